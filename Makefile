@@ -1,0 +1,42 @@
+# Needs python3 (3.11 or later), git and make; everything else is installed into .venv from requirements.lock.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check format bench lock clean
+
+demo: $(READY)          ## the main job, on a sample project: no key, no network
+	@$(BIN)/cdd demo
+
+test: check             ## everything that must be clean at every commit
+	@$(BIN)/pytest -n auto
+
+check: $(READY)         ## style, types, and the layers of the architecture
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+format: $(READY)        ## put the code in shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY)         ## the figures of docs/performance.md
+	@$(BIN)/python -m benchmarks.startup
+
+lock: $(READY)          ## take newer versions of the dependencies into requirements.lock
+	@$(BIN)/pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 \
+		--group dev pyproject.toml --output-file requirements.lock
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cdd-agent needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
+	@echo "Setting up $(VENV) (about a minute the first time) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:                  ## remove what set-up and tests made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,30 @@
+"""What every agent is to the session: someone that plain text goes to."""
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from cdd_agent.events import Event, PlanOpened
+
+
+class Agent(Protocol):
+    """An agent at work on a ticket."""
+
+    name: str
+    ticket_slug: str
+
+    @property
+    def done(self) -> bool:
+        """Its work is over; the session goes back to chat."""
+        ...
+
+    def say(self, line: str) -> AsyncGenerator[Event, None]:
+        """Take what the person typed. Raises `CddError` for what a person or the model has to mend."""
+        ...
+
+    def view(self) -> PlanOpened:
+        """Where the ticket's plan is now."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds. The ticket's files stay as they are."""
+        ...

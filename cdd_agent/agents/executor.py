@@ -1,0 +1,147 @@
+"""The Executor in the shell: the words a person types, turned into calls of the engine."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from cdd_agent.events import Event, Notice, PlanOpened, Tone
+from cdd_agent.execution.engine import Engine
+from cdd_agent.tickets.state import StepStatus
+
+_SKIP = re.compile(r"(?:skip|s)(?P<keep> keep)?(?: because (?P<reason>.+))?", re.IGNORECASE | re.DOTALL)
+
+
+class ExecutorAgent:
+    """Carries out a ticket's plan as the person says; see `HELP` for the words."""
+
+    name = "executor"
+    HELP = """\
+| typed | does |
+|---|---|
+| `continue`, `c`, `next`, `n`, Enter | run the next step |
+| `retry`, `r` | the failed step again, from where it started |
+| `skip`, `s` | leave the step out and discard what it left behind; `skip keep` keeps that; `skip because …` |
+| `status`, `st` | where the run is |
+| `all` | go on to the end, stopping at the first failure |
+| `exit` | leave; the state stays |
+| anything else | guidance: it is added to the step's prompt, and the step runs |
+"""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._left = False
+        self.ticket_slug = engine.ticket.slug
+
+    @property
+    def done(self) -> bool:
+        return self._left or self._engine.next_step is None
+
+    def view(self) -> PlanOpened:
+        return self._engine.opened()
+
+    def close(self) -> None:
+        self._engine.close()
+
+    async def opening(self) -> AsyncGenerator[Event, None]:
+        """What a person sees first: the plan, what was found of an earlier run, and how to go on."""
+        for event in self._engine.recover():
+            yield event
+        yield self.view()
+        if self._engine.next_step is None:
+            yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
+            yield self._engine.summary()
+        else:
+            yield self._what_next()
+
+    async def say(self, line: str) -> AsyncGenerator[Event, None]:
+        text = line.strip()
+        match text.lower():
+            case "" | "continue" | "c" | "next" | "n":
+                events = self._continue()
+            case "retry" | "r":
+                events = self._retry()
+            case "all":
+                events = self._all()
+            case "status" | "st":
+                events = self._status()
+            case "exit":
+                events = self._leave()
+            case "undo" | "diff":
+                events = _not_yet(f"`{text}` is not part of this version.")
+            case _ if text.endswith("?"):
+                events = _not_yet("Questions are not part of this version; nothing was run.")
+            case _ if skip := _SKIP.fullmatch(text):
+                events = self._skip(skip)
+            case _:
+                events = self._run(guidance=text)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def _continue(self) -> AsyncGenerator[Event, None]:
+        if self._has_failed():
+            yield self._what_next()
+            return
+        async with aclosing(self._run()) as events:
+            async for event in events:
+                yield event
+
+    async def _retry(self) -> AsyncGenerator[Event, None]:
+        if not self._has_failed():
+            yield Notice("No step has failed.")
+            yield self._what_next()
+            return
+        async with aclosing(self._run()) as events:
+            async for event in events:
+                yield event
+
+    async def _run(self, guidance: str = "") -> AsyncGenerator[Event, None]:
+        step = self._engine.next_step
+        assert step is not None  # otherwise the agent is done, and nothing is said to it
+        async with aclosing(self._engine.run_step(step, guidance=guidance)) as events:
+            async for event in events:
+                yield event
+        yield self._what_next() if self._engine.next_step else self._engine.summary()
+
+    async def _all(self) -> AsyncGenerator[Event, None]:
+        if self._has_failed():
+            yield self._what_next()
+            return
+        async with aclosing(self._engine.run_all()) as events:
+            async for event in events:
+                yield event
+        if self._has_failed():
+            yield self._what_next()
+
+    async def _skip(self, words: re.Match[str]) -> AsyncGenerator[Event, None]:
+        step = self._engine.next_step
+        assert step is not None
+        reason = words["reason"] or "skipped by the user"
+        for event in self._engine.skip(step, reason, keep=bool(words["keep"])):
+            yield event
+        yield self._what_next() if self._engine.next_step else self._engine.summary()
+
+    async def _status(self) -> AsyncGenerator[Event, None]:
+        yield self.view()
+        yield self._what_next()
+
+    async def _leave(self) -> AsyncGenerator[Event, None]:
+        self._left = True
+        yield Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.")
+
+    def _has_failed(self) -> bool:
+        step = self._engine.next_step
+        return step is not None and self._engine.state.of(step.number).status is StepStatus.FAILED
+
+    def _what_next(self) -> Notice:
+        step = self._engine.next_step
+        assert step is not None
+        if self._has_failed():
+            return Notice("`retry`, `skip`, or say what to do differently.")
+        return Notice(
+            f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, or say what matters for it."
+        )
+
+
+async def _not_yet(text: str) -> AsyncGenerator[Event, None]:
+    yield Notice(text, Tone.WARNING)

@@ -1,0 +1,238 @@
+"""The command line: arguments → one use case, exit codes, and the one place where a `CddError` becomes words.
+
+What a command needs is imported when it runs: `cdd --version` and `cdd --help` start at once.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.version import VERSION
+
+if TYPE_CHECKING:
+    from cdd_agent.session import Project
+
+_DESCRIPTION = "A terminal shell in which a ticket becomes verified code. Without a command it opens the shell."
+_EXAMPLES = """\
+examples:
+  cdd demo                         see the main job on a sample project: no key, no network
+  cdd init && cdd new feature login
+  cdd                              open the shell, then: /exec feature-login
+  cdd exec feature-login --yes     the same without a screen
+  cdd exec feature-login --json    one event a line, for scripts
+
+exit codes:
+  0 done   1 a step failed   2 bad input   3 not approved   75 come back later   130 interrupted
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command. Returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments in (["--version"], ["-V"]):
+        sys.stdout.write(f"cdd-agent {VERSION}\n")
+        return ExitCode.DONE
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except CddError as error:
+        if options.debug:
+            raise
+        _complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        if options.debug:
+            raise
+        sys.stderr.write("\nInterrupted. What was done is saved; the same command goes on from here.\n")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has left
+        sys.stderr.close()
+        return ExitCode.FAILED
+
+
+def _complain(error: CddError) -> None:
+    sys.stderr.write(f"cdd: {error.message}\n")
+    if error.hint:
+        sys.stderr.write(f"{error.hint}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("-C", "--project", type=Path, default=Path(), metavar="DIR", help="work in this folder")
+    common.add_argument("--debug", action="store_true", help="show tracebacks")
+    parser = argparse.ArgumentParser(
+        "cdd",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        parents=[common],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
+    _model_flags(parser)
+    parser.set_defaults(run=_shell)
+    commands = parser.add_subparsers(title="commands", metavar="")
+
+    def add(name: str, run: Any, text: str, *examples: str) -> argparse.ArgumentParser:
+        epilog = "examples:\n" + "\n".join(f"  {example}" for example in examples)
+        added = commands.add_parser(
+            name,
+            help=text,
+            description=text[:1].upper() + text[1:] + ".",
+            epilog=epilog,
+            parents=[_inherited(common)],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(run=run)
+        return added
+
+    demo = add("demo", _demo, "see the main job on a sample project", "cdd demo", "cdd demo --headless")
+    demo.add_argument("--headless", action="store_true", help="without the shell")
+    demo.add_argument("--json", action="store_true", help="one event a line; implies --headless")
+
+    add("init", _init, "make this folder a cdd project", "cdd init", "cdd init -C ~/src/shop")
+
+    new = add("new", _new, "make a ticket", "cdd new feature user-auth", 'cdd new bug "Login fails"')
+    new.add_argument("type", metavar="TYPE", help="feature, bug, enhancement, spike or refactor")
+    new.add_argument("name", metavar="NAME", help="in a few words; it becomes the slug")
+
+    listing = add("list", _list, "list the tickets and how far each is", "cdd list", "cdd list --json")
+    listing.add_argument("--json", action="store_true", help="one event a line")
+
+    status = add("status", _status, "show how far a ticket is", "cdd status", "cdd status feature-user-auth")
+    status.add_argument("slug", metavar="SLUG", nargs="?", help="a ticket's slug, a unique prefix, or a path")
+    status.add_argument("--json", action="store_true", help="one event a line")
+
+    plan = add("plan", _plan_show, "show a ticket's plan", "cdd plan show feature-user-auth --json")
+    plan.add_argument("what", metavar="show", choices=["show"], help="show: the plan as it was read")
+    plan.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
+    plan.add_argument("--json", action="store_true", help="one JSON object")
+
+    execute = add(
+        "exec",
+        _exec,
+        "carry out a ticket's plan to its end",
+        "cdd exec feature-user-auth --yes",
+        "cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5",
+        "CDD_API_BASE=http://127.0.0.1:11434/v1 cdd exec auth --model openai/qwen3-coder",
+    )
+    execute.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
+    execute.add_argument("--yes", action="store_true", help="approve everything (`approval: auto`)")
+    execute.add_argument("--json", action="store_true", help="one event a line, nothing else on standard output")
+    _model_flags(execute)
+    execute.add_argument("--max-attempts", type=int, metavar="N", help="model attempts a step, the first included")
+
+    add("doctor", _doctor, "show what is set up and what is missing", "cdd doctor")
+    return parser
+
+
+def _inherited(common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The common flags for a subcommand: given there, they win; not given, they leave the program's own alone."""
+    copy = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    copy.add_argument("-C", "--project", type=Path, metavar="DIR", help="work in this folder")
+    copy.add_argument("--debug", action="store_true", help="show tracebacks")
+    return copy
+
+
+def _model_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="M", help="any litellm model string, or script:FILE")
+    parser.add_argument("--api-base", metavar="URL", help="the endpoint, for a server of your own")
+
+
+def _shell(options: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadInput("The shell needs a terminal", hint="Without one: cdd exec SLUG --json, cdd --help.")
+    return _open_shell(_project(options, model=options.model, api_base=options.api_base))
+
+
+def _open_shell(project: "Project", note: str = "", first: str = "") -> int:
+    from cdd_agent.events import Notice, Tone
+    from cdd_agent.tui.app import Shell
+    from cdd_agent.wiring import NO_MODEL_HINT, open_session
+
+    opening = [Notice(note or "`/exec SLUG` carries out a plan, `/new TYPE NAME` makes a ticket, `/help` says more.")]
+    if project.config.model is None:
+        opening += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
+    Shell(lambda frontend: open_session(project, frontend), tuple(opening), first).run()
+    return ExitCode.DONE
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from cdd_agent.demo.sample import SLUG, copy_sample
+
+    folder = copy_sample()
+    seen = sys.stdin.isatty() and sys.stdout.isatty()
+    if seen and not (options.headless or options.json):
+        options.project = folder
+        return _open_shell(_project(options), _DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
+    sys.stderr.write(_DEMO_NOTE.format(folder=folder) + "\n")
+    return _run_plan(options, folder, SLUG, approve=True)
+
+
+_DEMO_NOTE = """\
+This is a demo: the replies come from a script, everything else is real (files, git, pytest).
+The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how to set up a model."""
+
+
+def _exec(options: argparse.Namespace) -> int:
+    flags = {"model": options.model, "api_base": options.api_base, "max_attempts": options.max_attempts}
+    return _run_plan(options, options.project, options.slug, approve=options.yes, **flags)
+
+
+def _run_plan(options: argparse.Namespace, folder: Path, slug: str, *, approve: bool, **flags: Any) -> int:
+    from cdd_agent.headless import run_plan
+    from cdd_agent.wiring import open_project
+
+    project = open_project(folder, flags | ({"approval": "auto"} if approve else {}))
+    return run_plan(project, slug, as_json=options.json)
+
+
+def _project(options: argparse.Namespace, **flags: Any) -> "Project":
+    from cdd_agent.wiring import open_project
+
+    return open_project(options.project, flags)
+
+
+def _command(options: argparse.Namespace, line: str, *arguments: str) -> int:
+    """A slash command, carried out without a screen."""
+    from cdd_agent.headless import run_command_line
+
+    return run_command_line(_project(options), line, arguments, as_json=getattr(options, "json", False))
+
+
+def _init(options: argparse.Namespace) -> int:
+    from cdd_agent.headless import initialise_here
+
+    return initialise_here(options.project)
+
+
+def _new(options: argparse.Namespace) -> int:
+    return _command(options, "new", options.type, options.name)
+
+
+def _list(options: argparse.Namespace) -> int:
+    return _command(options, "list")
+
+
+def _status(options: argparse.Namespace) -> int:
+    return _command(options, "status", *([options.slug] if options.slug else []))
+
+
+def _plan_show(options: argparse.Namespace) -> int:
+    ticket = _project(options).tickets.find(options.slug)
+    plan = ticket.read_plan()
+    plan.check(ticket.shown(ticket.plan_path))
+    if options.json:
+        import json
+
+        sys.stdout.write(json.dumps(plan.to_json(), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(plan.to_markdown())
+    return ExitCode.DONE
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from cdd_agent.doctor import examine
+
+    return examine(options.project)

@@ -1,0 +1,157 @@
+"""The built-in slash commands. `cdd init`, `new`, `list` and `status` are the same functions without a screen."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.commands.registry import COMMANDS, command
+from cdd_agent.config import PROJECT_FILE
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import (
+    Answer,
+    Cleared,
+    Event,
+    ExitRequested,
+    Notice,
+    PlanOpened,
+    TicketsListed,
+    TicketView,
+    Tone,
+)
+from cdd_agent.execution.record import ignore_runs
+from cdd_agent.session import Project, Session
+from cdd_agent.tickets.state import RunStatus, load_state
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.workspace.files import write_atomic
+
+_CONFIG = """\
+# Settings of this project; commit this file. Every key is shown with its default.
+# Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...
+
+# model: anthropic/claude-sonnet-4-5   # any litellm model string
+# api_base: null                       # a server of your own, e.g. http://127.0.0.1:11434/v1
+# tickets_dir: tickets
+# test_command: null                   # null: found by what the project holds
+# test_timeout: 300                    # seconds
+# max_attempts: 3                      # model attempts a step without a screen, the first included
+# approval: edits                      # ask: before files are written | edits | auto
+"""
+
+
+@command("exec", "SLUG")
+async def execute(session: Session, slug: str) -> AsyncGenerator[Event, None]:
+    """Carry out a ticket's plan, step by step."""
+    async with aclosing(session.execute(session.project.tickets.find(slug))) as events:
+        async for event in events:
+            yield event
+
+
+@command("status", "[SLUG]")
+async def status(session: Session, slug: str | None = None) -> AsyncGenerator[Event, None]:
+    """Show how far a ticket is: the active one, the one named, or all of them."""
+    if slug is None and session.agent is None:
+        async with aclosing(list_tickets(session)) as events:
+            async for event in events:
+                yield event
+        return
+    if session.agent is not None and slug in (None, session.agent.ticket_slug):
+        yield session.agent.view()
+    else:
+        yield _opened(session.project.tickets.find(slug or ""))
+
+
+@command("list")
+async def list_tickets(session: Session) -> AsyncGenerator[Event, None]:
+    """List the project's tickets and how far each is."""
+    yield TicketsListed(tuple(_view(ticket) for ticket in session.project.tickets.list()))
+
+
+@command("plan", "SLUG")
+async def show_plan(session: Session, slug: str) -> AsyncGenerator[Event, None]:
+    """Show a ticket's plan; without one, say how to write it."""
+    yield Answer(session.project.tickets.find(slug).read_plan().to_markdown())
+
+
+@command("new", "TYPE NAME")
+async def new(session: Session, kind: str, name: str) -> AsyncGenerator[Event, None]:
+    """Make a ticket: feature, bug, enhancement, spike or refactor."""
+    ticket = session.project.tickets.create(kind, name)
+    yield Notice(
+        f"Made {ticket.shown(ticket.spec_path)}: fill it in, then write plan.md beside it.",
+        Tone.GOOD,
+    )
+
+
+@command("init")
+async def init(session: Session) -> AsyncGenerator[Event, None]:
+    """Make this folder a cdd project: settings and a folder for tickets."""
+    for line in initialise(session.project):
+        yield Notice(line, Tone.GOOD)
+
+
+@command("help")
+async def show_help(session: Session) -> AsyncGenerator[Event, None]:
+    """Show the commands, and the words that the Executor understands."""
+    del session
+    rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in COMMANDS.values())
+    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\nIn the Executor:\n\n{ExecutorAgent.HELP}")
+
+
+@command("clear")
+async def clear(session: Session) -> AsyncGenerator[Event, None]:
+    """Empty the transcript."""
+    del session
+    yield Cleared()
+
+
+@command("exit")
+async def leave(session: Session) -> AsyncGenerator[Event, None]:
+    """Leave the active agent, or the shell."""
+    if session.agent is None:
+        yield ExitRequested()
+    for event in session.leave():
+        yield event
+
+
+def initialise(project: Project) -> list[str]:
+    """Make what is missing of a project's own files, and say what was done. Refuses `/` and the home folder."""
+    root = project.root
+    if root in (Path(root.anchor), Path.home()):
+        raise BadInput(f"{root} is no place for a project", hint="Change to the project's folder first.")
+    made = [file] if (file := ignore_runs(root)) else []
+    for path, text in ((root / PROJECT_FILE, _CONFIG), (root / project.config.tickets_dir / ".gitkeep", "")):
+        if not path.exists():
+            write_atomic(path, text.encode())
+            made.append(path)
+    if not made:
+        return [f"{root} is a cdd project already; nothing was changed."]
+    return [f"Made {_shown(project, path)}" for path in made]
+
+
+def _view(ticket: Ticket) -> TicketView:
+    """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
+    try:
+        if not ticket.plan_path.exists():
+            return TicketView(ticket.slug, "spec" if ticket.spec_path.exists() else "empty")
+        plan = ticket.read_plan()
+        state = load_state(ticket.state_path, ticket.slug, plan)
+    except CddError as error:
+        return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0])
+    total = len(plan.steps)
+    if state is None:
+        return TicketView(ticket.slug, "planned", 0, total)
+    words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
+    done = sum(state.of(step.number).status.over for step in plan.steps)
+    return TicketView(ticket.slug, words[state.status], done, total)
+
+
+def _opened(ticket: Ticket) -> PlanOpened:
+    plan = ticket.read_plan()
+    plan.check(ticket.shown(ticket.plan_path))
+    state = load_state(ticket.state_path, ticket.slug, plan)
+    return PlanOpened.of(ticket.slug, ticket.read_spec().title, plan, state)
+
+
+def _shown(project: Project, path: Path) -> str:
+    return path.relative_to(project.root).as_posix() if path.is_relative_to(project.root) else str(path)

@@ -1,0 +1,88 @@
+"""Slash commands: a function with a name; its docstring is its help, what it yields are events.
+
+Help, usage errors and completion are made from the registry. Commands work without a screen.
+"""
+
+import difflib
+import inspect
+import shlex
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Event
+from cdd_agent.session import Session
+
+Run = Callable[..., AsyncGenerator[Event, None]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """`usage` names the arguments, optional ones in brackets; `SLUG` completes to ticket slugs."""
+
+    name: str
+    usage: str
+    run: Run
+
+    @property
+    def help(self) -> str:
+        return inspect.getdoc(self.run) or ""
+
+    @property
+    def synopsis(self) -> str:
+        return f"/{self.name} {self.usage}".rstrip()
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def command(name: str, usage: str = "") -> Callable[[Run], Run]:
+    """Register a function `(session, *arguments)` as `/name`."""
+
+    def register(run: Run) -> Run:
+        COMMANDS[name] = Command(name, usage, run)
+        return run
+
+    return register
+
+
+async def handle(session: Session, line: str) -> AsyncGenerator[Event, None]:
+    """Carry out one line: a slash command, or words for the active agent. Raises `CddError`."""
+    events = _events(session, line) if line.lstrip().startswith("/") else session.say(line)
+    async with aclosing(events):
+        async for event in events:
+            yield event
+
+
+def complete(session: Session, line: str) -> list[str]:
+    """Whole lines that the line so far can become, best first."""
+    if not line.startswith("/"):
+        return []
+    name, space, rest = line[1:].partition(" ")
+    if not space:
+        return [f"/{known}" for known in COMMANDS if known.startswith(name) and known != name]
+    known = COMMANDS.get(name)
+    if known is None or "SLUG" not in known.usage or " " in rest:
+        return []
+    slugs = [ticket.slug for ticket in session.project.tickets.list()]
+    starting = [slug for slug in slugs if slug.startswith(rest)]
+    within = [slug for slug in slugs if rest in slug and not slug.startswith(rest)]
+    return [f"/{name} {slug}" for slug in starting + within if slug != rest]
+
+
+def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
+    try:
+        name, *arguments = shlex.split(line.strip()[1:]) or [""]
+    except ValueError as error:
+        raise BadInput(f"{line.strip()}: {error}", hint="Close the quotation mark.") from error
+    known = COMMANDS.get(name.lower())
+    if known is None:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        raise BadInput(
+            f"There is no command /{name}", hint=f"Did you mean /{near[0]}?" if near else "/help lists them."
+        )
+    required = sum(not word.startswith("[") for word in known.usage.split())
+    if not required <= len(arguments) <= len(known.usage.split()):
+        raise BadInput(f"Usage: {known.synopsis}", hint=known.help.partition("\n")[0])
+    return known.run(session, *arguments)

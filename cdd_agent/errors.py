@@ -1,0 +1,56 @@
+"""Errors that a person can act on, and the exit codes of the program.
+
+    CddError                    what happened, and a hint what to do next
+    ├── BadInput                no such ticket, a bad plan, a bad config           exit 2
+    ├── StepFailed              a step, an action or an edit failed                exit 1
+    ├── NotApproved             stopped for want of approval                       exit 3
+    └── ModelError              the model gave no usable answer (`llm/port.py`)    exit 1, 2 or 75
+
+Anything else that is raised is a bug in this program and keeps its traceback.
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    """What the process says to a script when it ends."""
+
+    DONE = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    NOT_APPROVED = 3
+    COME_BACK_LATER = 75
+    INTERRUPTED = 130
+
+
+class CddError(Exception):
+    """Something that a person caused or can mend: shown as a message, never as a traceback.
+
+    `message` says what happened and where (file and line when there is one), `hint` what to do next.
+    """
+
+    exit_code: ClassVar[ExitCode] = ExitCode.FAILED
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadInput(CddError):
+    """A ticket, plan, config, path or argument that cannot be used as it is."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+class StepFailed(CddError):
+    """A step of a plan did not become true."""
+
+    exit_code = ExitCode.FAILED
+
+
+class NotApproved(CddError):
+    """Work stopped because nobody approved what it was about to do."""
+
+    exit_code = ExitCode.NOT_APPROVED

@@ -1,0 +1,257 @@
+"""Everything the engine and the commands can tell a face: one frozen dataclass each.
+
+The shell, the headless printer and the `--json` printer read the same stream.
+"""
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from cdd_agent.llm.port import Usage
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.state import ExecutionState, RunStatus, StepStatus, Verification
+
+
+class Tone(StrEnum):
+    """How words are meant, so that a face can colour them."""
+
+    PLAIN = "plain"
+    QUIET = "quiet"
+    HEADING = "heading"
+    GOOD = "good"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Words of the program itself."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command has to say, as Markdown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TicketView:
+    """One ticket as a list shows it. `state`: empty, spec, planned, in progress, failed, done or unreadable."""
+
+    slug: str
+    state: str
+    done: int = 0
+    total: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class TicketsListed:
+    tickets: tuple[TicketView, ...]
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step as a face shows it."""
+
+    number: int
+    title: str
+    status: StepStatus = StepStatus.PENDING
+    verification: Verification | None = None
+    error: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class PlanOpened:
+    """A ticket's plan is at hand: all steps, in the order in which they run, with their status."""
+
+    ticket_slug: str
+    title: str
+    steps: tuple[StepView, ...]
+    resumed: bool
+    """An earlier run left a state."""
+
+    @classmethod
+    def of(cls, slug: str, title: str, plan: ImplementationPlan, state: ExecutionState | None) -> "PlanOpened":
+        known = state or ExecutionState(ticket_slug=slug)
+        steps = (
+            StepView(step.number, step.title, now.status, now.verification, now.error, now.reason)
+            for step in plan.order()
+            for now in (known.of(step.number),)
+        )
+        return cls(slug, title, tuple(steps), resumed=known.started_at is not None)
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """The person wants an empty transcript."""
+
+
+@dataclass(frozen=True)
+class ExitRequested:
+    """The person wants to leave the program."""
+
+
+@dataclass(frozen=True)
+class AgentChanged:
+    """Which agent plain text goes to from now on; None: back in chat."""
+
+    agent: str | None
+    ticket_slug: str | None = None
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    step: int
+    title: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class ReplyStarted:
+    """The model is asked; or, with `saved`, a reply that was paid for earlier is used again."""
+
+    step: int
+    model: str
+    saved: bool = False
+
+
+@dataclass(frozen=True)
+class ReplyDelta:
+    step: int
+    text: str
+
+
+@dataclass(frozen=True)
+class ReplyFinished:
+    step: int
+    usage: Usage | None
+
+
+@dataclass(frozen=True)
+class ChangesProposed:
+    """A reply's changes are valid; nothing is written yet."""
+
+    step: int
+    created: tuple[str, ...]
+    modified: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChangesApplied:
+    step: int
+    created: tuple[str, ...]
+    modified: tuple[str, ...]
+    undeclared: tuple[str, ...]
+    """Files among them that the plan did not name for this step."""
+
+
+@dataclass(frozen=True)
+class ChangesPutBack:
+    """The files an attempt wrote are as they were before it; those in `kept` were edited since and left alone."""
+
+    step: int
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TestsStarted:
+    step: int
+    command: str
+
+    __test__ = False  # not a test class, whatever its name
+
+
+@dataclass(frozen=True)
+class CommandOutput:
+    step: int
+    text: str
+
+
+@dataclass(frozen=True)
+class TestsFinished:
+    """`verification` is None when the check failed; then `reason` says why."""
+
+    step: int
+    verification: Verification | None
+    reason: str
+    seconds: float
+
+    __test__ = False
+
+
+@dataclass(frozen=True)
+class AttemptFailed:
+    step: int
+    attempt: int
+    error: str
+    will_retry: bool
+
+
+@dataclass(frozen=True)
+class StepFinished:
+    """A step is over, failed, or pending again (interrupted)."""
+
+    step: int
+    title: str
+    status: StepStatus
+    verification: Verification | None
+    error: str | None
+    reason: str | None
+    files_created: tuple[str, ...]
+    files_modified: tuple[str, ...]
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """Nothing more will run now: all steps are over, or one failed."""
+
+    ticket_slug: str
+    status: RunStatus
+    completed: int
+    skipped: int
+    unverified: int
+    total: int
+    seconds: float | None
+    """From the first step's start to the last one's end."""
+    files: tuple[str, ...]
+
+
+Event = (
+    Notice
+    | Answer
+    | TicketsListed
+    | PlanOpened
+    | Cleared
+    | ExitRequested
+    | AgentChanged
+    | StepStarted
+    | ReplyStarted
+    | ReplyDelta
+    | ReplyFinished
+    | ChangesProposed
+    | ChangesApplied
+    | ChangesPutBack
+    | TestsStarted
+    | CommandOutput
+    | TestsFinished
+    | AttemptFailed
+    | StepFinished
+    | RunFinished
+)
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """An event as one JSON object: its name in snake case under `event`, then its fields."""
+    name = re.sub(r"(?<=.)([A-Z])", r"_\1", type(event).__name__).lower()
+    return {"event": name, **dataclasses.asdict(event)}

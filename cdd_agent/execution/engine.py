@@ -1,0 +1,316 @@
+"""The engine: carries a plan out step by step, saves at every transition, and tells what happens as events.
+
+A step is a transaction. Its attempt is journalled before it is written; a failed attempt is put back before the
+next one, an interrupted step is put back at once (or, after a kill, when the run is opened again) and goes on from
+its saved reply. The files of the last failed attempt stay for the person to look at until they retry or skip.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from filelock import FileLock, Timeout
+
+from cdd_agent.errors import BadInput, CddError, NotApproved
+from cdd_agent.events import (
+    AttemptFailed,
+    ChangesPutBack,
+    Event,
+    Notice,
+    PlanOpened,
+    RunFinished,
+    StepFinished,
+    StepStarted,
+    Tone,
+)
+from cdd_agent.execution.prompt import Failure, step_prompt
+from cdd_agent.execution.record import PutBack, RunRecord, StepRecord
+from cdd_agent.execution.step import Outcome, StepRunner
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.state import (
+    ExecutionState,
+    StateUnreadable,
+    StepStatus,
+    Verification,
+    load_state,
+    ready,
+    save_state,
+)
+from cdd_agent.tickets.store import Ticket
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass
+class Engine:
+    """One ticket's run. While it is open it holds the ticket's lock: there is one writer of the state."""
+
+    ticket: Ticket
+    spec: TicketSpec
+    plan: ImplementationPlan
+    state: ExecutionState
+    record: RunRecord
+    runner: StepRunner
+    lock: FileLock
+    clock: Clock = utc_now
+    stopped_by: CddError | None = None
+    """What ended the last step besides its own check, for whoever turns it into an exit code."""
+
+    @classmethod
+    def open(cls, root: Path, ticket: Ticket, runner: StepRunner, clock: Clock = utc_now) -> Self:
+        """Read the ticket and take its lock. Raises `BadInput` for a plan that cannot run, an unreadable state
+        (which is set aside first), or when another process is at work on the ticket."""
+        plan = ticket.read_plan()
+        plan.check(ticket.shown(ticket.plan_path))
+        spec = ticket.read_spec()
+        record = RunRecord.of(root, ticket.slug)
+        record.prepare()
+        lock = _locked(record, ticket.slug)
+        try:
+            state = _state(ticket, plan)
+        except CddError:
+            lock.release()
+            raise
+        return cls(ticket, spec, plan, state, record, runner, lock, clock)
+
+    def close(self) -> None:
+        self.lock.release()
+
+    @property
+    def next_step(self) -> PlanStep | None:
+        """The step that would run now: pending, interrupted, or failed. None when all are over."""
+        return ready(self.plan, self.state)
+
+    def opened(self) -> PlanOpened:
+        return PlanOpened.of(self.ticket.slug, self.spec.title, self.plan, self.state)
+
+    def recover(self) -> Iterator[Event]:
+        """Put back what a killed run left of a step. To be called once, after opening."""
+        for step in self.plan.steps:
+            if self.state.of(step.number).status is StepStatus.IN_PROGRESS:
+                back = self._interrupted(step)
+                yield Notice(
+                    f"Step {step.number} was interrupted. It left no trace, and goes on from its last saved reply.",
+                    Tone.WARNING,
+                )
+                yield from _told(step, back)
+
+    async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> AsyncGenerator[Event, None]:
+        """Run a step until it is completed, or `attempts` attempts failed.
+
+        A step that was interrupted goes on with its saved reply, if it has one and there is no new guidance.
+        Whatever else ends it (the model's endpoint, the disk, no approval) is told, and kept in `stopped_by`.
+        """
+        self.stopped_by = None
+        record = self.record.step(step.number)
+        number = self._attempt_number(step, guidance)
+        back = record.put_back()
+        for event in _told(step, back):
+            yield event
+        if number == 1 and not self.state.of(step.number).attempts:
+            self.record.forget_step(step.number)
+        last = number + attempts - 1
+        while True:
+            outcome: Outcome | None = None
+            async with aclosing(self._attempt(step, record, number, guidance, frozenset(back.kept))) as events:
+                async for item in events:
+                    if isinstance(item, Outcome):
+                        outcome = item
+                    else:
+                        yield item
+            failed = outcome is not None and outcome.verification is None
+            if outcome is not None and failed:
+                yield AttemptFailed(step.number, number, outcome.error, will_retry=number < last)
+            if not failed or number >= last:
+                yield self._finished(step)
+                for notice in self._why_stopped():
+                    yield notice
+                return
+            back = record.put_back()
+            for event in _told(step, back):
+                yield event
+            number += 1
+
+    async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
+        """Run to the end, or to the first step that fails."""
+        while (step := self.next_step) is not None:
+            async with aclosing(self.run_step(step, attempts=attempts)) as events:
+                async for event in events:
+                    yield event
+            if not self.state.of(step.number).status.over:
+                break
+        yield self.summary()
+
+    def skip(self, step: PlanStep, reason: str, *, keep: bool) -> Iterator[Event]:
+        """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
+        before = self.state.of(step.number)
+        if not keep:
+            yield from _told(step, self.record.step(step.number).put_back())
+        created, modified = (before.files_created, before.files_modified) if keep else ((), ())
+        self._save(self.state.skipped(step.number, self.clock(), reason, created, modified))
+        yield self._finished(step)
+        dependents = [other.number for other in self.plan.steps if step.number in other.dependencies]
+        if dependents:
+            names = ", ".join(map(str, dependents))
+            yield Notice(f"Step {names} depends on it and will run without its result.", Tone.WARNING)
+
+    def summary(self) -> RunFinished:
+        states = [self.state.of(step.number) for step in self.plan.steps]
+        began, ended = (
+            self.state.started_at,
+            max((s.completed_at for s in states if s.completed_at), default=None),
+        )
+        files = {path for step in states for path in (*step.files_created, *step.files_modified)}
+        return RunFinished(
+            self.ticket.slug,
+            self.state.status,
+            completed=sum(step.status is StepStatus.COMPLETED for step in states),
+            skipped=sum(step.status is StepStatus.SKIPPED for step in states),
+            unverified=sum(step.verification is Verification.NONE for step in states),
+            total=len(states),
+            seconds=(ended - began).total_seconds() if began and ended else None,
+            files=tuple(sorted(files)),
+        )
+
+    async def _attempt(
+        self, step: PlanStep, record: StepRecord, number: int, guidance: str, also_show: frozenset[str]
+    ) -> AsyncGenerator[Event | Outcome, None]:
+        """One attempt, with its state saved before and after. On every way out but its own end it is put back."""
+        attempt = record.attempt(number)
+        if number != self.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
+            attempt.save_guidance(guidance)
+        self._save(self.state.started(step.number, self.clock(), attempt=number))
+        yield StepStarted(step.number, step.title, number)
+        failure, unseen = self._last_failure(record, number)
+        prompt = step_prompt(
+            self.runner.root,
+            self.spec,
+            self.plan,
+            self.state,
+            step,
+            failure=failure,
+            also_show=also_show | unseen,
+            guidance=attempt.guidance,
+        )
+        settled = False
+        try:
+            async with aclosing(self.runner.attempt(step, prompt, record, attempt)) as events:
+                async for item in events:
+                    if isinstance(item, Outcome):
+                        if item.verification is None:
+                            attempt.save_failure(item.detail, item.unseen)
+                        self._settle(step, item)
+                        settled = True
+                    yield item
+        except NotApproved as error:
+            self._interrupted(step)
+            settled, self.stopped_by = True, error
+        except CddError as error:
+            record.put_back()
+            self._save(self.state.failed(step.number, self.clock(), error.message))
+            settled, self.stopped_by = True, error
+        finally:
+            if not settled:
+                self._interrupted(step)
+
+    def _why_stopped(self) -> Iterator[Notice]:
+        if isinstance(self.stopped_by, NotApproved):  # any other reason is the step's own error
+            yield Notice(self.stopped_by.message, Tone.WARNING)
+        if self.stopped_by is not None and self.stopped_by.hint:
+            yield Notice(self.stopped_by.hint)
+
+    def _settle(self, step: PlanStep, outcome: Outcome) -> None:
+        """Completed, or failed with the files that the attempt leaves behind."""
+        files, now = (outcome.changes.created, outcome.changes.modified), self.clock()
+        if outcome.verification is None:
+            self._save(self.state.failed(step.number, now, outcome.error, *files))
+        else:
+            self._save(self.state.completed(step.number, now, outcome.verification, *files))
+
+    def _interrupted(self, step: PlanStep) -> PutBack:
+        back = self.record.step(step.number).put_back()
+        self._save(self.state.put_back(step.number))
+        return back
+
+    def _attempt_number(self, step: PlanStep, guidance: str) -> int:
+        before = self.state.of(step.number)
+        goes_on = before.status is StepStatus.PENDING and before.attempts > 0 and not guidance
+        return before.attempts if goes_on else before.attempts + 1
+
+    def _last_failure(self, record: StepRecord, number: int) -> tuple[Failure | None, frozenset[str]]:
+        for earlier in range(number - 1, 0, -1):
+            attempt = record.attempt(earlier)
+            if (saved := attempt.failure) is not None:
+                detail, unseen = saved
+                return Failure(detail, attempt.reply or ""), unseen
+        return None, frozenset()
+
+    def _finished(self, step: PlanStep) -> StepFinished:
+        now = self.state.of(step.number)
+        return StepFinished(
+            step.number,
+            step.title,
+            now.status,
+            now.verification,
+            now.error,
+            now.reason,
+            now.files_created,
+            now.files_modified,
+            done=sum(self.state.of(other.number).status.over for other in self.plan.steps),
+            total=len(self.plan.steps),
+        )
+
+    def _save(self, state: ExecutionState) -> None:
+        """The file first: what this process believes is never ahead of the disk."""
+        save_state(self.ticket.state_path, state)
+        self.state = state
+
+
+def _told(step: PlanStep, back: PutBack) -> Iterator[Event]:
+    if back.restored or back.kept:
+        yield ChangesPutBack(step.number, back.restored, back.kept)
+
+
+def _locked(record: RunRecord, slug: str) -> FileLock:
+    lock = FileLock(record.folder / "lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BadInput(
+            f"Another cdd is at work on {slug}",
+            hint="Finish or leave it there first; two at once would undo each other's work.",
+        ) from error
+    except OSError as error:
+        raise BadInput(f"{record.folder / 'lock'} could not be made: {error.strerror or error}") from error
+    return lock
+
+
+def _state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState:
+    """The saved state, or a new one. An unreadable file is set aside and told, never overwritten."""
+    try:
+        saved = load_state(ticket.state_path, ticket.slug, plan)
+    except StateUnreadable as error:
+        aside = _set_aside(ticket.state_path)
+        raise BadInput(
+            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
+            hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
+        ) from error
+    return saved or ExecutionState(ticket_slug=ticket.slug).with_steps(step.number for step in plan.steps)
+
+
+def _set_aside(path: Path) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside = path.with_name(f"{path.stem}.unreadable-{stamp}{path.suffix}")
+    try:
+        path.rename(aside)
+    except OSError as error:
+        raise BadInput(f"{path} is unreadable and could not be set aside: {error.strerror or error}") from error
+    return aside

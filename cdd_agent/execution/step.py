@@ -1,0 +1,160 @@
+"""One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
+put back by whoever called it (`engine.py`)."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.actions.changes import ChangeSet, change_set
+from cdd_agent.actions.replies import Reply, ReplyRefused, parse_reply
+from cdd_agent.errors import NotApproved
+from cdd_agent.events import (
+    ChangesApplied,
+    ChangesProposed,
+    CommandOutput,
+    Event,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    TestsFinished,
+    TestsStarted,
+)
+from cdd_agent.execution.frontend import Frontend
+from cdd_agent.execution.prompt import Prompt
+from cdd_agent.execution.record import Attempt, StepRecord
+from cdd_agent.execution.verify import Verdict, check_for, useful_end, verify
+from cdd_agent.llm.port import Model, StopReason, TextDelta
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.state import Verification
+from cdd_agent.workspace.process import OutputChunk
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended. `verification` is None when it failed; `detail` is then what the model should see."""
+
+    changes: ChangeSet
+    verification: Verification | None
+    error: str = ""
+    detail: str = ""
+    unseen: frozenset[str] = frozenset()
+
+
+class AttemptFailed(Exception):  # ends an attempt, inside this module
+    """The reply cannot be used."""
+
+    def __init__(self, error: str, *, unseen: frozenset[str] = frozenset()) -> None:
+        super().__init__(error)
+        self.error = error
+        self.unseen = unseen
+
+
+@dataclass(frozen=True)
+class StepRunner:
+    """Makes attempts at steps. `model` is called only when a reply is needed that was not saved before."""
+
+    root: Path
+    model: Callable[[], Model]
+    frontend: Frontend
+    test_command: str | None
+    test_timeout: float
+    protected: frozenset[str]
+
+    async def attempt(
+        self, step: PlanStep, prompt: Prompt, record: StepRecord, attempt: Attempt
+    ) -> AsyncGenerator[Event | Outcome, None]:
+        """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, or
+        `BadInput` when the disk or the check's command refuses."""
+        changes = ChangeSet(())
+        check = check_for(step, self.test_command, self.root)
+        try:
+            async with aclosing(self._reply(step, prompt, attempt)) as events:
+                async for event in events:
+                    yield event
+            reply = _usable(step, attempt.reply or "")
+            changes = change_set(self.root, reply.files, attempt.seen, self.protected)
+        except AttemptFailed as failure:
+            yield Outcome(changes, None, failure.error, failure.error)
+            return
+        except ReplyRefused as refusal:
+            detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
+            yield Outcome(changes, None, f"The reply was refused: {detail}", detail, refusal.unseen)
+            return
+        if changes.changes:
+            async for event in self._apply(step, changes, record):
+                yield event
+        asked_for = step.verify is not None or bool(reply.files)
+        if check is None or not asked_for:
+            reason = "no test framework was found" if check is None and step.verify is None else "nothing to check"
+            yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
+            yield Outcome(changes, Verification.NONE)
+            return
+        yield TestsStarted(step.number, check.shown)
+        async with aclosing(verify(check, self.root, self.test_timeout)) as output:
+            async for item in output:
+                if isinstance(item, OutputChunk):
+                    yield CommandOutput(step.number, item.text)
+                    continue
+                attempt.save_output(item.output)
+                yield TestsFinished(step.number, item.verification, item.reason, item.seconds)
+                yield _judged(changes, item)
+
+    async def _reply(self, step: PlanStep, prompt: Prompt, attempt: Attempt) -> AsyncGenerator[Event, None]:
+        """Ask the model and save the reply before anything is done with it; a saved one is not asked for again."""
+        if attempt.reply is not None:
+            yield ReplyStarted(step.number, "", saved=True)
+            return
+        model = self.model()
+        attempt.save_request(prompt.text, prompt.seen)
+        yield ReplyStarted(step.number, model.name)
+        pieces: list[str] = []
+        async with aclosing(model.stream(prompt.request)) as stream:
+            async for item in stream:
+                if isinstance(item, TextDelta):
+                    pieces.append(item.text)
+                    yield ReplyDelta(step.number, item.text)
+                    continue
+                yield ReplyFinished(step.number, item.usage)
+                if item.stop_reason is not StopReason.STOP:
+                    attempt.save_partial("".join(pieces))
+                    raise AttemptFailed(_STOPPED[item.stop_reason])
+        attempt.save_reply("".join(pieces))
+
+    async def _apply(self, step: PlanStep, changes: ChangeSet, record: StepRecord) -> AsyncGenerator[Event, None]:
+        proposed = ChangesProposed(step.number, changes.created, changes.modified)
+        yield proposed
+        if not await self.frontend.approve(proposed):
+            raise NotApproved(f"The changes of step {step.number} were not approved; nothing was written")
+        record.begin(changes)
+        changes.apply(self.root)
+        declared = {file.path.removeprefix("./") for file in step.files_affected}
+        written = (*changes.created, *changes.modified)
+        undeclared = tuple(path for path in written if path not in declared)
+        yield ChangesApplied(step.number, changes.created, changes.modified, undeclared)
+
+
+_STOPPED = {
+    StopReason.LENGTH: "The reply was cut by the model's length limit; nothing of it was used.",
+    StopReason.REFUSED: "The provider's content filter stopped the reply; nothing of it was used.",
+}
+
+
+def _usable(step: PlanStep, text: str) -> Reply:
+    """The parsed reply, if it is one that this kind of step can do something with."""
+    if not text.strip():
+        raise AttemptFailed("The model sent an empty reply.")
+    reply = parse_reply(text)
+    if step.files_affected and not reply.files:
+        raise AttemptFailed(
+            "The reply gives no file, and this step names files. "
+            "Each file is needed as a code block whose info string is `language:path`."
+        )
+    return reply
+
+
+def _judged(changes: ChangeSet, verdict: Verdict) -> Outcome:
+    if verdict.verification is not None:
+        return Outcome(changes, verdict.verification)
+    end = useful_end(verdict.output)
+    return Outcome(changes, None, verdict.reason, f"{verdict.reason}\n\n{end}".strip())

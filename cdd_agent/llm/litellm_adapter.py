@@ -1,0 +1,198 @@
+"""Every provider there is, through litellm. Its import takes seconds, so it happens late and in a thread."""
+
+import asyncio
+import importlib
+import json
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from functools import cache, partial
+from typing import Any
+
+from cdd_agent.llm.litellm_errors import Failure, translated
+from cdd_agent.llm.port import (
+    BadAnswer,
+    ConnectionFailed,
+    Done,
+    ModelError,
+    ModelEvent,
+    Request,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+
+CONNECT_TIMEOUT = 30.0
+"""Seconds until the server takes the call."""
+SILENCE_TIMEOUT = 300.0
+"""Seconds without a byte, before the first piece of the answer or between two."""
+DUMMY_KEY = "no-key"
+"""For a server without keys: the OpenAI client demands one."""
+
+
+class LitellmModel:
+    """Any model string of litellm's. Keys and endpoints come from the environment variables it knows."""
+
+    def __init__(self, name: str, api_base: str | None = None) -> None:
+        self.name = name
+        self.api_base = api_base
+
+    def warm_up(self) -> None:
+        """Begin the slow import without waiting for it; the first call joins it."""
+        threading.Thread(target=_import_early, name="import-litellm", daemon=True).start()
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        outer = sys.exception()
+        litellm = await asyncio.to_thread(_litellm)
+        stop_reason, usage, empty = StopReason.STOP, None, True
+        try:
+            chunks = await litellm.acompletion(**self._call(litellm, request))
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    usage = _usage(chunk) or usage
+                    for choice in chunk.choices[:1]:
+                        stop_reason = _STOP_REASONS.get(choice.finish_reason, stop_reason)
+                        if text := choice.delta.content:
+                            empty = False
+                            yield TextDelta(text)
+        except _vendor_errors(litellm) as error:
+            key_hint = partial(_key_hint, litellm, self.name)
+            raise translated(Failure(error, outer), self.name, self.api_base, key_hint) from error
+        if not _was_finished(chunks):
+            raise _unfinished(self.name, empty=empty)
+        yield Done(stop_reason, usage)
+
+    def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
+        """The arguments of `litellm.acompletion`."""
+        import httpx
+
+        return {
+            "model": self.name,
+            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "drop_params": True,  # leaves `stream_options` out where a provider does not know it
+            "api_base": self.api_base,
+            "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
+            "timeout": httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
+            "max_retries": 0,
+            "num_retries": 0,
+        }
+
+    def _needs_dummy_key(self, litellm: Any) -> bool:
+        _, provider, _, _ = litellm.get_llm_provider(self.name)
+        if provider != "openai" and provider not in litellm.openai_compatible_providers:
+            return False
+        own_base = provider == "openai" and (os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL"))
+        return bool(self.api_base or own_base) and bool(missing_keys(self.name))
+
+
+def missing_keys(name: str) -> list[str]:
+    """Return the environment variables that this model needs and that are not set. Imports litellm."""
+    return list(_litellm().validate_environment(name)["missing_keys"])
+
+
+_importing = threading.Lock()
+
+
+def _litellm() -> Any:
+    """Import litellm, or join the import that is under way. Blocks for seconds, once."""
+    with _importing:
+        return _import_quietly()
+
+
+def _import_early() -> None:
+    try:
+        _litellm()
+    except ImportError:
+        return  # the call that needs it imports again, and raises where somebody can see it
+
+
+@cache
+def _import_quietly() -> Any:
+    """Import litellm so that it neither asks the network for anything nor writes to the screen."""
+    # Read at import and at the first call to Anthropic: otherwise both fetch a file from GitHub.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
+    with _environment("LITELLM_MODE", "PRODUCTION"):  # otherwise it loads a `.env` above its own folder
+        import litellm
+    importlib.import_module("openai.resources")  # the first call would, for half a second of the event loop
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.disable_aiohttp_transport = True  # httpx closes its connections without complaints at exit
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # otherwise 100 equal pieces, say of a table, fail
+    for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(logger).handlers = [logging.NullHandler()]
+    warnings.filterwarnings("ignore", module=r"litellm\b")
+    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
+    return litellm
+
+
+@contextmanager
+def _environment(variable: str, value: str) -> Iterator[None]:
+    """Set a variable for a moment, unless a person set it: the commands of a project must not inherit it."""
+    if variable in os.environ:
+        yield
+        return
+    os.environ[variable] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(variable, None)
+
+
+_STOP_REASONS = {"stop": StopReason.STOP, "length": StopReason.LENGTH, "content_filter": StopReason.REFUSED}
+
+
+def _usage(chunk: Any) -> Usage | None:
+    usage = getattr(chunk, "usage", None)
+    return Usage(usage.prompt_tokens, usage.completion_tokens) if usage else None
+
+
+def _was_finished(chunks: Any) -> bool:
+    """Whether the provider itself said that the answer is over.
+
+    litellm makes up a "stop" when a stream just ends: on a dropped connection, a page of HTML, an empty body.
+    """
+    if not hasattr(chunks, "received_finish_reason"):
+        return True
+    return bool(chunks.received_finish_reason or chunks.intermittent_finish_reason)
+
+
+def _unfinished(name: str, *, empty: bool) -> ModelError:
+    if empty:
+        return BadAnswer(
+            f"The server's answer for {name} is not a model's reply.",
+            hint="Check the API base: it often ends in /v1.",
+        )
+    return ConnectionFailed(f"The reply of {name} broke off before its end.", hint="Try again.")
+
+
+def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
+    """What litellm and the libraries under it raise. A bug of ours is none of these.
+
+    ImportError: some providers need a package that litellm imports at the call.
+    """
+    import httpx
+
+    return (
+        litellm.exceptions.openai.OpenAIError,  # the base of nearly all of litellm's
+        httpx.HTTPError,
+        httpx.InvalidURL,
+        json.JSONDecodeError,
+        OSError,
+        ImportError,
+    )
+
+
+def _key_hint(litellm: Any, name: str) -> str:
+    """Which variable to set or to check."""
+    if missing := missing_keys(name):
+        return f"Set in the environment: {', '.join(missing)}."
+    _, provider, _, _ = litellm.get_llm_provider(name)
+    variable = f"{provider.upper()}_API_KEY"
+    return f"Check {variable if variable in os.environ else 'the key'}, and that it may use this model."

@@ -1,0 +1,113 @@
+"""The model port: what the program needs of a language model, and how that can go wrong."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Literal, Protocol
+
+from cdd_agent.errors import CddError, ExitCode
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation, in the roles of OpenAI's chat completions."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that a model gets for one answer."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    """A piece of the reply, as it arrived."""
+
+    text: str
+
+
+class StopReason(StrEnum):
+    """Why the model stopped writing."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    """The reply was cut by a length limit: it must not be used as if it were whole."""
+    REFUSED = "refused"
+    """The provider's content filter stopped it."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call, as the provider counted them; an adapter may estimate where a provider does not."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """The reply is over. Always the last event of a stream that did not raise."""
+
+    stop_reason: StopReason = StopReason.STOP
+    usage: Usage | None = None
+
+
+ModelEvent = TextDelta | Done
+
+
+class Model(Protocol):
+    """A language model. Adapters: litellm (every provider) and scripted (demo, tests)."""
+
+    @property
+    def name(self) -> str:
+        """The model string a person configured, for display."""
+        ...
+
+    def warm_up(self) -> None:
+        """Begin, without waiting, whatever is slow before the first answer."""
+        ...
+
+    def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the text as it arrives, then one `Done`. Raises `ModelError`, never a vendor's error.
+
+        Closing the iterator early (`aclose`) ends the call and its connection.
+        """
+        ...
+
+
+class ModelError(CddError):
+    """The model gave no usable answer."""
+
+
+class AuthenticationFailed(ModelError):
+    """The key is missing, wrong, or not allowed to use this model (401, 403)."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BAD_INPUT
+
+
+class ModelNotFound(ModelError):
+    """The provider or server does not know this model (404), or no provider fits the model string."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BAD_INPUT
+
+
+class RequestRejected(ModelError):
+    """The provider refused the request as it was (other 4xx: too long, a bad parameter)."""
+
+
+class RateLimited(ModelError):
+    """The provider asks to come back later (429, 503, 529)."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.COME_BACK_LATER
+
+
+class ConnectionFailed(ModelError):
+    """The endpoint could not be reached, or the connection broke or timed out."""
+
+
+class BadAnswer(ModelError):
+    """The endpoint answered, but not with a reply (500, not JSON, a broken stream)."""

@@ -1,0 +1,223 @@
+"""A model that plays a script: for the demo, for tests, and for bug reports that others can replay."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from cdd_agent.errors import BadInput
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    BadAnswer,
+    ConnectionFailed,
+    Done,
+    ModelError,
+    ModelEvent,
+    ModelNotFound,
+    RateLimited,
+    Request,
+    RequestRejected,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+
+ERRORS: dict[str, type[ModelError]] = {
+    "authentication_failed": AuthenticationFailed,
+    "model_not_found": ModelNotFound,
+    "request_rejected": RequestRejected,
+    "rate_limited": RateLimited,
+    "connection_failed": ConnectionFailed,
+    "bad_answer": BadAnswer,
+}
+"""The errors that a script file can name."""
+
+
+@dataclass(frozen=True)
+class ScriptedReply:
+    """One entry of a script: a text to say, or an error to raise."""
+
+    text: str = ""
+    when: str | None = None
+    """The entry is for a request whose last user message has this text in it; None: for any request."""
+    error: ModelError | None = None
+    stop: StopReason = StopReason.STOP
+
+    def fits(self, request: Request) -> bool:
+        return self.when is None or self.when in _last_user_message(request)
+
+
+class ScriptedModel:
+    """Plays replies, each once, and keeps what it was asked.
+
+    A reply whose `when` fits the request goes first, otherwise the next one without `when`. So a run that is
+    resumed in a new process, with the same script, still gets the reply that belongs to its step.
+    """
+
+    def __init__(
+        self,
+        script: Iterable[str | ModelError | ScriptedReply],
+        *,
+        pace: float = 0.0,
+        name: str = "scripted",
+    ) -> None:
+        self.name = name
+        self.pace = pace
+        """Characters a second; 0: as fast as they are read."""
+        self.requests: list[Request] = []
+        self._left = [_entry(line) for line in script]
+
+    @classmethod
+    def from_yaml(cls, source: Path | str) -> Self:
+        """Read a script: a `Path` is a file, a `str` is the text itself.
+
+        pace: 400                # optional: characters a second
+        replies:
+          - when: "Step 2"       # optional: a text that the last user message must contain
+            reply: "..."
+            stop: length         # optional: stop, length or refused
+          - error: rate_limited  # instead of a reply: one of `ERRORS`
+        """
+        if isinstance(source, str):
+            pace, script = _ScriptFile("script").read(source)
+        else:
+            pace, script = _ScriptFile(str(source)).read(_text_of(source))
+        return cls(script, pace=pace)
+
+    def next_reply(self, request: Request) -> ScriptedReply:
+        """Take the entry for `request` out of the script."""
+        self.requests.append(request)
+        fitting = [entry for entry in self._left if entry.fits(request)]
+        if not fitting:
+            raise BadAnswer(
+                f"The script has no reply left for request {len(self.requests)}.",
+                hint="Add a reply to the script, or a `when` that fits the request.",
+            )
+        chosen = next((entry for entry in fitting if entry.when is not None), fitting[0])
+        self._left.remove(chosen)
+        return chosen
+
+    def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        reply = self.next_reply(request)
+        if reply.error is not None:
+            raise reply.error
+        whole = False
+        try:
+            for piece in pieces(reply.text):
+                await asyncio.sleep(len(piece) / self.pace if self.pace else 0)
+                yield TextDelta(piece)
+            whole = True
+        finally:
+            if not whole:  # nobody waited for its end: it can be asked for again
+                self._left.insert(0, reply)
+        yield Done(reply.stop, _usage(request, reply.text))
+
+
+def pieces(text: str) -> list[str]:
+    """Cut `text` after each word, as models stream it."""
+    return re.findall(r"\S+\s*|\s+", text)
+
+
+def _entry(line: str | ModelError | ScriptedReply) -> ScriptedReply:
+    match line:
+        case str():
+            return ScriptedReply(line)
+        case ModelError():
+            return ScriptedReply(error=line)
+        case ScriptedReply():
+            return line
+
+
+def _last_user_message(request: Request) -> str:
+    return next((m.content for m in reversed(request.messages) if m.role == "user"), "")
+
+
+def _usage(request: Request, reply: str) -> Usage:
+    """A word is a token here: close enough to show, and the same on every machine."""
+    return Usage(sum(len(message.content.split()) for message in request.messages), len(reply.split()))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            f"The script {path} cannot be read: {error.strerror}.", hint="Check the path of the script."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The script {path} is not UTF-8 text.", hint="Save it as UTF-8.") from error
+
+
+class _ScriptFile:
+    """The file form of a script. Every refusal names the file, the line and what is allowed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def read(self, text: str) -> tuple[float, list[ScriptedReply]]:
+        """Return the pace and the entries."""
+        import yaml  # not needed by scripts made in code
+
+        try:
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            script = yaml.safe_load(text)
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            raise self._refusal(line, f"not YAML: {error.problem}", "Mend the YAML.") from error
+        except yaml.YAMLError as error:
+            raise self._refusal(1, f"not YAML: {error}", "Mend the YAML.") from error
+        self._check_keys(1, script, required={"replies"}, optional={"pace"})
+        assert root is not None  # it has the key `replies`
+        nodes = {key.value: value for key, value in root.value}
+        if not isinstance(script["replies"], list):
+            line = nodes["replies"].start_mark.line + 1
+            raise self._refusal(line, "`replies` is not a list", "Write each reply as `- reply: ...`.")
+        pace = self._pace(nodes["pace"].start_mark.line + 1, script["pace"]) if "pace" in nodes else 0.0
+        entries = zip(nodes["replies"].value, script["replies"], strict=True)
+        return pace, [self._reply(node.start_mark.line + 1, entry) for node, entry in entries]
+
+    def _pace(self, line: int, pace: object) -> float:
+        if isinstance(pace, bool) or not isinstance(pace, int | float) or pace < 0:
+            raise self._refusal(line, f"`pace` is {pace!r}", "Give characters a second; 0 is at once.")
+        return float(pace)
+
+    def _reply(self, line: int, entry: Any) -> ScriptedReply:
+        if isinstance(entry, dict) and "error" in entry:
+            self._check_keys(line, entry, required={"error"}, optional={"when"})
+            kind = self._one_of(line, "error", entry["error"], list(ERRORS))
+            return ScriptedReply(when=self._when(line, entry), error=ERRORS[kind](f"Scripted error: {kind}."))
+        self._check_keys(line, entry, required={"reply"}, optional={"when", "stop"})
+        stop = self._one_of(line, "stop", entry.get("stop", "stop"), list(StopReason))
+        return ScriptedReply(
+            self._text(line, "reply", entry["reply"]), when=self._when(line, entry), stop=StopReason(stop)
+        )
+
+    def _when(self, line: int, entry: dict[str, Any]) -> str | None:
+        return self._text(line, "when", entry["when"]) if "when" in entry else None
+
+    def _text(self, line: int, key: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise self._refusal(line, f"`{key}` is {value!r}", f"Give `{key}` a text; quote it if need be.")
+        return value
+
+    def _one_of(self, line: int, key: str, value: object, allowed: Sequence[str]) -> str:
+        if value not in allowed:
+            raise self._refusal(line, f"`{key}` is {value!r}", f"Allowed: {', '.join(allowed)}.")
+        return str(value)
+
+    def _check_keys(self, line: int, entry: object, *, required: set[str], optional: set[str]) -> None:
+        allowed = f"Allowed: {', '.join(sorted(required | optional, key=str))}; needed: {', '.join(required)}."
+        if not isinstance(entry, dict):
+            raise self._refusal(line, "not a mapping of keys to values", allowed)
+        if wrong := sorted(str(key) for key in entry.keys() - required - optional):
+            raise self._refusal(line, f"`{wrong[0]}` is not a key here", allowed)
+        if missing := sorted(required - entry.keys()):
+            raise self._refusal(line, f"`{missing[0]}` is missing", allowed)
+
+    def _refusal(self, line: int, problem: str, hint: str) -> BadInput:
+        return BadInput(f"{self.name}, line {line}: {problem}.", hint=hint)

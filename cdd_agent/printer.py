@@ -1,0 +1,117 @@
+"""Events without a screen: readable lines for people, or one JSON object a line for scripts."""
+
+import json
+import sys
+from typing import Protocol
+
+from rich.console import Console
+from rich.text import Text
+
+from cdd_agent.events import (
+    AgentChanged,
+    CommandOutput,
+    Event,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyStarted,
+    TestsFinished,
+    TestsStarted,
+    Tone,
+    to_json,
+)
+from cdd_agent.wording import described
+
+_STYLES = {
+    Tone.PLAIN: ("", ""),
+    Tone.QUIET: ("", "dim"),
+    Tone.HEADING: ("", "bold"),
+    Tone.GOOD: ("✓ ", "green"),
+    Tone.WARNING: ("! ", "yellow"),
+    Tone.ERROR: ("✗ ", "red"),
+}
+_OUTPUT_LINES = 40
+
+
+class Printer(Protocol):
+    """A consumer of events."""
+
+    def show(self, event: Event) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class JsonPrinter:
+    """One event a line on standard output, each as soon as it happens."""
+
+    def show(self, event: Event) -> None:
+        sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        sys.stdout.flush()
+
+
+class TextPrinter:
+    """Lines for people on standard output. On a terminal, the wait for a reply is shown as it grows."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._live = self._console.status("") if self._console.is_terminal else None
+        self._received = 0
+        self._output: list[str] = []
+
+    def close(self) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, event: Event) -> None:
+        match event:
+            case ReplyStarted(model=model, saved=saved):
+                self._received = 0
+                self._wait("Using the saved reply" if saved else f"Waiting for {model}")
+            case ReplyDelta(text=text):
+                self._received += len(text)
+                self._wait(f"Receiving the reply: {self._received:,} characters")
+            case ReplyFinished(usage=usage):
+                self._rest()
+                if usage:
+                    self._line(
+                        f"reply: {usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out",
+                        Tone.QUIET,
+                    )
+            case TestsStarted(command=command):
+                self._output = []
+                self._wait(f"Running {command}")
+            case CommandOutput(text=text):
+                self._output.append(text)
+            case TestsFinished():
+                self._rest()
+                self._tests(event)
+            case AgentChanged():
+                pass
+            case _:
+                self._rest()
+                self._describe(event)
+
+    def _tests(self, event: TestsFinished) -> None:
+        if event.verification is None:
+            for line in "".join(self._output).splitlines()[-_OUTPUT_LINES:]:
+                self._line(f"│ {line}", Tone.QUIET)
+        self._describe(event)
+
+    def _describe(self, event: Event) -> None:
+        for text, tone in described(event):
+            self._line(text, tone)
+
+    def _line(self, text: str, tone: Tone) -> None:
+        glyph, style = _STYLES[tone]
+        self._console.print(Text(glyph + text, style))
+
+    def _wait(self, text: str) -> None:
+        if self._live:
+            self._live.update(Text(text))
+            self._live.start()
+
+    def _rest(self) -> None:
+        if self._live:
+            self._live.stop()

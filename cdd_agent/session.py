@@ -1,0 +1,67 @@
+"""A session: the project, who plain text goes to, and the person at the other end."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.agents.base import Agent
+from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.config import Config
+from cdd_agent.events import AgentChanged, Event, Notice
+from cdd_agent.execution.engine import Engine
+from cdd_agent.tickets.store import Ticket, TicketStore
+
+
+@dataclass(frozen=True)
+class Project:
+    """The folder that everything happens in, its settings and its tickets."""
+
+    root: Path
+    config: Config
+    tickets: TicketStore
+
+
+class Session:
+    """One person's way through a project. At most one agent is active; lines go to it or to commands."""
+
+    def __init__(self, project: Project, open_engine: Callable[[Ticket], Engine]) -> None:
+        self.project = project
+        self.agent: Agent | None = None
+        self._open_engine = open_engine
+
+    async def execute(self, ticket: Ticket) -> AsyncGenerator[Event, None]:
+        """Make the Executor the active agent, at work on a ticket. A finished ticket is told and left."""
+        agent = ExecutorAgent(self._open_engine(ticket))
+        for event in self.leave():
+            yield event
+        self.agent = agent
+        yield AgentChanged(agent.name, agent.ticket_slug)
+        async with aclosing(agent.opening()) as events:
+            async for event in events:
+                yield event
+        for event in self._leave_if_done():
+            yield event
+
+    async def say(self, line: str) -> AsyncGenerator[Event, None]:
+        """Plain text: for the active agent."""
+        if self.agent is None:
+            if line.strip():
+                yield Notice("Nobody is listening to plain text. `/exec SLUG` carries out a plan; `/help` says more.")
+            return
+        async with aclosing(self.agent.say(line)) as events:
+            async for event in events:
+                yield event
+        for event in self._leave_if_done():
+            yield event
+
+    def leave(self) -> list[Event]:
+        """Back to chat, if an agent is active."""
+        if self.agent is None:
+            return []
+        self.agent.close()
+        self.agent = None
+        return [AgentChanged(None)]
+
+    def _leave_if_done(self) -> list[Event]:
+        return self.leave() if self.agent is not None and self.agent.done else []

@@ -1,0 +1,205 @@
+"""Markdown as lines: where the headings and the code are, and how text is written so that it stays text.
+
+Knows CommonMark, but nothing of plans.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+
+from cdd_agent.errors import BadInput
+
+_MAX_NESTING = 100
+"""Lists and quotes within each other. Beyond it the parser gives up on everything that follows."""
+
+# Blocks are all that is asked of the parser: reading the inline text of every line is the slow part.
+_PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(["inline", "text_join"])
+
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")  # NUL is no Markdown, half a surrogate pair no UTF-8
+_BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
+_RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+
+
+def plain_text(text: str) -> str:
+    """`text` as Markdown can carry it: LF line ends, empty blank lines, no blank space around it."""
+    text = _UNWRITABLE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _BLANK_LINE.sub("", text).strip()
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, every run of white space being one space."""
+    return " ".join(_UNWRITABLE.sub("", text).split())
+
+
+# ------------------------------------------------------------------------------------------------- blocks
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading that is not inside a list or a quote; `end` is the line after it (setext ones have more)."""
+
+    line: int
+    end: int
+    depth: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text; `code` if it is to be taken as it is."""
+
+    text: str
+    code: bool = False
+
+    @property
+    def separates(self) -> bool:
+        return not self.text.strip() or (not self.code and is_rule(self.text))
+
+
+@dataclass(frozen=True)
+class Document:
+    """The lines of a Markdown text, counted from 0, and what CommonMark says about them."""
+
+    lines: list[str]
+    headings: dict[int, Heading]
+    """By line, in the order of the text."""
+    code: bytearray
+    """1 for a line inside fenced or indented code or an HTML block; the line that opens one is outside."""
+
+    def between(self, start: int, end: int) -> list[Line]:
+        return [Line(self.lines[at], self.code[at] == 1) for at in range(start, end)]
+
+
+def parse(text: str) -> Document:
+    """Raises `BadInput` for text whose lists and quotes nest deeper than a parser can follow."""
+    text = _UNWRITABLE.sub("", text.removeprefix("\ufeff")).replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    headings: dict[int, Heading] = {}
+    code = bytearray(len(lines))
+    tokens = _PARSER.parse(text)
+    for index, token in enumerate(tokens):
+        if token.level >= _MAX_NESTING - 2:
+            raise BadInput("The Markdown has lists or quotes nested too deeply to be read.")
+        if token.map is None:
+            continue
+        start, end = token.map
+        if token.type == "heading_open" and token.level == 0:
+            headings[start] = Heading(start, end, int(token.tag[1]), tokens[index + 1].content)
+        elif token.type in {"fence", "html_block"}:
+            code[start + 1 : end] = b"\1" * (end - start - 1)
+        elif token.type == "code_block":
+            code[start:end] = b"\1" * (end - start)
+    return Document(lines, headings, code)
+
+
+def is_rule(line: str) -> bool:
+    """Whether the line is a thematic break, as `---`."""
+    return _RULE.fullmatch(line) is not None
+
+
+def prose(lines: list[Line]) -> str:
+    """The text of `lines`, without the thematic breaks at either end: these separate, they say nothing."""
+    start, end = 0, len(lines)
+    while start < end and lines[start].separates:
+        start += 1
+    while end > start and lines[end - 1].separates:
+        end -= 1
+    return "\n".join(line.text if line.code else unescaped(line.text) for line in lines[start:end]).strip()
+
+
+# ------------------------------------------------------------------------------------------------ escapes
+
+_PUNCTUATION = r"!-/:-@\[-`{-~"
+_LEAD = re.compile(r"[ \t]*[0-9]{0,9}")
+_ESCAPED = re.compile(rf"({_LEAD.pattern})\\(?=[{_PUNCTUATION} \t])")
+_ESCAPABLE = re.compile(rf"({_LEAD.pattern})(?=[{_PUNCTUATION}])")
+_BULLET = r"(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?"
+_STRUCTURE = re.compile(
+    rf"[ \t]*{_BULLET}(?:#{{1,6}}(?:[ \t]|$)|\*\*|__)"  # a heading, a field
+    rf"|[ \t]*(?:=+|-+)[ \t]*$"  # what makes a heading of the line above
+    rf"|{_ESCAPED.pattern}"
+)
+_OPENER = re.compile(rf"[ \t]*{_BULLET}(?:```|~~~|<)")
+_PLAIN = re.compile(r"(?:[^\W\d_][^\n]*(?:\n+|\Z))*")
+
+
+def unescaped(line: str) -> str:
+    """`line` without the backslash that kept its start from being read as structure."""
+    return _ESCAPED.sub(r"\1", line, count=1) if _ESCAPED.match(line) else line
+
+
+def is_plain(text: str) -> bool:
+    """Whether every line starts with a letter: such text is read as paragraphs wherever it stands."""
+    return _PLAIN.fullmatch(text) is not None
+
+
+def spellings(text: str) -> Iterator[str]:
+    """Ways to write `text`, the most readable first; `unescaped` turns each line outside code back.
+
+    Which one is right depends on what the reader takes for structure: take the first that reads back as
+    `text`. The last always does: each of its lines can only be part of a paragraph.
+    """
+    yield text
+    lines = text.split("\n")
+    with suppress(BadInput):  # nested too deeply to know what is code: then everything is escaped
+        code = parse(text).code
+        yield "\n".join(line if code[at] else _escaped(line, _is_structure) for at, line in enumerate(lines))
+        yield "\n".join(_escaped(line, _is_structure_or_opens_code) for line in lines)
+    yield "\n".join("\\" + line if line[:1] in {" ", "\t"} else _escaped(line) for line in lines)
+
+
+def _escaped(line: str, wanted: Callable[[str], bool] = bool) -> str:
+    """`line` with a backslash before its first punctuation, behind a number that makes it a list item."""
+    return _ESCAPABLE.sub(r"\1\\", line, count=1) if wanted(line) and _ESCAPABLE.match(line) else line
+
+
+def _is_structure(line: str) -> bool:
+    return is_rule(line) or _STRUCTURE.match(line) is not None
+
+
+def _is_structure_or_opens_code(line: str) -> bool:
+    return _is_structure(line) or _OPENER.match(line) is not None
+
+
+# --------------------------------------------------------------------------------------------- code spans
+
+
+@dataclass(frozen=True)
+class CodeSpan:
+    """A code span of a line, and its place there with its backticks."""
+
+    start: int
+    end: int
+    text: str
+
+
+def code_span(text: str) -> str:
+    """One line of text as a code span, with as many backticks as it needs."""
+    runs = {len(run) for run in re.findall("`+", text)}
+    length = next(length for length in range(1, len(runs) + 2) if length not in runs)
+    padding = " " if text.startswith("`") or text.endswith("`") else ""
+    ticks = "`" * length
+    return f"{ticks}{padding}{text}{padding}{ticks}"
+
+
+def code_spans(line: str) -> Iterator[CodeSpan]:
+    """The code spans of a line, from left to right, as CommonMark pairs their backticks."""
+    runs = list(re.finditer("`+", line))
+    last = {len(run[0]): at for at, run in enumerate(runs)}
+    at = 0
+    while at < len(runs):
+        opening = runs[at]
+        if last[len(opening[0])] > at:
+            closing_at = next(i for i in range(at + 1, len(runs)) if len(runs[i][0]) == len(opening[0]))
+            closing = runs[closing_at]
+            yield CodeSpan(opening.start(), closing.end(), _span_text(line[opening.end() : closing.start()]))
+            at = closing_at
+        at += 1
+
+
+def _span_text(inside: str) -> str:
+    padded = inside.startswith(" ") and inside.endswith(" ") and inside.strip(" ")
+    return inside[1:-1] if padded else inside

@@ -1,0 +1,259 @@
+"""What a ticket asks for: spec.yaml, read with care and with what earlier tools wrote in it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+import yaml
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.spec_reading import Entry, Tree, as_items, as_text, read_mapping
+
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+_PRIORITY = "medium"
+
+
+class TicketType(StrEnum):
+    """What kind of work a ticket is; also the first word of its slug."""
+
+    FEATURE = "feature"
+    BUG = "bug"
+    ENHANCEMENT = "enhancement"
+    SPIKE = "spike"
+    REFACTOR = "refactor"
+
+
+_HEADED = {
+    "problem_description": "",
+    "problem": "",
+    "user_story": "",
+    "context": "Context",
+    "current_state": "Current state",
+    "desired_state": "Desired state",
+    "summary": "",
+}
+"""Where earlier tools put the description, in reading order, and the words before it there."""
+
+
+@dataclass(frozen=True)
+class TicketSpec:
+    """What is wanted. `from_yaml(spec.to_yaml()) == spec`; comments of a file are not kept."""
+
+    title: str = ""
+    type: TicketType = TicketType.FEATURE
+    description: str = ""
+    acceptance_criteria: tuple[str, ...] = ()
+    implementation_scope: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    technical_notes: str = ""
+    priority: str = _PRIORITY
+    extra: Mapping[object, object] = field(default_factory=dict)
+    """The keys of the file that are not ours, kept as they are."""
+
+    def __post_init__(self) -> None:
+        scope = {
+            " ".join(_text(area).split()): tuple(filter(None, map(_text, items)))
+            for area, items in self.implementation_scope.items()
+        }
+        normalised = {
+            "title": " ".join(_text(self.title).split()),
+            "type": TicketType(self.type),
+            "description": _text(self.description),
+            "acceptance_criteria": tuple(filter(None, map(_text, self.acceptance_criteria))),
+            "implementation_scope": scope,
+            "technical_notes": _text(self.technical_notes),
+            "priority": " ".join(_text(self.priority).split()) or _PRIORITY,
+        }
+        for name, value in normalised.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "spec.yaml", *, slug: str = "") -> Self:
+        """Raises `BadInput` with file, line and reason. A type that is not said is the first word of `slug`."""
+        entries = read_mapping(text, source)
+        _lift_ticket(entries, source)
+        description = _description(entries, source)
+        return cls(
+            title=_taken_text(entries, "title", source),
+            type=_type(entries.pop("type", None), source, slug),
+            description=description,
+            acceptance_criteria=_criteria(entries.pop("acceptance_criteria", None)),
+            implementation_scope=_scope(entries.pop("implementation_scope", None)),
+            technical_notes=_taken(entries, "technical_notes"),
+            priority=_taken_text(entries, "priority", source),
+            extra={key: entry.value(source) for key, entry in entries.items()},
+        )
+
+    def to_yaml(self) -> str:
+        """The spec as spec.yaml."""
+        ours = {
+            "title": self.title,
+            "type": self.type.value,
+            "priority": self.priority,
+            "description": self.description,
+            "acceptance_criteria": list(self.acceptance_criteria),
+            "implementation_scope": {area: list(items) for area, items in self.implementation_scope.items()},
+            "technical_notes": self.technical_notes,
+        }
+        return yaml.dump(ours | dict(self.extra), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+    def missing(self) -> list[str]:
+        """What keeps the spec from being complete, one line each; a template's placeholder is not an answer."""
+        lines = []
+        if _unwritten(self.title):
+            lines.append("title: one line that says what is wanted")
+        if _unwritten(self.description):
+            lines.append("description: what is wanted, and why")
+        if all(map(_unwritten, self.acceptance_criteria)):
+            lines.append("acceptance_criteria: at least one thing to check when the work is done")
+        return lines
+
+
+def _text(value: str) -> str:
+    return _UNWRITABLE.sub("", value).replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+# -------------------------------------------------------------------------------------------- the entries
+
+
+def _lift_ticket(entries: dict[object, Entry], source: str) -> None:
+    """Earlier tools kept these under `ticket:`; what the file says at its top goes before."""
+    ticket = entries.get("ticket")
+    if ticket is None or not isinstance(ticket.tree, dict):
+        return
+    inner = ticket.entries(source)
+    lifted: set[str] = set()
+    for name in ("title", "type", "priority"):
+        if name in inner and (name not in entries or not as_text(entries[name].tree)):
+            entries[name] = inner[name]
+            lifted.add(name)
+    rest = ticket.without(lifted)
+    if rest is None:
+        del entries["ticket"]
+    else:
+        entries["ticket"] = rest
+
+
+def _taken(entries: dict[object, Entry], name: str) -> str:
+    entry = entries.pop(name, None)
+    return "" if entry is None else as_text(entry.tree)
+
+
+def _taken_text(entries: dict[object, Entry], name: str, source: str) -> str:
+    entry = entries.get(name)
+    if entry is not None and not isinstance(entry.tree, str):
+        kind = "a list" if isinstance(entry.tree, list) else "a mapping"
+        raise BadInput(f"{entry.at(source)}: {name} must be text, not {kind}.")
+    return _taken(entries, name)
+
+
+def _description(entries: dict[object, Entry], source: str) -> str:
+    written = _taken(entries, "description")
+    if written.strip():
+        return written
+    parts = []
+    for name, heading in _HEADED.items():
+        part = _text(_taken(entries, name))
+        if part:
+            parts.append(f"{heading}: {part}" if heading else part)
+    return "\n\n".join(parts)
+
+
+def _type(entry: Entry | None, source: str, slug: str) -> TicketType:
+    word = "" if entry is None else as_text(entry.tree).strip().lower()
+    if not word:
+        word = slug.partition("-")[0]
+        return TicketType(word) if word in set(TicketType) else TicketType.FEATURE
+    if word in set(TicketType):
+        return TicketType(word)
+    assert entry is not None
+    raise BadInput(
+        f"{entry.at(source)}: the type {word[:40]!r} is not known.",
+        hint=f"Allowed: {', '.join(TicketType)}.",
+    )
+
+
+_CRITERION = re.compile(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
+
+
+def _criteria(entry: Entry | None) -> tuple[str, ...]:
+    if entry is None:
+        return ()
+    match entry.tree:
+        case str(text):
+            return tuple(_criteria_in(text))
+        case dict(mapping) if not {"given", "when", "then"} & {key.lower() for key in mapping}:
+            return tuple(f"{name}: {as_text(tree)}" for name, tree in mapping.items())
+        case dict(mapping):
+            return (_criterion(mapping),)
+        case list(items):
+            return tuple(map(_criterion, items))
+
+
+def _criteria_in(text: str) -> Iterator[str]:
+    """The list items of a text, each with the lines that go on; a text without a list has one a line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not any(map(_CRITERION.match, lines)):
+        yield from lines
+        return
+    item: list[str] = []
+    for line in lines:
+        if found := _CRITERION.match(line):
+            yield "\n".join(item)
+            item = [found[1]]
+        else:
+            item.append(line.strip())
+    yield "\n".join(item)
+
+
+def _criterion(tree: Tree) -> str:
+    if not isinstance(tree, dict):
+        return as_text(tree)
+    named = {key.lower(): as_text(value) for key, value in tree.items()}
+    if {"given", "when", "then"} & named.keys():
+        sentence = ", ".join(f"{key} {value}" for key, value in named.items())
+        return sentence[:1].upper() + sentence[1:]
+    words = next((named.pop(key) for key in ("description", "criterion", "text") if key in named), "")
+    label = named.pop("id", "")
+    rest = "; ".join(f"{key}: {as_text(value)}" for key, value in tree.items() if key.lower() in named)
+    return ": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest)
+
+
+def _scope(entry: Entry | None) -> dict[str, tuple[str, ...]]:
+    if entry is None:
+        return {}
+    if isinstance(entry.tree, dict):
+        return {area: tuple(as_items(tree)) for area, tree in entry.tree.items()}
+    items = tuple(as_items(entry.tree))
+    return {"scope": items} if any(items) else {}
+
+
+# ------------------------------------------------------------------------------------------- placeholders
+
+_PLACEHOLDER = re.compile(
+    r"\s*(?:[-*+]\s+)?(?:[\w '’/-]{1,40}:\s*)?"
+    r"(?:<[^<>]*\s[^<>]*>|\[[^\[\]]*\s[^\[\]]*\]|TODO|TBD|FIXME|\.{3}|…)[.:]?\s*"
+)
+
+
+def _unwritten(text: str) -> bool:
+    return all(not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n"))
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+class _Dumper(yaml.SafeDumper):
+    """Text of several lines is written as a block, as a person would."""
+
+
+_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # YAML folds these as it does a newline, unless escaped
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _YAML_LINE_ENDS.search(text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)

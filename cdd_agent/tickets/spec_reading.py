@@ -1,0 +1,188 @@
+"""YAML of unknown origin as text with its places: safe against hostile files, exact about what is wrong.
+
+Our own keys are read as text (`Tree`), so that `version: 1.10` and `answer: no` stay what a person wrote; the
+values of other keys are made the ordinary way.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import yaml
+
+from cdd_agent.errors import BadInput
+
+Tree: TypeAlias = "str | list[Tree] | dict[str, Tree]"
+
+_MAX_BYTES = 5_000_000
+_MAX_DEPTH = 50
+_MAX_EXPANDED = 10_000_000
+"""Characters and values of a document in which each alias is written out."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is not in every build of PyYAML
+_NULL = "tag:yaml.org,2002:null"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One key of a mapping: its value as text and as YAML means it, and its line, from 1."""
+
+    tree: Tree
+    line: int
+    node: yaml.Node
+
+    def at(self, source: str) -> str:
+        return f"{source}:{self.line}"
+
+    def value(self, source: str) -> object:
+        """Raises `BadInput` for a value that is not what it looks like, as the date 2024-13-45."""
+        return _constructed(self.node, self.at(source))
+
+    def entries(self, source: str) -> dict[object, "Entry"]:
+        """The keys of a value that is a mapping."""
+        assert isinstance(self.node, yaml.MappingNode)
+        return _entries(self.node, source)
+
+    def without(self, names: set[str]) -> "Entry | None":
+        """This mapping without some of its keys; None if no key is left."""
+        pairs = [(key, value) for key, value in self.node.value if key.value not in names]
+        node = yaml.MappingNode(self.node.tag, pairs, self.node.start_mark, self.node.end_mark)
+        return Entry(_tree(node), self.line, node) if pairs else None
+
+
+def read_mapping(text: str, source: str) -> dict[object, Entry]:
+    """The keys at the top of a YAML file, in its order. Raises `BadInput` with file, line and reason."""
+    text = text.removeprefix("\ufeff")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{source}: not valid text: {error.reason}.") from error
+    if size > _MAX_BYTES:
+        raise BadInput(f"{source}: {size} bytes is too much for a spec; the limit is {_MAX_BYTES}.")
+    try:
+        _refuse_hostile(text, source)
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        raise BadInput(f"{_place(error, source)}: {_reason(error)}.", hint="Mend the YAML there.") from error
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise BadInput(f"{source}: not YAML: {reason}.", hint="Is it a text file?") from error
+    if node is None or (isinstance(node, yaml.ScalarNode) and node.tag == _NULL):
+        raise BadInput(f"{source}: the file is empty.", hint="Write at least a title and a description.")
+    if not isinstance(node, yaml.MappingNode):
+        raise BadInput(
+            f"{source}:{node.start_mark.line + 1}: a spec is a mapping of keys, as `title: …`; "
+            f"this is {'a list' if isinstance(node, yaml.SequenceNode) else 'plain text'}."
+        )
+    return _entries(node, source)
+
+
+def _refuse_hostile(text: str, source: str) -> None:
+    """Depth and expanded size are counted on the events, before anything recursive or costly is done."""
+    anchors: dict[str, int] = {}
+    open_nodes: list[tuple[str | None, int]] = [(None, 0)]
+    for event in yaml.parse(text, Loader=_Loader):
+        where = f"{source}:{event.start_mark.line + 1}" if event.start_mark else source
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append((event.anchor, 1))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, size = open_nodes.pop()
+            _add(open_nodes, anchors, anchor, size)
+        elif isinstance(event, yaml.ScalarEvent):
+            _add(open_nodes, anchors, event.anchor, 1 + len(event.value))
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in anchors and any(event.anchor == anchor for anchor, _ in open_nodes):
+                raise BadInput(f"{where}: the value *{event.anchor} contains itself.")
+            _add(open_nodes, anchors, None, anchors.get(event.anchor or "", 1))
+        if len(open_nodes) > _MAX_DEPTH:
+            raise BadInput(f"{where}: nested more than {_MAX_DEPTH} levels deep.")
+        if open_nodes[-1][1] > _MAX_EXPANDED:
+            raise BadInput(f"{where}: the aliases make the document too large.")
+
+
+def _add(open_nodes: list[tuple[str | None, int]], anchors: dict[str, int], anchor: str | None, size: int) -> None:
+    if anchor is not None:
+        anchors[anchor] = size
+    outer, sum_so_far = open_nodes[-1]
+    open_nodes[-1] = (outer, sum_so_far + size)
+
+
+def _entries(node: yaml.MappingNode, source: str) -> dict[object, Entry]:
+    entries: dict[object, Entry] = {}
+    try:
+        _Loader("").flatten_mapping(node)  # `<<: *other`
+    except yaml.MarkedYAMLError as error:
+        raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
+    for key_node, value_node in node.value:
+        entry = Entry(_tree(value_node), key_node.start_mark.line + 1, value_node)
+        key = _constructed(key_node, entry.at(source))
+        try:
+            earlier = entries.get(key)
+        except TypeError as error:
+            raise BadInput(f"{entry.at(source)}: a list or mapping cannot be a key.") from error
+        if earlier is not None:
+            raise BadInput(f"{entry.at(source)}: the key {key} is there twice, first in line {earlier.line}.")
+        entries[key] = entry
+    return entries
+
+
+def _constructed(node: yaml.Node, where: str) -> object:
+    loader = _Loader("")
+    try:
+        return loader.construct_document(node)
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError, OverflowError) as error:
+        # PyYAML lets through whatever int(), date() and the like say of a value that only looks like one.
+        reason = _reason(error) if isinstance(error, yaml.MarkedYAMLError) else str(error)
+        raise BadInput(f"{where}: a value cannot be read: {reason}.", hint="Put it in quotes.") from error
+    finally:
+        loader.dispose()
+
+
+def _place(error: yaml.MarkedYAMLError, source: str) -> str:
+    mark = error.problem_mark or error.context_mark
+    return source if mark is None else f"{source}:{mark.line + 1}:{mark.column + 1}"
+
+
+def _reason(error: yaml.MarkedYAMLError) -> str:
+    return " ".join(filter(None, [error.context, error.problem]))
+
+
+# --------------------------------------------------------------------------------------------------- text
+
+
+def _tree(node: yaml.Node) -> Tree:
+    if isinstance(node, yaml.MappingNode):
+        return {as_text(_tree(key)): _tree(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_tree(item) for item in node.value]
+    return "" if node.tag == _NULL else str(node.value)
+
+
+def as_text(tree: Tree) -> str:
+    """A list as list items, a mapping as labelled lines."""
+    match tree:
+        case str(text):
+            return text.strip()
+        case list(items):
+            return "\n".join("- " + as_text(item).replace("\n", "\n  ") for item in items)
+        case dict(mapping):
+            return "\n".join(_labelled(label, value) for label, value in mapping.items())
+
+
+def _labelled(label: str, value: Tree) -> str:
+    text = as_text(value)
+    if isinstance(value, str) and "\n" not in text:
+        return f"{label}: {text}".rstrip()
+    return f"{label}:\n  " + text.replace("\n", "\n  ")
+
+
+def as_items(tree: Tree) -> Iterator[str]:
+    """The items of a list, those of lists within it too; anything else is one item."""
+    match tree:
+        case list(items):
+            for item in items:
+                yield from as_items(item)
+        case dict(mapping):
+            yield from (_labelled(label, value) for label, value in mapping.items())
+        case str(text):
+            yield text

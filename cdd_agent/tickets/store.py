@@ -1,0 +1,209 @@
+"""The tickets of a project: finding them, making them, reading their files.
+
+Starting the shell lists the tickets, so importing this module is cheap: the modules that know YAML and Markdown
+are imported where a file is read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from cdd_agent.errors import BadInput
+from cdd_agent.workspace.files import write_atomic
+
+if TYPE_CHECKING:
+    from cdd_agent.tickets.plan import ImplementationPlan
+    from cdd_agent.tickets.spec import TicketSpec
+
+_SPEC, _PLAN, _STATE = "spec.yaml", "plan.md", "execution-state.json"
+_OLDER_LAYOUT = PurePosixPath("specs/tickets")
+_MAX_BYTES = 50_000_000
+_MAX_SLUG = 100
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A ticket's folder. Its files are read anew at each call."""
+
+    slug: str
+    folder: Path
+    root: Path
+    """The project, from which messages name the files."""
+
+    @property
+    def spec_path(self) -> Path:
+        return self.folder / _SPEC
+
+    @property
+    def plan_path(self) -> Path:
+        return self.folder / _PLAN
+
+    @property
+    def state_path(self) -> Path:
+        return self.folder / _STATE
+
+    def shown(self, path: Path) -> str:
+        """`path` as messages name it, for `plan.check(source=ticket.shown(ticket.plan_path))`."""
+        if path.is_relative_to(self.root):
+            return path.relative_to(self.root).as_posix()
+        return str(path)
+
+    def read_spec(self) -> TicketSpec:
+        """Raises `BadInput` for a spec that is not there or cannot be read."""
+        from cdd_agent.tickets.spec import TicketSpec
+
+        text = self._read(self.spec_path, hint="Write one, or start with `/new`.")
+        return TicketSpec.from_yaml(text, self.shown(self.spec_path), slug=self.slug)
+
+    def read_plan(self) -> ImplementationPlan:
+        """The plan as it is written; whether it can be run says its `check`. Raises `BadInput` if there is none."""
+        from cdd_agent.tickets.plan import ImplementationPlan
+
+        hint = f"Make one with /plan {self.slug}."
+        text = self._read(self.plan_path, hint=hint)
+        if not text.removeprefix("\ufeff").strip():
+            raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
+        plan = ImplementationPlan.from_markdown(text)
+        return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
+
+    def _read(self, path: Path, *, hint: str) -> str:
+        try:
+            if path.stat().st_size > _MAX_BYTES:
+                raise BadInput(f"{self.shown(path)} is larger than {_MAX_BYTES} bytes.")
+            return path.read_bytes().decode("utf-8-sig")
+        except FileNotFoundError as error:
+            raise BadInput(f"The ticket {self.slug} has no {path.name}.", hint=hint) from error
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"{self.shown(path)} is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8."
+            ) from error
+        except OSError as error:
+            raise BadInput(f"{self.shown(path)} cannot be read: {error.strerror}.") from error
+
+
+class TicketStore:
+    """The tickets under `tickets_dir`, and those of the older layout under `specs/tickets`."""
+
+    def __init__(self, root: Path, tickets_dir: PurePosixPath | str = "tickets") -> None:
+        self.root = root
+        self.tickets_dir = PurePosixPath(tickets_dir)
+
+    def list(self) -> list[Ticket]:
+        """Every ticket, by slug. Where both layouts have a slug, the one under `tickets_dir` counts."""
+        tickets: dict[str, Ticket] = {}
+        for place in (self.tickets_dir, _OLDER_LAYOUT):
+            for folder in _ticket_folders(self.root / place):
+                tickets.setdefault(folder.name, self._ticket(folder))
+        return [tickets[slug] for slug in sorted(tickets)]
+
+    def find(self, reference: str) -> Ticket:
+        """The ticket of a slug, a unique prefix of one, or a path inside the project. Raises `BadInput`."""
+        reference = reference.strip()
+        if not reference:
+            raise BadInput("Which ticket?", hint="Name its slug, the start of it, or its folder.")
+        if len(reference) > 4096 or re.search("[\0\ud800-\udfff]", reference):
+            raise BadInput(f"{_short(reference)} cannot be the name of a ticket.")
+        tickets = {ticket.slug: ticket for ticket in self.list()}
+        if reference in tickets:
+            return tickets[reference]
+        if ticket := self._at(reference):
+            return ticket
+        found = [slug for slug in tickets if slug.startswith(reference.lower())]
+        if len(found) == 1:
+            return tickets[found[0]]
+        if found:
+            raise BadInput(f"{_short(reference)} could be any of: {', '.join(found)}.", hint="Name one in full.")
+        raise BadInput(f"There is no ticket {_short(reference)}.", hint=_near(reference, sorted(tickets)))
+
+    def create(self, ticket_type: str, name: str) -> Ticket:
+        """A new ticket with the template of its type. Raises `BadInput` rather than touch one that is there."""
+        from cdd_agent.tickets.spec import TicketType
+
+        kind = ticket_type.strip().lower()
+        if kind not in set(TicketType):
+            raise BadInput(f"There is no ticket type {_short(ticket_type)}.", hint=f"Allowed: {', '.join(TicketType)}.")
+        slug = _slug(kind, name)
+        for known in self.list():
+            if known.slug == slug:
+                raise BadInput(f"The ticket {slug} is there already.", hint=f"It is in {known.shown(known.folder)}.")
+        ticket = self._ticket(self.root / self.tickets_dir / slug)
+        text = self._template(kind)
+        write_atomic(ticket.spec_path, text.encode())
+        return ticket
+
+    def _ticket(self, folder: Path) -> Ticket:
+        return Ticket(folder.name, folder, self.root)
+
+    def _at(self, reference: str) -> Ticket | None:
+        """The ticket whose folder, or a file in it, is at the path; None if this is no path to a ticket."""
+        path = Path(os.path.normpath(self.root / reference))
+        real_root = Path(os.path.realpath(self.root))
+        inside = path.is_relative_to(os.path.normpath(self.root)) or path.is_relative_to(real_root)
+        if not inside or not Path(os.path.realpath(path)).is_relative_to(real_root):
+            raise BadInput(
+                f"{_short(reference)} is outside the project.", hint="Name the ticket's slug, or its folder here."
+            )
+        folder = path.parent if path.name in {_SPEC, _PLAN, _STATE} else path
+        if os.path.realpath(folder) == str(real_root) or not _is_ticket(folder):
+            return None
+        return self._ticket(folder)
+
+    def _template(self, kind: str) -> str:
+        own = self.root / ".cdd" / "templates" / f"{kind}.yaml"
+        try:
+            return own.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            packaged = resources.files("cdd_agent.tickets") / "templates" / f"{kind}.yaml"
+            return packaged.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f".cdd/templates/{own.name} cannot be read: {error}.") from error
+
+
+def _ticket_folders(place: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if entry.is_dir() and _is_ticket(Path(entry.path)):
+                    yield Path(entry.path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BadInput(f"{place} cannot be listed: {error.strerror}.") from error
+
+
+def _is_ticket(folder: Path) -> bool:
+    # os.path answers False for every path it cannot look at, however odd or long.
+    return any(os.path.isfile(folder / name) for name in (_SPEC, _PLAN))  # noqa: PTH113
+
+
+def _slug(kind: str, name: str) -> str:
+    """Kebab-case of plain letters: "Größe ändern" is grosse-andern."""
+    letters = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", letters).strip("-").removeprefix(f"{kind}-")
+    if not words or words == kind:
+        raise BadInput(
+            f"{_short(name)} leaves no letters for a ticket's name.", hint="Use some of a-z and 0-9, as user-auth."
+        )
+    if len(words) > _MAX_SLUG:
+        raise BadInput(f"{_short(name)} is too long for a ticket's name; {_MAX_SLUG} letters are the limit.")
+    return f"{kind}-{words}"
+
+
+def _near(reference: str, slugs: list[str]) -> str:
+    if not slugs:
+        return "There are no tickets yet: make one with `cdd new`."
+    word = reference.lower()[:_MAX_SLUG]
+    near = [slug for slug in slugs if word in slug] or difflib.get_close_matches(word, slugs, n=3, cutoff=0.5)
+    return f"Did you mean {', '.join(near[:3])}?" if near else "`cdd list` shows the tickets."
+
+
+def _short(words: str) -> str:
+    return repr(words if len(words) <= 60 else f"{words[:59]}…")

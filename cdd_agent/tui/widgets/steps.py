@@ -1,0 +1,89 @@
+"""The plan as a list of steps with their status; drawn line by line, so that its length does not matter."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from cdd_agent.events import StepView
+from cdd_agent.tickets.state import StepStatus, Verification
+from cdd_agent.wording import STEP_GLYPHS
+
+
+class StepList(ScrollView, can_focus=False):
+    """Shows where the run is. The first line is the progress of the whole."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*(f"steps--{status.value}" for status in StepStatus), "steps--total"}
+    DEFAULT_CSS = """
+    StepList {
+        padding: 0 1; background: $surface; scrollbar-size-vertical: 1; overflow-x: hidden;
+        & > .steps--pending { color: $text-muted; }
+        & > .steps--in_progress { color: $text-accent; text-style: bold; }
+        & > .steps--completed { color: $text-success; }
+        & > .steps--failed { color: $text-error; text-style: bold; }
+        & > .steps--skipped { color: $text-warning; }
+        & > .steps--total { text-style: bold; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps: list[StepView] = []
+        self.display = False
+
+    def show(self, steps: Iterable[StepView]) -> None:
+        """Show these steps; none hides the list."""
+        self._steps = list(steps)
+        self.display = bool(self._steps)
+        self.virtual_size = Size(self.size.width, len(self._steps) + 1)
+        self._follow()
+        self.refresh(layout=True)
+
+    def mark(self, number: int, status: StepStatus, verification: Verification | None = None) -> None:
+        """One step has got another status."""
+        for index, step in enumerate(self._steps):
+            if step.number == number:
+                self._steps[index] = replace(step, status=status, verification=verification)
+        self._follow()
+        self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        del container, viewport, width
+        return len(self._steps) + 1
+
+    def render_line(self, y: int) -> Strip:
+        row = y + self.scroll_offset.y
+        if row == 0:
+            return self._strip(self._progress(), self.get_component_rich_style("steps--total"))
+        if row > len(self._steps):
+            return Strip.blank(self.size.width, self.rich_style)
+        step = self._steps[row - 1]
+        style = self.get_component_rich_style(f"steps--{step.status.value}")
+        unverified = " (unverified)" if step.verification is Verification.NONE else ""
+        return self._strip(f"{STEP_GLYPHS[step.status]} {step.number}. {step.title}{unverified}", style)
+
+    def _progress(self) -> str:
+        done, total = sum(step.status.over for step in self._steps), len(self._steps)
+        width = min(10, max(self.size.width - 14, 0))
+        filled = width * done // total if total else 0
+        return f"Plan {done}/{total} {'━' * filled}{'╌' * (width - filled)}"
+
+    def _strip(self, text: str, style: Style) -> Strip:
+        width = self.size.width
+        strip = Strip([Segment(text, style)])
+        if strip.cell_length > width:
+            strip = Strip([*strip.crop(0, max(width - 1, 0)), Segment("…", style)])
+        return strip.adjust_cell_length(width, style).apply_style(self.rich_style + style)
+
+    def _follow(self) -> None:
+        """Keep the step that matters now in view."""
+        now = (StepStatus.IN_PROGRESS, StepStatus.FAILED)
+        current = next((i for i, step in enumerate(self._steps) if step.status in now), None)
+        if current is None:
+            current = next((i for i, step in enumerate(self._steps) if not step.status.over), len(self._steps) - 1)
+        self.call_after_refresh(self.scroll_to, y=max(current + 1 - self.size.height // 2, 0), animate=False)

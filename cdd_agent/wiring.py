@@ -1,0 +1,87 @@
+"""The composition root: from a folder and its settings to real adapters and a session."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.config import Config, load_config
+from cdd_agent.errors import BadInput, CddError, NotApproved
+from cdd_agent.events import ChangesProposed
+from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.frontend import Always, Frontend
+from cdd_agent.execution.step import StepRunner
+from cdd_agent.llm.port import Model
+from cdd_agent.session import Project, Session
+from cdd_agent.tickets.store import Ticket, TicketStore
+from cdd_agent.workspace.paths import PathRefused, confine, find_root
+
+_SCRIPT = "script:"
+NO_MODEL_HINT = """\
+Choose one of:
+  a hosted model    export ANTHROPIC_API_KEY=...   and   model: anthropic/claude-sonnet-4-5
+  a local server    api_base: http://127.0.0.1:11434/v1   and   model: openai/NAME
+  no model at all   cdd demo
+`model:` and `api_base:` go into .cdd/config.yaml, or set CDD_MODEL and CDD_API_BASE, or use --model."""
+
+
+class Refusing:
+    """The answer where approval is asked for and nobody is there to give it."""
+
+    async def approve(self, changes: ChangesProposed) -> bool:
+        raise NotApproved(
+            f"Step {changes.step} would write {', '.join((*changes.created, *changes.modified))}, "
+            "and `approval: ask` wants a person's yes",
+            hint="Run it in the shell, or with --yes.",
+        )
+
+
+def open_project(folder: Path, flags: Mapping[str, Any]) -> Project:
+    """The project that `folder` is in, with the settings that hold there. Raises `BadInput`."""
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is not a folder")
+    root = find_root(folder)
+    config = load_config(root, flags)
+    try:
+        confine(root, config.tickets_dir)
+    except PathRefused as refusal:
+        raise BadInput(f"tickets_dir: {refusal.message}", hint="It is a folder inside the project.") from refusal
+    return Project(root, config, TicketStore(root, config.tickets_dir))
+
+
+def open_session(project: Project, frontend: Frontend) -> Session:
+    """A session whose engines use the configured model, made once and when it is first needed."""
+    model = cache(lambda: make_model(project.config, project.root, watched=True))
+    return Session(project, lambda ticket: open_engine(project, ticket, frontend, model))
+
+
+def open_engine(project: Project, ticket: Ticket, frontend: Frontend, model: Callable[[], Model]) -> Engine:
+    """Open a ticket's run. `model` is made only if a step is left to do. Raises `BadInput`."""
+    config, root = project.config, project.root
+    files = (ticket.spec_path, ticket.plan_path, ticket.state_path)
+    protected = frozenset(path.relative_to(root).as_posix().casefold() for path in files)
+    asked = frontend if config.approval == "ask" else Always()
+    runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, protected)
+    engine = Engine.open(root, ticket, runner)
+    try:
+        if engine.next_step is not None:
+            model().warm_up()
+    except CddError:
+        engine.close()
+        raise
+    return engine
+
+
+def make_model(config: Config, root: Path, *, watched: bool) -> Model:
+    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace. Raises `BadInput`."""
+    if config.model is None:
+        raise BadInput("No model is configured", hint=NO_MODEL_HINT)
+    if config.model.startswith(_SCRIPT):
+        from cdd_agent.llm.scripted import ScriptedModel
+
+        scripted = ScriptedModel.from_yaml(root / config.model.removeprefix(_SCRIPT))
+        scripted.pace *= watched
+        return scripted
+    from cdd_agent.llm.litellm_adapter import LitellmModel
+
+    return LitellmModel(config.model, config.api_base)

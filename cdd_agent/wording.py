@@ -1,0 +1,123 @@
+"""What events say to people, the same in the shell and without a screen."""
+
+from datetime import timedelta
+
+from cdd_agent.events import (
+    Answer,
+    AttemptFailed,
+    ChangesApplied,
+    ChangesPutBack,
+    Event,
+    Notice,
+    PlanOpened,
+    RunFinished,
+    StepFinished,
+    StepStarted,
+    StepView,
+    TestsFinished,
+    TicketsListed,
+    Tone,
+)
+from cdd_agent.tickets.state import RunStatus, StepStatus, Verification
+
+STEP_GLYPHS = {
+    StepStatus.PENDING: "○",
+    StepStatus.IN_PROGRESS: "◐",
+    StepStatus.COMPLETED: "✓",
+    StepStatus.FAILED: "✗",
+    StepStatus.SKIPPED: "–",
+}
+
+
+def described(event: Event) -> list[tuple[str, Tone]]:
+    """What an event says to people, as lines with a tone; nothing for those that only drive a display."""
+    match event:
+        case Notice(text=text, tone=tone):
+            return [(text, tone)]
+        case Answer(text=text):
+            return [(text, Tone.PLAIN)]
+        case TicketsListed(tickets=()):
+            return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
+        case TicketsListed(tickets=tickets):
+            width = max(len(ticket.slug) for ticket in tickets)
+            return [
+                (f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)}  {t.error}".rstrip(), Tone.PLAIN)
+                for t in tickets
+            ]
+        case PlanOpened():
+            title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
+            return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+        case StepStarted(step=step, title=title, attempt=attempt):
+            return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
+        case ChangesApplied():
+            lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
+            lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]
+            if event.undeclared:
+                lines.append((f"not named in the plan for this step: {', '.join(event.undeclared)}", Tone.WARNING))
+            return lines
+        case ChangesPutBack():
+            lines = [(f"put back {', '.join(event.restored)}", Tone.QUIET)] if event.restored else []
+            if event.kept:
+                lines.append((f"edited since, left as it is: {', '.join(event.kept)}", Tone.WARNING))
+            return lines
+        case TestsFinished(verification=None):
+            return []  # the attempt's or the step's failure says it
+        case TestsFinished(verification=Verification.PASSED):
+            return [(f"{event.reason} ({event.seconds:.1f} s)", Tone.GOOD)]
+        case TestsFinished():
+            return [(f"Unverified: {event.reason}", Tone.WARNING)]
+        case AttemptFailed(will_retry=True):
+            return [(f"Attempt {event.attempt} failed: {_clause(event.error)}. Asking again.", Tone.WARNING)]
+        case StepFinished():
+            return [_step_finished(event)]
+        case RunFinished():
+            return [_run_finished(event)]
+        case _:
+            return []
+
+
+def progress(state: str, done: int, total: int) -> str:
+    """How far a ticket is, in a few words."""
+    return f"{state} {done}/{total}" if state in ("in progress", "failed") else state
+
+
+def _step_finished(event: StepFinished) -> tuple[str, Tone]:
+    where = f"({event.done}/{event.total})"
+    match event.status:
+        case StepStatus.COMPLETED:
+            unverified = event.verification is Verification.NONE
+            words = "completed, unverified" if unverified else "completed"
+            return f"Step {event.step} {words} {where}", Tone.WARNING if unverified else Tone.GOOD
+        case StepStatus.SKIPPED:
+            return f"Step {event.step} skipped: {event.reason} {where}", Tone.WARNING
+        case StepStatus.FAILED:
+            return f"Step {event.step} failed: {_clause(event.error)} {where}", Tone.ERROR
+        case _:
+            return f"Step {event.step} is pending {where}", Tone.QUIET
+
+
+def _run_finished(event: RunFinished) -> tuple[str, Tone]:
+    counts = [f"{event.completed}/{event.total} steps completed"]
+    counts += [f"{event.unverified} of them unverified"] if event.unverified else []
+    counts += [f"{event.skipped} skipped"] if event.skipped else []
+    counts += [f"{len(event.files)} files" if len(event.files) != 1 else "1 file"]
+    counts += [str(timedelta(seconds=round(event.seconds)))] if event.seconds is not None else []
+    good = event.status is RunStatus.COMPLETED
+    what = "done" if good else event.status.value.replace("_", " ")
+    return f"{event.ticket_slug} {what}: {', '.join(counts)}", Tone.GOOD if good else Tone.ERROR
+
+
+def _step(step: StepView) -> str:
+    remark = ""
+    if step.verification is Verification.NONE:
+        remark = "  (unverified)"
+    elif step.status is StepStatus.FAILED and step.error:
+        remark = f"  (failed: {step.error.splitlines()[0]})"
+    elif step.status is StepStatus.SKIPPED and step.reason:
+        remark = f"  (skipped: {step.reason})"
+    return f"{STEP_GLYPHS[step.status]} {step.number}. {step.title}{remark}"
+
+
+def _clause(error: str | None) -> str:
+    """An error's sentence, to be set within another one."""
+    return (error or "").rstrip(".")

@@ -1,0 +1,49 @@
+"""Where a project begins and ends: its root, and which path texts stay inside it."""
+
+import re
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.errors import BadInput
+
+_WINDOWS_ABSOLUTE = re.compile(r"^([A-Za-z]:|\\\\|//)")
+_MAX_LENGTH = 1000
+
+
+class PathRefused(BadInput):
+    """A path text that does not name a file inside the project."""
+
+
+def find_root(start: Path) -> Path:
+    """The project that `start` is in: the nearest folder with `.cdd`, else with `.git`, else `start` itself."""
+    start = start.resolve()
+    for marker in (".cdd", ".git"):
+        for folder in (start, *start.parents):
+            if (folder / marker).exists():
+                return folder
+    return start
+
+
+def confine(root: Path, text: str) -> PurePosixPath:
+    """Turn a path text from a reply, plan or person into a path relative to `root`, or raise `PathRefused`.
+
+    Judged on resolved paths, component by component, so a symlink or a sibling such as `../app-evil` does not
+    lead outside. Windows drive and UNC forms are absolute on every platform. The file need not exist.
+    """
+    if not text.strip() or text != text.strip():
+        raise PathRefused(f"{text!r} is not a usable path")
+    if len(text) > _MAX_LENGTH or any(ord(char) < 32 for char in text):
+        raise PathRefused(f"{text[:60]!r} is not a usable path: too long, or with control characters")
+    if _WINDOWS_ABSOLUTE.match(text) or text.startswith(("/", "\\", "~")):
+        raise PathRefused(f"{text} is absolute; paths are relative to the project")
+    path = PurePosixPath(text.replace("\\", "/"))
+    if ".." in path.parts:
+        raise PathRefused(f"{text} leaves the project")
+    if not path.parts:
+        raise PathRefused(f"{text} names the project itself, not a file in it")
+    try:
+        inside = (root / path).resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError) as error:  # a name too long for the disk, a loop of links
+        raise PathRefused(f"{text} cannot be used: {error}") from error
+    if not inside:
+        raise PathRefused(f"{text} leads outside the project through a link")
+    return path

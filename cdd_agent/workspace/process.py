@@ -1,0 +1,223 @@
+"""The one place that starts other programs: argv without a shell, a time limit, and nothing left running.
+
+A command is its own process group; when its time is up, or its reader goes away, the whole group is ended.
+"""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal
+
+_KEPT = 256 * 1024
+"""Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
+_GRACE = 2.0
+"""Seconds between asking a group to end and ending it, and for pipes to drain after an exit."""
+_AHEAD = 64
+"""Chunks a pipe may be read ahead of whoever consumes them."""
+_SECRET = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
+
+StreamName = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True)
+class OutputChunk:
+    """A piece of a running command's output, decoded; bytes that are not UTF-8 become replacement characters."""
+
+    text: str
+    stream: StreamName
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What became of a command. `return_code` is 127 when there is no such program, negative for a signal."""
+
+    stdout: str
+    stderr: str
+    return_code: int
+    seconds: float = 0.0
+    timed_out: bool = False
+    cut: bool = False
+    """Output was longer than what is kept: the middle is left out."""
+
+
+def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The user's environment without what looks like a secret, with `extra` merged over it."""
+    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+    return {**kept, **(extra or {})}
+
+
+async def run_command(
+    argv: Sequence[str], *, cwd: Path, limit: float, env: Mapping[str, str] | None = None
+) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+    """Run `argv` in `cwd` for at most `limit` seconds; yield its output as it comes, then one `CommandResult`.
+
+    Nothing is raised for a command that fails, is not there, or takes too long: the result says so. Closing
+    the iterator early ends the command and everything it started in its group.
+    """
+    started = time.monotonic()
+    try:
+        process = _start(argv, cwd, child_environment(env))
+    except FileNotFoundError:
+        yield CommandResult("", f"Command not found: {argv[0]}", 127)
+        return
+    except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
+        yield CommandResult("", f"{argv[0]} could not be started: {error}", 126)
+        return
+    output = _Output(process)
+    try:
+        while (chunk := await output.next(limit - (time.monotonic() - started))) is not None:
+            yield chunk
+        timed_out = time.monotonic() - started >= limit and process.poll() is None
+        if timed_out:
+            await asyncio.to_thread(_end_group, process)
+            while (chunk := await output.next(_GRACE)) is not None:
+                yield chunk
+        yield output.result(await asyncio.to_thread(process.wait), time.monotonic() - started, timed_out=timed_out)
+    finally:
+        output.close()
+        await asyncio.to_thread(_end_group, process)
+
+
+def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    if not cwd.is_dir():
+        raise NotADirectoryError(f"{cwd} is not a folder")
+    flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows' form of a group of its own
+    return subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=os.name == "posix",
+        creationflags=flags,
+    )
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """TERM to the whole group, KILL to whatever is left after a grace; children of an exited leader included."""
+    if os.name == "nt":
+        if process.poll() is None:
+            taskkill = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
+            subprocess.run(taskkill, capture_output=True, check=False)
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left in the group
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+class _Output:
+    """Both pipes of a process, read by a thread each so that neither can block the other or the program."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
+        self._ahead = threading.Semaphore(_AHEAD)
+        self._closed = threading.Event()
+        self._open_pipes = 2
+        self._kept: dict[StreamName, _Kept] = {"stdout": _Kept(), "stderr": _Kept()}
+        assert process.stdout is not None
+        assert process.stderr is not None
+        pipes: tuple[tuple[StreamName, IO[bytes]], ...] = (
+            ("stdout", process.stdout),
+            ("stderr", process.stderr),
+        )
+        for name, pipe in pipes:
+            threading.Thread(target=self._read, args=(name, pipe), daemon=True).start()
+        self._exit = asyncio.ensure_future(asyncio.to_thread(process.wait))
+
+    async def next(self, limit: float) -> OutputChunk | None:
+        """The next piece; None when both pipes ended, `limit` seconds passed, or the program is gone.
+
+        A background child may hold a pipe open after the program's own end; that is not waited for long.
+        """
+        deadline = self._loop.time() + limit
+        while self._open_pipes or not self._queue.empty():
+            remaining = deadline - self._loop.time()
+            getting = asyncio.ensure_future(self._queue.get())
+            try:
+                waiting = {getting} if self._exit.done() else {getting, self._exit}
+                patience = min(remaining, _GRACE) if self._exit.done() else remaining
+                await asyncio.wait(waiting, timeout=max(patience, 0), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                chunk_came = getting.done()
+                if not chunk_came:
+                    getting.cancel()
+            if chunk_came:
+                chunk = getting.result()
+                if chunk is None:
+                    self._open_pipes -= 1
+                    continue
+                self._ahead.release()
+                self._kept[chunk.stream].add(chunk.text)
+                return chunk
+            if patience < remaining or self._loop.time() >= deadline:
+                return None
+        with contextlib.suppress(TimeoutError):  # the pipes are closed, but the program may go on
+            await asyncio.wait_for(asyncio.shield(self._exit), max(deadline - self._loop.time(), 0))
+        return None
+
+    def result(self, return_code: int, seconds: float, *, timed_out: bool) -> CommandResult:
+        out, err = self._kept["stdout"], self._kept["stderr"]
+        return CommandResult(out.text(), err.text(), return_code, seconds, timed_out, cut=out.cut or err.cut)
+
+    def close(self) -> None:
+        """Let the readers run off: what they still read is dropped."""
+        self._closed.set()
+        self._ahead.release(_AHEAD + 2)
+
+    def _read(self, name: StreamName, pipe: IO[bytes]) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        with pipe:
+            while data := pipe.read1(65536):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
+                self._hand_over(decoder.decode(data), name)
+        self._hand_over(decoder.decode(b"", final=True), name)
+        self._post(None)
+
+    def _hand_over(self, text: str, name: StreamName) -> None:
+        if text and not self._closed.is_set():
+            self._ahead.acquire()
+            self._post(OutputChunk(text, name))
+
+    def _post(self, item: OutputChunk | None) -> None:
+        if not self._closed.is_set():
+            with contextlib.suppress(RuntimeError):  # the loop was closed between the check and the call
+                self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+
+
+@dataclass
+class _Kept:
+    """The head and the tail of a stream, within a bound."""
+
+    head: str = ""
+    tail: list[str] = field(default_factory=list)
+    tail_length: int = 0
+    cut: bool = False
+
+    def add(self, text: str) -> None:
+        room = _KEPT // 4 - len(self.head)
+        self.head, text = self.head + text[:room], text[room:]
+        if text:
+            self.tail.append(text)
+            self.tail_length += len(text)
+        while self.tail_length - len(self.tail[0] if self.tail else "") > _KEPT * 3 // 4:
+            self.tail_length -= len(self.tail.pop(0))
+            self.cut = True
+
+    def text(self) -> str:
+        gap = "\n… (output left out) …\n" if self.cut else ""
+        return self.head + gap + "".join(self.tail)

@@ -1,0 +1,24 @@
+"""Fixtures that every folder of tests uses."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.projects import Sandbox
+
+
+@pytest.fixture(autouse=True)
+def nobody_else(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings of whoever runs the tests: an empty home folder, no `CDD_*` variables."""
+    import os
+
+    home = tmp_path_factory.mktemp("home")
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(home))
+    for name in [name for name in os.environ if name.startswith("CDD_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    return Sandbox(tmp_path)

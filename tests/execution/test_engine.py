@@ -1,0 +1,442 @@
+"""Steps are transactions: each becomes true as a whole or leaves no trace, and any run can go on."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TypeVar
+
+import pytest
+
+from cdd_agent.errors import BadInput, ExitCode, NotApproved
+from cdd_agent.events import (
+    AttemptFailed,
+    ChangesProposed,
+    ChangesPutBack,
+    CommandOutput,
+    Event,
+    ReplyDelta,
+    ReplyStarted,
+    RunFinished,
+    StepFinished,
+    TestsFinished,
+)
+from cdd_agent.execution.engine import Engine
+from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.tickets.state import RunStatus, StepStatus, Verification
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+T = TypeVar("T")
+
+
+async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
+    return [event async for event in events]
+
+
+async def run_all(sandbox: Sandbox, attempts: int = 1) -> list[Event]:
+    engine = sandbox.engine()
+    try:
+        return [*engine.recover(), *await collect(engine.run_all(attempts=attempts))]
+    finally:
+        engine.close()
+
+
+def of(kind: type[T], events: list[Event]) -> list[T]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+async def test_a_plan_is_carried_out_and_its_state_kept(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b/c.txt", check("b/c.txt"), "Step 1"))
+    sandbox.replies(says("a.txt", "good"), says("b/c.txt", "good"))
+
+    events = await run_all(sandbox)
+
+    assert sandbox.text("b/c.txt") == "good\n"
+    assert of(RunFinished, events)[-1].status is RunStatus.COMPLETED
+    state = sandbox.state()
+    assert (state["ticket_slug"], state["status"], state["current_step"]) == (SLUG, "completed", 2)
+    assert state["completed_at"]
+    first = state["step_executions"]["1"]
+    assert (first["files_created"], first["files_modified"], first["verification"]) == (["a.txt"], [], "passed")
+
+
+async def test_steps_run_in_the_order_of_their_dependencies(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("b.txt"), "Step 2"), Step("b.txt", check("b.txt")))
+    sandbox.replies(says("b.txt", "good"), says("a.txt", "x"))
+    events = await run_all(sandbox)
+    assert [event.step for event in of(StepFinished, events)] == [2, 1]
+
+
+async def test_the_prompt_holds_what_the_step_needs_and_ends_with_the_step(sandbox: Sandbox) -> None:
+    (sandbox.root / "old.txt").write_text("present content")
+    sandbox.write(Step("a.txt", check("a.txt")), Step("old.txt", check("a.txt"), description="Word for word *this*."))
+    sandbox.replies(says("a.txt", "good"), says("old.txt", "new"))
+
+    await run_all(sandbox)
+
+    system, user = (message.content for message in sandbox.model.requests[1].messages)
+    for stable in ("Say words", "a.txt says good", "Keep it short.", "1. Make a.txt", "language:path"):
+        assert stable in system
+    assert system == sandbox.model.requests[0].messages[0].content
+    assert "present content" in user
+    assert "created a.txt" in user
+    assert (
+        user.index("present content") < user.index("# Step 2 of 2: Make old.txt") < user.index("Word for word *this*.")
+    )
+
+
+async def test_a_failed_attempt_is_taken_back_and_tried_again_with_the_reason(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("before\n")
+    sandbox.write(Step("a.txt", check("a.txt")))
+    sandbox.replies("Two files.\n\n```text:a.txt\nbad\n```\n```text:new/extra.txt\nx\n```\n", says("a.txt", "good"))
+
+    events = await run_all(sandbox, attempts=3)
+
+    assert sandbox.text("a.txt") == "good\n"
+    assert not (sandbox.root / "new").exists()
+    assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("a.txt", "new/extra.txt"), ())]
+    assert "it says bad" in sandbox.prompt()
+    assert "before" in sandbox.prompt()
+    assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
+    assert sandbox.state()["step_executions"]["1"]["files_created"] == []
+
+
+async def test_after_the_last_attempt_the_step_is_failed_and_its_files_stay_to_be_looked_at(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt"))
+    sandbox.replies(says("a.txt", "bad"), says("a.txt", "worse"))
+
+    events = await run_all(sandbox, attempts=2)
+
+    assert [event.will_retry for event in of(AttemptFailed, events)] == [True, False]
+    assert sandbox.text("a.txt") == "worse\n"
+    assert sandbox.statuses() == ["failed", "pending"]
+    assert sandbox.state()["status"] == "failed"
+    assert len(sandbox.model.requests) == 2
+
+
+async def test_a_later_run_retries_the_failed_step_from_where_it_started(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "bad")))
+
+    events = await run_all(sandbox.replies(says("b.txt", "x") + says("a.txt", "good")))
+
+    assert of(ChangesPutBack, events)[0].restored == ("a.txt",)
+    assert "it says bad" in sandbox.prompt()
+    assert "a.txt does not exist yet" in sandbox.prompt()
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_a_persons_edit_of_a_failed_step_is_kept_and_told_and_shown_to_the_model(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "bad")))
+    (sandbox.root / "a.txt").write_text("almost, by hand\n")
+
+    events = await run_all(sandbox.replies(says("a.txt", "good")))
+
+    assert of(ChangesPutBack, events)[0].kept == ("a.txt",)
+    assert "almost, by hand" in sandbox.prompt()
+    assert sandbox.text("a.txt") == "good\n"
+
+
+async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    before = (sandbox.ticket / "execution-state.json").read_bytes()
+
+    events = await run_all(sandbox.replies())
+
+    assert [type(event) for event in events] == [RunFinished]
+    assert sandbox.model.requests == []
+    assert (sandbox.ticket / "execution-state.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("", "empty reply"),
+        ("All done, tests pass!", "gives no file"),
+        ("```python\nprint(1)\n```", "gives no file"),
+        (says("../out.txt", "x"), "leaves the project"),
+        (says(".cdd/config.yaml", "x"), "must not write"),
+        (says(f"tickets/{SLUG}/execution-state.json", "{}"), "must not write"),
+        ("```text:a.txt\ncut", "never closed"),
+        (ScriptedReply("```text:a.txt\ngood\n```\n", stop=StopReason.LENGTH), "length limit"),
+        (ScriptedReply("I can't", stop=StopReason.REFUSED), "content filter"),
+    ],
+)
+async def test_a_reply_that_cannot_be_used_fails_the_attempt_and_writes_nothing(
+    sandbox: Sandbox, reply: str | ScriptedReply, words: str
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    events = await run_all(sandbox.replies(reply))
+    assert words in (of(StepFinished, events)[0].error or "")
+    assert sorted(path.name for path in sandbox.root.iterdir()) == [".cdd", "tickets"]
+    assert not (sandbox.root.parent / "out.txt").exists()
+    assert sandbox.statuses() == ["failed"]
+
+
+async def test_a_file_that_the_model_had_not_seen_is_shown_to_it_on_the_next_attempt(sandbox: Sandbox) -> None:
+    (sandbox.root / "other.txt").write_text("precious")
+    sandbox.write(Step("a.txt", check("a.txt")))
+    both = says("a.txt", "good") + says("other.txt", "precious and more")
+
+    await run_all(sandbox.replies(both, both), attempts=2)
+
+    assert "precious" not in sandbox.prompt(0)
+    assert "precious" in sandbox.prompt(1)
+    assert sandbox.text("other.txt") == "precious and more\n"
+
+
+async def test_a_file_edited_while_the_model_writes_is_not_overwritten(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("old")
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+
+    async with aclosing(engine.run_all()) as events:
+        async for event in events:
+            if isinstance(event, ReplyStarted):
+                (sandbox.root / "a.txt").write_text("a person's edit")
+    engine.close()
+
+    assert sandbox.text("a.txt") == "a person's edit"
+    assert "changed by someone else" in sandbox.state()["step_executions"]["1"]["error"]
+
+
+async def test_a_step_that_names_no_files_is_completed_by_words(sandbox: Sandbox) -> None:
+    sandbox.write(Step(None), Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies("I would use SQLite.", says("a.txt", "good")))
+    assert sandbox.state()["step_executions"]["1"]["verification"] == "none"
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+async def test_without_a_test_framework_a_step_is_completed_and_says_that_it_is_unverified(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    events = await run_all(sandbox.replies(says("a.txt", "good")))
+    assert of(TestsFinished, events)[0].reason == "no test framework was found"
+    assert of(StepFinished, events)[0].verification is Verification.NONE
+    assert of(RunFinished, events)[0].unverified == 1
+
+
+async def test_a_check_that_takes_too_long_fails(sandbox: Sandbox) -> None:
+    sandbox.flags = {"test_timeout": 0.5}
+    sandbox.write(Step("a.txt", 'python -c "import time; time.sleep(60)"'))
+    events = await run_all(sandbox.replies(says("a.txt", "good")))
+    assert "still running after 0.5 s" in (of(StepFinished, events)[0].error or "")
+
+
+async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    for error, code in (
+        (AuthenticationFailed("no"), ExitCode.BAD_INPUT),
+        (RateLimited("later"), ExitCode.COME_BACK_LATER),
+    ):
+        engine = sandbox.replies(error, says("a.txt", "good")).engine()
+        events = await collect(engine.run_all(attempts=3))
+        engine.close()
+        assert engine.stopped_by is error
+        assert engine.stopped_by.exit_code is code
+        assert of(StepFinished, events)[0].error == error.message
+        assert len(sandbox.model.requests) == 1
+
+
+async def test_a_retry_after_the_model_could_not_be_asked_works(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(AuthenticationFailed("no")))
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    assert sandbox.statuses() == ["completed"]
+
+
+class Refusal:
+    async def approve(self, changes: ChangesProposed) -> bool:
+        return False
+
+
+async def test_changes_that_are_not_approved_leave_no_trace_and_cost_no_second_reply(sandbox: Sandbox) -> None:
+    sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    await collect(engine.run_all())
+    engine.close()
+    assert isinstance(engine.stopped_by, NotApproved)
+    assert sandbox.statuses() == ["pending"]
+    assert not (sandbox.root / "a.txt").exists()
+
+    sandbox.flags = {"approval": "auto"}
+    events = await run_all(sandbox.replies())
+
+    assert [event.saved for event in of(ReplyStarted, events)] == [True]
+    assert sandbox.statuses() == ["completed"]
+
+
+def is_under_way(event: Event, moment: str) -> bool:
+    match moment:
+        case "reply":
+            return isinstance(event, ReplyDelta)
+        case _:
+            return isinstance(event, CommandOutput)
+
+
+@pytest.mark.parametrize("moment", ["reply", "tests"])
+@pytest.mark.parametrize("how", ["closed", "cancelled"])
+async def test_a_stopped_step_leaves_no_trace_and_goes_on(sandbox: Sandbox, moment: str, how: str) -> None:
+    code = "import time; print('running', flush=True); time.sleep(0.3); assert 'good' in open('a.txt').read()"
+    (sandbox.root / "a.txt").write_text("before")
+    sandbox.write(Step("a.txt", f'python -c "{code}"')).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    reached = asyncio.Event()
+
+    async def run() -> None:
+        async with aclosing(engine.run_all()) as events:
+            async for event in events:
+                if is_under_way(event, moment):
+                    reached.set()
+                    if how == "closed":
+                        return
+
+    task = asyncio.create_task(run())
+    await reached.wait()
+    if how == "cancelled":
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await asyncio.wait([task])
+    engine.close()
+
+    assert sandbox.text("a.txt") == "before"
+    assert sandbox.statuses() == ["pending"]
+
+    await run_all(sandbox)
+    assert sandbox.statuses() == ["completed"]
+    assert len(sandbox.model.requests) == (2 if moment == "reply" else 1)
+    assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
+
+
+async def test_guidance_given_after_a_stop_asks_anew(sandbox: Sandbox) -> None:
+    sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"), says("a.txt", "good, in blue"))
+    engine = sandbox.engine()
+    await collect(engine.run_all())
+    step = engine.next_step
+    assert step
+    await collect(engine.run_step(step, guidance="Make it blue."))
+    engine.close()
+    assert sandbox.prompt().endswith("Make it blue.")
+
+
+async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_reply(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    step = engine.next_step
+    assert step
+    generator = engine.run_step(step)
+    async for event in generator:
+        if isinstance(event, CommandOutput):
+            break
+    killed = (sandbox.ticket / "execution-state.json").read_bytes()
+    record = {path: path.read_bytes() for path in (sandbox.root / ".cdd/runs").rglob("*") if path.is_file()}
+    await generator.aclose()
+    engine.close()
+    for path, data in record.items():  # the disk as a kill would have left it
+        path.write_bytes(data)
+    (sandbox.root / "a.txt").write_text("good\n")
+    (sandbox.ticket / "execution-state.json").write_bytes(killed)
+    assert sandbox.statuses() == ["in_progress"]
+
+    events = await run_all(sandbox.replies())
+
+    assert of(ChangesPutBack, events)[0].restored == ("a.txt",)
+    assert sandbox.statuses() == ["completed"]
+    assert sandbox.model.requests == []
+
+
+def step_one(engine: Engine) -> StepStatus:
+    return engine.state.of(1).status
+
+
+async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_it(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+    engine = sandbox.replies(says("a.txt", "bad"), says("b.txt", "good")).engine()
+    await collect(engine.run_all())
+    step = engine.next_step
+    assert step
+    assert sandbox.text("a.txt") == "bad\n"
+
+    told = list(engine.skip(step, "not needed", keep=False))
+    await collect(engine.run_all())
+    engine.close()
+
+    assert not (sandbox.root / "a.txt").exists()
+    assert "Step 2 depends on it" in str(told)
+    assert sandbox.statuses() == ["skipped", "completed"]
+    assert sandbox.state()["step_executions"]["1"]["reason"] == "not needed"
+    assert "skipped (not needed)" in sandbox.prompt()
+    assert sandbox.state()["status"] == "completed"
+
+
+async def test_skip_keep_keeps_the_files_and_says_which(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    engine = sandbox.replies(says("a.txt", "bad")).engine()
+    await collect(engine.run_all())
+    step = engine.next_step
+    assert step
+    list(engine.skip(step, "mine", keep=True))
+    engine.close()
+    assert sandbox.text("a.txt") == "bad\n"
+    assert sandbox.state()["step_executions"]["1"]["files_created"] == ["a.txt"]
+
+
+async def test_a_second_engine_on_the_same_ticket_is_refused(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    engine = sandbox.engine()
+    with pytest.raises(BadInput, match="Another cdd is at work"):
+        sandbox.engine()
+    engine.close()
+    sandbox.engine().close()
+
+
+async def test_an_unreadable_state_is_set_aside_and_told_and_not_overwritten(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    state = sandbox.ticket / "execution-state.json"
+    state.write_text('{"ticket_slug": "feature-wo')
+
+    with pytest.raises(BadInput, match="set aside as execution-state"):
+        sandbox.engine()
+
+    assert [path.read_text() for path in sandbox.ticket.glob("*unreadable*")] == ['{"ticket_slug": "feature-wo']
+    assert not state.exists()
+
+
+async def test_a_state_of_another_ticket_is_refused_and_left(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    (sandbox.ticket / "execution-state.json").write_text('{"ticket_slug": "bug-other", "step_executions": {}}')
+    with pytest.raises(BadInput, match="another ticket, bug-other"):
+        sandbox.engine()
+    assert (sandbox.ticket / "execution-state.json").exists()
+
+
+async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    await run_all(sandbox.replies(says("a.txt", "one")))
+    (sandbox.ticket / "execution-state.json").unlink()
+
+    events = await run_all(sandbox.replies(says("a.txt", "two")))
+
+    assert [event.saved for event in of(ReplyStarted, events)] == [False]
+    assert sandbox.text("a.txt") == "two\n"
+
+
+async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_written(sandbox: Sandbox) -> None:
+    """The second file's folder becomes a file between the judgement and the write."""
+    sandbox.flags = {"approval": "ask"}
+
+    class Saboteur:
+        async def approve(self, changes: ChangesProposed) -> bool:
+            (sandbox.root / "b").write_text("in the way")
+            return True
+
+    sandbox.frontend = Saboteur()
+    sandbox.write(Step("a.txt", check("a.txt")))
+    events = await run_all(sandbox.replies(says("a.txt", "good") + says("b/c.txt", "x")))
+
+    assert "could not be written" in (of(StepFinished, events)[0].error or "")
+    assert not (sandbox.root / "a.txt").exists()

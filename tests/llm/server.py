@@ -1,0 +1,292 @@
+"""An OpenAI-compatible model server on loopback, for tests: it plays a script, and misbehaves on order.
+
+By hand: `python -m tests.llm.server --script FILE.yaml --port 0` (the file form of `ScriptedModel`).
+"""
+
+import argparse
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    BadAnswer,
+    ConnectionFailed,
+    Message,
+    ModelError,
+    ModelNotFound,
+    RateLimited,
+    Request,
+    RequestRejected,
+    StopReason,
+)
+from cdd_agent.llm.scripted import ScriptedModel, pieces
+
+STATUS_OF: dict[type[ModelError], int] = {
+    AuthenticationFailed: 401,
+    ModelNotFound: 404,
+    RequestRejected: 400,
+    RateLimited: 429,
+    BadAnswer: 500,
+}
+FINISH_REASON_OF = {
+    StopReason.STOP: "stop",
+    StopReason.LENGTH: "length",
+    StopReason.REFUSED: "content_filter",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server does with one request. The defaults are a well-behaved, empty reply."""
+
+    text: str = ""
+    finish_reason: str | None = "stop"
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    raw: str | None = None
+    """Sent as the body instead of a reply."""
+    content_type: str = "application/json"
+    wait: float = 0.0
+    """Seconds before the first byte."""
+    pause: float = 0.0
+    """Seconds between two pieces of the reply."""
+    garbage: bool = False
+    """A line that is not JSON comes after the first piece."""
+    cut_after: int | None = None
+    """The connection drops after this many pieces."""
+    chunked: bool = True
+    """Whether the body says where it ends. If not, a cut looks like an end."""
+
+
+def failure(
+    status: int, message: str = "No.", code: str | None = None, *, headers: dict[str, str] | None = None
+) -> Answer:
+    """An error in the form of OpenAI's."""
+    error = {"message": message, "type": "error", "param": None, "code": code}
+    return Answer(status=status, raw=json.dumps({"error": error}), headers=headers or {})
+
+
+def failure_like(error: ModelError) -> Answer:
+    """What a real server does where `ScriptedModel` raises `error`."""
+    if isinstance(error, ConnectionFailed):
+        return Answer("cut", cut_after=0)
+    return failure(STATUS_OF[type(error)], error.message)
+
+
+def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
+    """Answer with what `model` would say."""
+
+    def answer(request: Request) -> Answer:
+        try:
+            reply = model.next_reply(request)
+        except BadAnswer as error:
+            return failure_like(error)
+        if reply.error is not None:
+            return failure_like(reply.error)
+        pause = 6 / model.pace if model.pace else 0.0
+        return Answer(reply.text, finish_reason=FINISH_REASON_OF[reply.stop], pause=pause)
+
+    return answer
+
+
+def in_order(script: Iterable[str | Answer | ModelError]) -> Callable[[Request], Answer]:
+    """Answer the first request with the first entry, and so on."""
+    entries = iter(script)
+
+    def answer(request: Request) -> Answer:
+        match next(entries, None):
+            case None:
+                return failure(500, "The script has no reply left.")
+            case str(text):
+                return Answer(text)
+            case ModelError() as error:
+                return failure_like(error)
+            case Answer() as entry:
+                return entry
+
+    return answer
+
+
+@dataclass
+class Recorded:
+    """One request as it arrived, and what became of it."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    client_left: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def request(self) -> Request:
+        return Request(tuple(Message(m["role"], m["content"]) for m in self.body.get("messages", [])))
+
+
+class LoopbackServer:
+    """Serves a script from a thread: `with LoopbackServer(["Hello"]) as server: server.url`."""
+
+    def __init__(
+        self,
+        script: Callable[[Request], Answer] | ScriptedModel | Iterable[str | Answer | ModelError],
+        port: int = 0,
+    ) -> None:
+        if isinstance(script, ScriptedModel):
+            self.answer = playing(script)
+        elif callable(script):
+            self.answer = script
+        else:
+            self.answer = in_order(script)
+        self.requests: list[Recorded] = []
+        self._http = _HttpServer(("127.0.0.1", port), self)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The API base, as in `OPENAI_API_BASE`."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def join(self) -> None:
+        """Wait until somebody else ends the server."""
+        self._thread.join()
+
+
+class _HttpServer(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # a client may keep its connection open for longer than the test
+
+    def __init__(self, address: tuple[str, int], owner: LoopbackServer) -> None:
+        super().__init__(address, _Handler)
+        self.owner = owner
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that goes away is no error, anything else ends on stderr."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(cast("Any", request), client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        owner = cast("_HttpServer", self.server).owner
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        recorded = Recorded(self.path, dict(self.headers), body)
+        owner.requests.append(recorded)
+        answer = owner.answer(recorded.request)
+        try:
+            time.sleep(answer.wait)
+            self._send(answer, body)
+        except (BrokenPipeError, ConnectionResetError):
+            recorded.client_left = True
+            self.close_connection = True
+        finally:
+            recorded.ended.set()
+
+    def _send(self, answer: Answer, body: dict[str, Any]) -> None:
+        if answer.raw is not None:
+            self._send_whole(answer, answer.raw)
+        elif body.get("stream"):
+            self._send_stream(answer, body)
+        else:
+            self._send_whole(answer, json.dumps(_completion(answer, body)))
+
+    def _send_whole(self, answer: Answer, text: str) -> None:
+        content = text.encode()
+        self._send_head(answer, {"Content-Type": answer.content_type, "Content-Length": str(len(content))})
+        self.wfile.write(content)
+
+    def _send_stream(self, answer: Answer, body: dict[str, Any]) -> None:
+        framing = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Connection": "close"}
+        self._send_head(answer, {"Content-Type": "text/event-stream", **framing})
+        for number, line in enumerate(_lines(answer, body)):
+            if number == answer.cut_after:
+                self.close_connection = True
+                return
+            self._send_piece(f"data: {line}\n\n".encode(), answer)
+            time.sleep(answer.pause)
+        if answer.chunked:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _send_head(self, answer: Answer, headers: dict[str, str]) -> None:
+        self.send_response(answer.status)
+        for name, value in {**headers, **answer.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send_piece(self, content: bytes, answer: Answer) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content) if answer.chunked else content)
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """The base class writes an access log to stderr; `requests` is ours."""
+
+
+def _lines(answer: Answer, body: dict[str, Any]) -> Iterator[str]:
+    """The `data:` lines of a streamed reply."""
+    for number, piece in enumerate(pieces(answer.text)):
+        yield _chunk(body, {"content": piece})
+        if answer.garbage and number == 0:
+            yield '{"choices": [{"delta": <b>oops'
+    if answer.finish_reason is not None:
+        yield _chunk(body, {}, answer.finish_reason)
+    if body.get("stream_options", {}).get("include_usage"):
+        yield json.dumps({**_head(body, "chat.completion.chunk"), "choices": [], "usage": _usage(answer, body)})
+    yield "[DONE]"
+
+
+def _chunk(body: dict[str, Any], delta: dict[str, str], finish_reason: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return json.dumps({**_head(body, "chat.completion.chunk"), "choices": [choice]})
+
+
+def _completion(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": answer.text},
+        "finish_reason": answer.finish_reason,
+    }
+    return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(answer, body)}
+
+
+def _head(body: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body.get("model", "")}
+
+
+def _usage(answer: Answer, body: dict[str, Any]) -> dict[str, int]:
+    """A word is a token here, as in `ScriptedModel`."""
+    prompt = sum(len(message["content"].split()) for message in body.get("messages", []))
+    completion = len(answer.text.split())
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--script", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    with LoopbackServer(ScriptedModel.from_yaml(options.script), options.port) as server:
+        print(server.url, flush=True)  # noqa: T201
+        server.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""The scripted model: which reply goes to which request, and the file form of a script."""
+
+import http.client
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.errors import BadInput
+from cdd_agent.llm.port import (
+    BadAnswer,
+    Done,
+    Message,
+    ModelError,
+    RateLimited,
+    Request,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from cdd_agent.llm.scripted import ERRORS, ScriptedModel, ScriptedReply
+
+SCRIPT = """\
+pace: 0
+replies:
+  - when: "Step 2"
+    reply: |
+      second
+  - reply: first
+  - error: rate_limited
+  - reply: cut
+    stop: length
+"""
+
+
+def ask(text: str, *earlier: Message) -> Request:
+    return Request((Message("system", "Be brief."), *earlier, Message("user", text)))
+
+
+async def reply_to(model: ScriptedModel, request: Request) -> str:
+    return "".join([event.text async for event in model.stream(request) if isinstance(event, TextDelta)])
+
+
+async def test_plays_replies_in_order_and_keeps_what_it_was_asked() -> None:
+    model = ScriptedModel(["one", "two"])
+
+    assert await reply_to(model, ask("a")) == "one"
+    assert await reply_to(model, ask("b")) == "two"
+    assert model.requests == [ask("a"), ask("b")]
+
+
+async def test_raises_a_scripted_error_and_goes_on() -> None:
+    model = ScriptedModel([RateLimited("Later."), "two"])
+
+    with pytest.raises(RateLimited, match="Later"):
+        await reply_to(model, ask("a"))
+    assert await reply_to(model, ask("a")) == "two"
+
+
+async def test_a_reply_with_a_fitting_when_goes_first() -> None:
+    model = ScriptedModel(["any", ScriptedReply("for two", when="Step 2"), ScriptedReply("again", when="Step 2")])
+
+    assert await reply_to(model, ask("Do Step 2.")) == "for two"
+    assert await reply_to(model, ask("Do Step 2.")) == "again"
+    assert await reply_to(model, ask("Do Step 2.")) == "any"
+
+
+async def test_when_looks_at_the_last_user_message_only() -> None:
+    model = ScriptedModel([ScriptedReply("for one", when="Step 1"), "any"])
+    history = (Message("user", "Do Step 1."), Message("assistant", "Step 1 is done."))
+
+    assert await reply_to(model, ask("Do Step 2.", *history)) == "any"
+
+
+async def test_a_script_that_is_used_up_says_so() -> None:
+    model = ScriptedModel(["one", ScriptedReply("never", when="Step 9")])
+    await reply_to(model, ask("a"))
+
+    with pytest.raises(BadAnswer, match="no reply left for request 2") as raised:
+        await reply_to(model, ask("b"))
+    assert "`when`" in raised.value.hint
+
+
+async def test_counts_words_as_tokens() -> None:
+    *_, last = [event async for event in ScriptedModel(["three small words"]).stream(ask("Hello there"))]
+
+    assert last == Done(StopReason.STOP, Usage(prompt_tokens=4, completion_tokens=3))
+
+
+async def test_pace_is_characters_a_second() -> None:
+    started = time.monotonic()
+    await reply_to(ScriptedModel(["ten chars " * 5], pace=500), ask("a"))
+
+    assert time.monotonic() - started >= 0.1
+
+
+async def test_reads_a_script_file(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text(SCRIPT, encoding="utf-8")
+    model = ScriptedModel.from_yaml(path)
+
+    assert await reply_to(model, ask("Do Step 2.")) == "second\n"
+    assert await reply_to(model, ask("Do Step 1.")) == "first"
+    with pytest.raises(RateLimited):
+        await reply_to(model, ask("Do Step 1."))
+    *_, last = [event async for event in model.stream(ask("Do Step 1."))]
+    assert last == Done(StopReason.LENGTH, Usage(5, 1))
+
+
+@pytest.mark.parametrize("name", list(ERRORS))
+async def test_a_script_can_name_every_error(name: str) -> None:
+    model = ScriptedModel.from_yaml(f"replies:\n  - error: {name}\n")
+
+    with pytest.raises(ModelError) as raised:
+        await reply_to(model, ask("a"))
+    assert type(raised.value) is ERRORS[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("", 1, "not a mapping"),
+        ("- reply: a", 1, "not a mapping"),
+        ("replies: []\nspeed: 4", 1, "`speed` is not a key"),
+        ("pace: 4", 1, "`replies` is missing"),
+        ("replies:\n  reply: a", 2, "`replies` is not a list"),
+        ("replies: []\npace: fast", 2, "`pace` is 'fast'"),
+        ("replies: []\npace: -1", 2, "`pace` is -1"),
+        ("replies:\n- reply: a\n- just text", 3, "not a mapping"),
+        ("replies:\n- reply: a\n- when: b", 3, "`reply` is missing"),
+        ("replies:\n- reply: 5", 2, "`reply` is 5"),
+        ("replies:\n- when: 2\n  reply: a", 2, "`when` is 2"),
+        ("replies:\n- reply: a\n  unless: b", 2, "`unless` is not a key"),
+        ("replies:\n- reply: a\n  stop: never", 2, "`stop` is 'never'"),
+        ("replies:\n- error: boredom", 2, "`error` is 'boredom'"),
+        ("replies:\n- error: rate_limited\n  reply: a", 2, "`reply` is not a key"),
+        ("replies:\n- reply: 'a", 2, "not YAML"),
+        ("replies: \x07", 1, "not YAML"),
+    ],
+)
+def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(BadInput) as raised:
+        ScriptedModel.from_yaml(path)
+    assert raised.value.message.startswith(f"{path}, line {line}: ")
+    assert problem in raised.value.message
+    assert raised.value.hint
+
+
+def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes(b"replies: [{reply: caf\xe9}]")
+
+    with pytest.raises(BadInput, match="No such file"):
+        ScriptedModel.from_yaml(tmp_path / "none.yaml")
+    with pytest.raises(BadInput, match="not UTF-8"):
+        ScriptedModel.from_yaml(tmp_path / "latin.yaml")
+
+
+def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text(SCRIPT, encoding="utf-8")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.llm.server", "--script", path], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().removeprefix("http://").partition("/")[0]
+            answers = [_post(address, "Do Step 2."), _post(address, "a"), _post(address, "b")]
+        finally:
+            server.terminate()
+
+    assert answers[0][1]["choices"][0]["message"]["content"] == "second\n"
+    assert [status for status, _ in answers] == [200, 200, 429]
+
+
+def _post(address: str, text: str) -> tuple[int, dict[str, list[dict[str, dict[str, str]]]]]:
+    connection = http.client.HTTPConnection(address, timeout=10)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]})
+    connection.request("POST", "/v1/chat/completions", body)
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    connection.close()
+    return response.status, answer

@@ -1,0 +1,111 @@
+"""Small real projects for tests: tickets, plans, and scripts of replies."""
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.frontend import Always, Frontend
+from cdd_agent.llm.port import ModelError
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.session import Project, Session
+from cdd_agent.wiring import open_engine, open_project
+
+SLUG = "feature-words"
+SPEC = """\
+title: Say words
+type: feature
+description: The files say the right words.
+acceptance_criteria:
+  - a.txt says good
+technical_notes: Keep it short.
+priority: high
+"""
+
+
+def says(path: str, text: str, words: str = "Here it is.") -> str:
+    """A reply that gives one file."""
+    return f"{words}\n\n```text:{path}\n{text}\n```\n"
+
+
+def check(path: str, text: str = "good") -> str:
+    """A check that passes when a file holds a text, and says what it holds otherwise."""
+    code = f"t = open('{path}').read(); print('it says', t); raise SystemExit('{text}' not in t)"
+    return f'{sys.executable} -c "{code}"'
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a test's plan."""
+
+    path: str | None = "a.txt"
+    verify: str | None = None
+    depends: str = "None"
+    description: str = "Make it."
+
+    def markdown(self, number: int) -> str:
+        lines = [f"### Step {number}: Make {self.path or 'up your mind'}", "", f"**Description:** {self.description}"]
+        lines += [f"**Dependencies:** {self.depends}"]
+        lines += [f"**Verify:** `{self.verify}`"] if self.verify else []
+        lines += ["", "**Files Affected:**", f"- `{self.path}`"] if self.path else []
+        return "\n".join(lines)
+
+
+def plan(steps: Iterable[Step]) -> str:
+    body = "\n\n".join(step.markdown(number) for number, step in enumerate(steps, 1))
+    return f"# Implementation Plan: Say words\n\n**Ticket:** `{SLUG}`\n\n## Implementation Steps\n\n{body}\n"
+
+
+@dataclass
+class Sandbox:
+    """A project on the disk, and the model that will be asked."""
+
+    root: Path
+    model: ScriptedModel = field(default_factory=lambda: ScriptedModel([]))
+    frontend: Frontend = field(default_factory=Always)
+    flags: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, *steps: Step, spec: str = SPEC) -> "Sandbox":
+        self.ticket.mkdir(parents=True, exist_ok=True)
+        (self.root / ".cdd").mkdir(exist_ok=True)
+        (self.ticket / "spec.yaml").write_text(spec)
+        (self.ticket / "plan.md").write_text(plan(steps))
+        return self
+
+    def replies(self, *script: str | ModelError | ScriptedReply) -> "Sandbox":
+        """From now on the model says this; what it was asked before is forgotten."""
+        self.model = ScriptedModel(script)
+        return self
+
+    @property
+    def ticket(self) -> Path:
+        return self.root / "tickets" / SLUG
+
+    @property
+    def project(self) -> Project:
+        return open_project(self.root, self.flags)
+
+    def engine(self) -> Engine:
+        project = self.project
+        return open_engine(project, project.tickets.find(SLUG), self.frontend, lambda: self.model)
+
+    def session(self) -> Session:
+        project = self.project
+        return Session(project, lambda ticket: open_engine(project, ticket, self.frontend, lambda: self.model))
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())
+        return state
+
+    def statuses(self) -> list[str]:
+        return [step["status"] for step in self.state()["step_executions"].values()]
+
+    def text(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+    def prompt(self, number: int = -1) -> str:
+        """What the model was asked, all messages in one."""
+        return "\n\n".join(message.content for message in self.model.requests[number].messages)

@@ -1,0 +1,359 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from benchmarks.plan_parsing import plan_of, seconds
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
+
+PLAN = """\
+# Implementation Plan: User authentication
+
+**Ticket:** `feature-user-auth`
+**Type:** feature
+**Complexity:** medium
+**Estimated Time:** 6 hours
+
+## Overview
+
+Users sign in.
+
+- with a name
+
+## Implementation Steps
+
+### Step 1: Create the user model
+
+**Description:** The model.
+
+```markdown
+### Step 9: not a step
+```
+
+**Complexity:** simple
+**Estimated Time:** 30 min
+**Dependencies:** None
+**Verify:** `pytest tests/test_user.py`
+
+**Files Affected:**
+- `src/models/user.py` (new)
+
+### Step 2: Sign in
+
+**Description:** The form.
+**Complexity:** complex
+**Estimated Time:** 1 hour
+**Dependencies:** Step 1
+
+## Risks & Considerations
+
+- Passwords
+- Two
+  lines
+"""
+
+PIECES = st.sampled_from(
+    [
+        "# ",
+        "### ",
+        "Step 9",
+        ": ",
+        "**Complexity:** x",
+        "**Description:**",
+        "**Files Affected:**",
+        "**Verify:** `a`",
+        "- ",
+        "* ",
+        "1. ",
+        "12) ",
+        "```",
+        "~~~",
+        "<!--",
+        "-->",
+        "<div>",
+        "<pre>",
+        "---",
+        "===",
+        "\n",
+        "\n\n",
+        "    ",
+        "  ",
+        "\t",
+        "\\",
+        "\\#",
+        "\x0b",
+        "\u2028",
+        "\x85",
+        "\ufeff",
+        "\r",
+        "> ",
+        "[a]: b",
+        "## Risks",
+        "## Overview",
+        "# Implementation Plan",
+        "#### Verify",
+        "`",
+        "``",
+        "(",
+        ")",
+        "!",
+        "_",
+        "__x__:",
+        "a",
+        "b c",
+        "é",
+        "0",
+        "None",
+        "\x00",
+        "•",
+        "***",
+        "- - -",
+        "+ ",
+        ", ",
+    ]
+)
+NASTY = (
+    st.lists(PIECES, max_size=12).map("".join)
+    | st.text("#*-_`~\\<>!()[]: \n\t019aStep\x0b\u2028=+.", max_size=30)
+    | st.text(max_size=15)
+)
+NUMBERS = st.integers(0, 12)
+STEPS = st.builds(
+    PlanStep,
+    number=NUMBERS,
+    title=NASTY,
+    description=NASTY,
+    complexity=NASTY,
+    estimated_time=NASTY,
+    dependencies=st.lists(NUMBERS, max_size=3).map(tuple),
+    files_affected=st.lists(st.builds(AffectedFile, NASTY, NASTY), max_size=3).map(tuple),
+    verify=st.none() | NASTY,
+)
+PLANS = st.builds(
+    ImplementationPlan,
+    *[NASTY] * 6,
+    steps=st.lists(STEPS, max_size=3).map(tuple),
+    risks=st.lists(NASTY, max_size=3).map(tuple),
+)
+
+
+def step_of(body: str, heading: str = "### Step 2: Title") -> PlanStep:
+    """The second of three steps, so that what it says about others means something."""
+    plan = ImplementationPlan.from_markdown(f"### Step 1: One\n\n{heading}\n{body}\n\n### Step 3: Three\n")
+    assert [step.title for step in plan.steps] == ["One", "Title", "Three"]
+    return plan.steps[1]
+
+
+@settings(deadline=None)
+@given(PLANS)
+def test_every_plan_survives_its_markdown(plan: ImplementationPlan) -> None:
+    assert ImplementationPlan.from_markdown(plan.to_markdown()) == plan
+
+
+@settings(deadline=None)
+@given(NASTY | st.text() | PLANS.map(ImplementationPlan.to_markdown))
+def test_any_text_is_a_plan_or_bad_input(text: str) -> None:
+    try:
+        plan = ImplementationPlan.from_markdown(text)
+        again = ImplementationPlan.from_markdown(plan.to_markdown())
+        assert again == plan
+        plan.check()
+    except BadInput as error:
+        assert error.message  # noqa: PT017 - either outcome is right
+
+
+def test_a_plan_is_read() -> None:
+    assert ImplementationPlan.from_markdown(PLAN) == ImplementationPlan(
+        ticket_slug="feature-user-auth",
+        ticket_title="User authentication",
+        ticket_type="feature",
+        overview="Users sign in.\n\n- with a name",
+        total_complexity="medium",
+        total_estimated_time="6 hours",
+        steps=(
+            PlanStep(
+                number=1,
+                title="Create the user model",
+                description="The model.\n\n```markdown\n### Step 9: not a step\n```",
+                complexity="simple",
+                estimated_time="30 min",
+                files_affected=(AffectedFile("src/models/user.py", "new"),),
+                verify="pytest tests/test_user.py",
+            ),
+            PlanStep(2, "Sign in", "The form.", "complex", "1 hour", (1,)),
+        ),
+        risks=("Passwords", "Two\nlines"),
+    )
+
+
+def test_a_plan_is_written_as_it_was_read() -> None:
+    assert ImplementationPlan.from_markdown(PLAN).to_markdown() == PLAN
+
+
+def test_a_plan_as_json_has_the_promised_keys() -> None:
+    json = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a.py", "new"),)),)).to_json()
+
+    assert list(json) == [
+        *("ticket_slug", "ticket_title", "ticket_type", "overview"),
+        *("total_complexity", "total_estimated_time", "risks", "steps"),
+    ]
+    assert json["steps"] == [
+        {
+            "number": 1,
+            "title": "Step 1",
+            "description": "",
+            "complexity": "medium",
+            "estimated_time": "unknown",
+            "dependencies": [],
+            "files_affected": ["a.py"],
+            "verify": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        *("# Step 2: Title", "###### Step 2: Title", "### Step 2. Title", "### Step 2 - Title", "### Step 2 – Title"),
+        *("### Step 2 — Title", "### Step 2 Title", "### STEP 2: Title ###", "### **Step 2: Title**"),
+        *("### **Step 2:** Title", "Step 2: Title\n---"),
+    ],
+)
+def test_a_step_heading_is_read_in_many_forms(heading: str) -> None:
+    assert step_of("", heading).number == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "numbers"),
+    [
+        *[("None", ()), ("none.", ()), ("N/A", ()), ("-", ()), ("", ()), ("Step 1", (1,)), ("Step 1, 3", (1, 3))],
+        *[("Steps 1-3", (1, 2, 3)), ("Steps 1 – Step 3", (1, 2, 3)), ("Steps 1 and 3", (1, 3)), ("1, 3", (1, 3))],
+        *[("All previous steps", (1,)), ("the previous step", (1,)), ("Step 1 (v2 of it)", (1,)), ("#1", (1,))],
+        *[("\n- Step 1\n- Step 3", (1, 3)), ("Steps 1-999999999", (1, 999999999)), ("None (Step 1 helps)", ())],
+    ],
+)
+def test_dependencies_are_read_in_many_forms(written: str, numbers: tuple[int, ...]) -> None:
+    assert step_of(f"**Dependencies:** {written}").dependencies == numbers
+
+
+@pytest.mark.parametrize(
+    ("written", "files"),
+    [
+        ("- `a.py` (new)", [("a.py", "new")]),
+        ("* a.py (new)\n+ b.py", [("a.py", "new"), ("b.py", "")]),
+        ("1. `my file (1).py`\n2. b.py - changed", [("my file (1).py", ""), ("b.py", "changed")]),
+        ("\n- ``a`b.py``", [("a`b.py", "")]),
+        ("- `a.py`: the model\n  - add a field", [("a.py", "the model - add a field")]),
+        ("- Create `a.py`", [("a.py", "Create")]),
+        ("- None", []),
+    ],
+)
+def test_affected_files_are_read_in_many_forms(written: str, files: list[tuple[str, str]]) -> None:
+    found = step_of(f"**Files Affected:**\n{written}").files_affected
+
+    assert [(file.path, file.note) for file in found] == [(p, n.replace(" - add", " add")) for p, n in files]
+
+
+@pytest.mark.parametrize(
+    ("written", "command"),
+    [
+        *[(" `pytest -q`", "pytest -q"), (" pytest -q", "pytest -q"), (" Run `make` first", "make"), (" None", "none")],
+        *[(" `` echo `x` ``", "echo `x`"), ("\n```bash\npytest -q\n```", "pytest -q"), ("", None)],
+    ],
+)
+def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None:
+    assert step_of(f"**Verify:**{written}").verify == command
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["**Complexity:** ", "**Complexity**: ", "**COMPLEXITY:**", "- **Complexity:** ", "- item\n**complexity**:"],
+)
+def test_a_label_is_read_in_many_forms(label: str) -> None:
+    assert step_of(f"{label}hard").complexity == "hard"
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_line_ends_and_a_byte_order_mark_make_no_difference(end: str) -> None:
+    assert ImplementationPlan.from_markdown("\ufeff" + PLAN.replace("\n", end)) == ImplementationPlan.from_markdown(
+        PLAN
+    )
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["```\n### Step 9: x\n**Verify:** x\n```", "<!--\n### Step 9: x\n-->", "a\n\n    ### Step 9: x\n    **Verify:** x"],
+)
+def test_what_stands_in_code_or_a_comment_is_text(hidden: str) -> None:
+    step = step_of(f"**Description:**\n\n{hidden}\n\n**Complexity:** hard")
+
+    assert (step.description, step.verify, step.complexity) == (hidden, None, "hard")
+
+
+def test_text_without_a_label_is_the_description() -> None:
+    step = step_of("First.\n\n**Complexity:** hard\n\n**Files Affected:**\n- a.py\n\nSecond.\n\n---")
+
+    assert step.description == "First.\n\nSecond."
+
+
+def test_unknown_sections_break_nothing() -> None:
+    plan = ImplementationPlan.from_markdown(PLAN.replace("## Risks", "## Notes\n\nWords.\n\n## Risks"))
+
+    assert plan == ImplementationPlan.from_markdown(PLAN)
+
+
+def test_text_that_looks_like_structure_is_escaped_and_the_rest_is_left_alone() -> None:
+    text = "Do this:\n\n- one\n\n### Step 9\n\n```\n# code\n```"
+    written = ImplementationPlan(steps=(PlanStep(1, description=text),)).to_markdown()
+
+    assert text.replace("### Step", "\\### Step") in written
+
+
+def test_order_follows_dependencies_and_otherwise_the_plan() -> None:
+    plan = ImplementationPlan(steps=(PlanStep(3, dependencies=(1,)), PlanStep(2), PlanStep(1), PlanStep(4)))
+
+    assert [step.number for step in plan.order()] == [2, 1, 3, 4]
+
+
+def test_a_step_is_found_by_number() -> None:
+    plan = ImplementationPlan.from_markdown(PLAN)
+
+    assert (plan.step(2).title, plan.step(2).line) == ("Sign in", 1 + PLAN.split("\n").index("### Step 2: Sign in"))
+    with pytest.raises(BadInput, match="no step 3"):
+        plan.step(3)
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("# Nothing", ["1: no steps"]),
+        ("### Step 1\n### Step 1", ["2: step 1 is there twice, first in line 1"]),
+        ("### Step 1\n**Dependencies:** 1, 7", ["1: step 1 depends on itself", "1: step 1 depends on step 7"]),
+        (
+            "### Step 1\n**Dependencies:** 2\n### Step 2\n**Dependencies:** 3\n### Step 3\n**Dependencies:** 2",
+            ["3: steps that wait for each other: 2 → 3 → 2"],
+        ),
+        ("### Step 1\n**Files:** /etc/x", ["1: step 1 affects `/etc/x`: the path is absolute"]),
+        ("### Step 1\n**Files:** C:\\x, a/../../b", ["1: step 1 affects `C:\\x`", "1: step 1 affects `a/../../b`"]),
+    ],
+)
+def test_a_plan_that_cannot_be_run_is_refused_with_every_reason(text: str, problems: list[str]) -> None:
+    with pytest.raises(PlanInvalid) as caught:
+        ImplementationPlan.from_markdown(text).check("t/plan.md")
+
+    lines = caught.value.message.split("\n")
+    assert len(lines) == len(problems)
+    assert all(line.startswith(f"t/plan.md:{problem}") for line, problem in zip(lines, problems, strict=True))
+
+
+def test_a_plan_nested_too_deeply_is_bad_input() -> None:
+    with pytest.raises(BadInput, match="nested too deeply"):
+        ImplementationPlan.from_markdown("> " * 5000 + "x")
+
+
+def test_reading_costs_no_more_than_twice_the_markdown_parser() -> None:
+    text = plan_of(300).to_markdown()
+    parser = seconds(lambda: MarkdownIt("commonmark").parse(text))
+
+    assert seconds(lambda: ImplementationPlan.from_markdown(text)) < 2 * parser

@@ -1,0 +1,214 @@
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.spec import TicketSpec, TicketType
+
+TEMPLATES = Path(__file__).parents[2] / "cdd_agent" / "tickets" / "templates"
+SPEC = """
+# A comment
+title: Sign in
+type: Feature
+description: |
+  Users sign in.
+
+  With a password.
+acceptance_criteria:
+  - A wrong password is refused
+implementation_scope:
+  backend: [the model, the form]
+technical_notes: Use bcrypt.
+priority: high
+estimate: 5"""
+
+words = st.one_of(st.text(max_size=30), st.text(":-#'\"|>&*!%@` \n\t\\{}[]?,~a1\u2028\x85\ufeff\x07<", max_size=30))
+specs = st.builds(
+    TicketSpec,
+    title=words,
+    type=st.sampled_from(TicketType),
+    description=words,
+    acceptance_criteria=st.lists(words, max_size=3).map(tuple),
+    implementation_scope=st.dictionaries(words, st.lists(words, max_size=2).map(tuple), max_size=2),
+    technical_notes=words,
+    priority=words,
+    extra=st.dictionaries(st.just("estimate") | st.integers(), words | st.integers() | st.dates(), max_size=2),
+)
+
+
+@given(specs)
+def test_every_spec_survives_its_yaml(spec: TicketSpec) -> None:
+    # Text in extra keys is not normalised, and YAML has no half surrogates, so these are left to the reader.
+    assert TicketSpec.from_yaml(spec.to_yaml()) == spec
+
+
+@given(st.text() | st.text("a:- \n\t[]{}&*!|>#'\"%@1?,<.", max_size=60))
+def test_any_text_is_a_spec_or_bad_input(text: str) -> None:
+    try:
+        TicketSpec.from_yaml(text).missing()
+    except BadInput as error:
+        assert error.message.startswith("spec.yaml")  # noqa: PT017 - either outcome is right
+
+
+def test_a_spec_is_read() -> None:
+    assert TicketSpec.from_yaml(SPEC) == TicketSpec(
+        title="Sign in",
+        type=TicketType.FEATURE,
+        description="Users sign in.\n\nWith a password.",
+        acceptance_criteria=("A wrong password is refused",),
+        implementation_scope={"backend": ("the model", "the form")},
+        technical_notes="Use bcrypt.",
+        priority="high",
+        extra={"estimate": 5},
+    )
+
+
+def test_unknown_keys_are_kept() -> None:
+    spec = TicketSpec.from_yaml("title: x\nowner: {name: Ada, since: 2024-01-02}\n")
+
+    assert TicketSpec.from_yaml(spec.to_yaml()).extra == {"owner": {"name": "Ada", "since": date(2024, 1, 2)}}
+
+
+def test_several_lines_are_written_as_a_block() -> None:
+    assert "description: |-\n  one\n  two\n" in TicketSpec(description="one\ntwo").to_yaml()
+
+
+def test_our_keys_are_text_as_a_person_wrote_it() -> None:
+    spec = TicketSpec.from_yaml("title: 1.10\ndescription: no\nacceptance_criteria: [yes, 2024-13-45]\n")
+
+    assert (spec.title, spec.description, spec.acceptance_criteria) == ("1.10", "no", ("yes", "2024-13-45"))
+
+
+def test_the_ticket_mapping_of_earlier_tools_is_read() -> None:
+    spec = TicketSpec.from_yaml("ticket: {id: 7, title: Slow, type: BUG, priority: low}\nsummary: It is slow.")
+
+    assert (spec.title, spec.type, spec.priority, spec.description) == ("Slow", TicketType.BUG, "low", "It is slow.")
+    assert spec.extra == {"ticket": {"id": 7}}
+
+
+def test_the_description_is_joined_from_older_keys() -> None:
+    spec = TicketSpec.from_yaml("title: x\ndesired_state: fast\ncurrent_state: slow\nuser_story: As a user …\n")
+
+    assert spec.description == "As a user …\n\nCurrent state: slow\n\nDesired state: fast"
+
+
+@pytest.mark.parametrize(
+    ("written", "criteria"),
+    [
+        ("[a, b]", ("a", "b")),
+        ("a", ("a",)),
+        ("'- a\n\n  - b'", ("a", "b")),
+        ("|\n  1. a\n     more\n  2. b", ("a\nmore", "b")),
+        ("|\n  a\n  b", ("a", "b")),
+        ("[{given: a user, when: she signs in, then: it works}]", ("Given a user, when she signs in, then it works",)),
+        ("[{id: AC1, description: It works}]", ("AC1: It works",)),
+        ("[{id: AC1, criterion: It works, priority: must}]", ("AC1: It works (priority: must)",)),
+        ("[Version: 2 works]", ("Version: 2 works",)),
+        ("{AC1: It works}", ("AC1: It works",)),
+        ("", ()),
+        ("[null, '']", ()),
+    ],
+)
+def test_criteria_are_read_in_many_forms(written: str, criteria: tuple[str, ...]) -> None:
+    assert TicketSpec.from_yaml(f"title: x\nacceptance_criteria: {written}\n").acceptance_criteria == criteria
+
+
+@pytest.mark.parametrize(
+    ("written", "scope"),
+    [
+        ("{api: [a, b], ui: c}", {"api": ("a", "b"), "ui": ("c",)}),
+        ("{api: {new: a}}", {"api": ("new: a",)}),
+        ("[a, [b]]", {"scope": ("a", "b")}),
+        ("all of it", {"scope": ("all of it",)}),
+        ("", {}),
+    ],
+)
+def test_the_scope_is_read_in_many_forms(written: str, scope: dict[str, tuple[str, ...]]) -> None:
+    assert TicketSpec.from_yaml(f"title: x\nimplementation_scope: {written}\n").implementation_scope == scope
+
+
+@pytest.mark.parametrize(
+    ("written", "notes"),
+    [("[a, b]", "- a\n- b"), ("{db: sqlite, limits: [a]}", "db: sqlite\nlimits:\n  - a"), ("a", "a")],
+)
+def test_technical_notes_are_read_in_many_forms(written: str, notes: str) -> None:
+    assert TicketSpec.from_yaml(f"title: x\ntechnical_notes: {written}\n").technical_notes == notes
+
+
+@pytest.mark.parametrize(
+    ("slug", "kind"), [("bug-x", "bug"), ("spike-y", "spike"), ("login", "feature"), ("", "feature")]
+)
+def test_a_type_that_is_not_said_comes_from_the_slug(slug: str, kind: str) -> None:
+    assert TicketSpec.from_yaml("title: x", slug=slug).type == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "s.yaml: the file is empty"),
+        ("# only a comment\n", "s.yaml: the file is empty"),
+        ("- a\n", "s.yaml:1: a spec is a mapping"),
+        ("title: x\nb: [1, 2\nc: 3\n", "s.yaml:3:"),
+        ("title: x\ntype: story\n", "s.yaml:2: the type 'story' is not known"),
+        ("title: [x]\n", "s.yaml:1: title must be text, not a list"),
+        ("title: x\ntitle: y\n", "s.yaml:2: the key title is there twice"),
+        ("when: 2024-13-45\n", "s.yaml:1: a value cannot be read"),
+        ("x: !!python/object:os.system {}\n", "s.yaml:1: a value cannot be read"),
+        ("? [a]\n: b\n", "s.yaml:1: a list or mapping cannot be a key"),
+        ("a: &a [*a]\n", "s.yaml:1: the value *a contains itself"),
+        ("a: " + "[" * 5000, "s.yaml:1: nested more than 50"),
+        ("a: " + "{a: " * 60, "s.yaml:1: nested more than 50"),
+        ("a: 1\n---\nb: 2\n", "s.yaml:2"),
+        ("title: \x00", "s.yaml: not YAML"),
+        ("title: \ud800", "s.yaml: not valid text"),
+        ("a: " + "x" * 5_000_001, "s.yaml: 5000004 bytes is too much"),
+    ],
+)
+def test_a_bad_spec_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        TicketSpec.from_yaml(text, "s.yaml")
+
+    assert caught.value.message.startswith(message)
+
+
+def test_an_unknown_type_names_those_allowed() -> None:
+    with pytest.raises(BadInput) as caught:
+        TicketSpec.from_yaml("type: epic")
+
+    assert caught.value.hint == "Allowed: feature, bug, enhancement, spike, refactor."
+
+
+def test_an_alias_bomb_is_refused() -> None:
+    levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+
+    with pytest.raises(BadInput, match="aliases make the document too large"):
+        TicketSpec.from_yaml("\n".join(["a0: &a0 [lol]", *levels]))
+
+
+def test_aliases_and_merges_of_ordinary_size_work() -> None:
+    spec = TicketSpec.from_yaml("base: &b {title: x, priority: low}\n<<: *b\n")
+
+    assert (spec.title, spec.priority) == ("x", "low")
+
+
+@pytest.mark.parametrize("kind", TicketType)
+def test_a_template_is_a_spec_of_its_type_in_which_all_is_missing(kind: TicketType) -> None:
+    spec = TicketSpec.from_yaml((TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8"))
+
+    assert spec.type is kind
+    assert [line.partition(":")[0] for line in spec.missing()] == ["title", "description", "acceptance_criteria"]
+
+
+@pytest.mark.parametrize("title", ["Sort a List<String>", "Fix <Button>", "What to do?", "[x] is not closed"])
+def test_what_a_person_wrote_is_no_placeholder(title: str) -> None:
+    assert TicketSpec(title=title, description=title, acceptance_criteria=(title,)).missing() == []
+
+
+@pytest.mark.parametrize(
+    "title", ["", "TODO", "…", "<what is it about>", "[Title of the ticket]", "Goal: <the goal is>"]
+)
+def test_a_placeholder_is_missing(title: str) -> None:
+    assert len(TicketSpec(title=title, description=title, acceptance_criteria=(title,)).missing()) == 3

@@ -1,0 +1,628 @@
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.app import App, ComposeResult
+from textual.color import Color
+from textual.geometry import Offset
+from textual.pilot import Pilot
+from textual.selection import SELECT_ALL, Selection
+
+from cdd_agent.tui.widgets.markdown_lines import Gutter, Line, Mark, MarkdownLines, wrap
+from cdd_agent.tui.widgets.transcript import BlockKind, Transcript
+
+NASTY = """\
+Setext
+===
+A paragraph right above a list:
+- one
+- two
+
+  still two
+
+  ```sh
+  echo "- not an item"
+
+  # not a heading
+  ```
+- three
+    1. nested
+    2. deeper
+
+       > quoted *in* a list
+
+10. ten
+11. eleven
+- - -
+~~~python:src/a.py
+def f():
+
+    return "```"
+```
+~~~ not the end
+~~~
+``` a`b is no fence
+|a|b|
+|-|:-:|
+|`x|y`|**z**|
+| long | 日本語のテキスト |
+
+> quote
+lazy
+>
+> > deeper
+
+    indented code
+
+    more of it
+&amp; &#x202e; <b>html</b> \\*no em\\* [a](b "t") ![i](u) <https://e.org>\tTab  \nhard break\r
+\r
+[ref]: /url
+# Heading #
+#no heading
+```unknown:x
+open fence
+  \x1b[31mred
+"""
+
+
+class TranscriptApp(App[None]):
+    def __init__(self, max_lines: int = 20_000) -> None:
+        super().__init__()
+        self.max_lines = max_lines
+        self.animation_level = "none"
+
+    def compose(self) -> ComposeResult:
+        yield Transcript(max_lines=self.max_lines)
+
+
+@asynccontextmanager
+async def shown(width: int = 80, height: int = 24, **options: int) -> AsyncIterator[tuple[Transcript, Pilot[None]]]:
+    app = TranscriptApp(**options)
+    async with app.run_test(size=(width, height)) as pilot:
+        await pilot.pause()
+        yield app.query_one(Transcript), pilot
+
+
+def screen(transcript: Transcript) -> list[str]:
+    return [transcript.render_line(y).text.rstrip() for y in range(transcript.size.height)]
+
+
+def text(transcript: Transcript) -> str:
+    return "\n".join(screen(transcript)).rstrip()
+
+
+def colours(transcript: Transcript, part: str) -> set[tuple[str | None, str | None]]:
+    """Foreground and background of the segments in which this text is drawn."""
+    found = set()
+    for y in range(transcript.size.height):
+        for segment in transcript.render_line(y):
+            if part in segment.text and segment.style:
+                fore, back = segment.style.color, segment.style.bgcolor
+                found.add((fore.name if fore else None, back.name if back else None))
+    return found
+
+
+def numbered(count: int) -> str:
+    return "\n".join(f"line {number}" for number in range(count))
+
+
+def pieces(source: str, random: Random, longest: int) -> Iterator[str]:
+    while source:
+        size = random.randint(1, longest)
+        yield source[:size]
+        source = source[size:]
+
+
+class Shown(NamedTuple):
+    text: str
+    gutter: Gutter
+    ink: str
+    marks: list[Mark]
+
+
+def described(lines: list[Line], width: int = 40) -> list[Shown]:
+    rows = [row for line in lines for row in line.rows(width)]
+    return [
+        Shown(line.text[start:end], line.hang if start else line.gutter, line.ink, list(line.inks()))
+        for line, start, end in rows
+    ]
+
+
+def markdown(*chunks: str) -> list[Shown]:
+    stream = MarkdownLines()
+    lines = []
+    for chunk in chunks:
+        lines += stream.feed(chunk)
+        stream.tail()
+    return described(lines + stream.finish())
+
+
+def rendered(source: str, width: int = 40) -> list[str]:
+    stream = MarkdownLines()
+    rows = described([*stream.feed(source), *stream.finish()], width)
+    return [("".join(piece for piece, _ in row.gutter) + row.text).rstrip() for row in rows]
+
+
+# --- kinds
+
+
+async def test_every_kind_has_its_look() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.USER, "/run slugs\nsecond line")
+        transcript.add(BlockKind.HEADING, "Step 1")
+        transcript.add(BlockKind.NOTE, "a note")
+        transcript.add(BlockKind.GOOD, "good")
+        transcript.add(BlockKind.WARNING, "warning")
+        transcript.add(BlockKind.ERROR, "error")
+        transcript.add(BlockKind.OUTPUT, "4 passed\n")
+        transcript.add(BlockKind.MARKDOWN, "**reply**")
+        await pilot.pause()
+        lines = screen(transcript)
+        assert lines[:3] == ["❯ /run slugs", "  second line", ""]
+        assert re.fullmatch("── Step 1 ─+", lines[3])
+        assert lines[4:13] == ["", "a note", "✓ good", "! warning", "✗ error", "", "│ 4 passed", "", "reply"]
+        assert len(transcript.render_line(3).text) == transcript.scrollable_content_region.width
+
+
+async def test_long_status_lines_hang_under_their_text() -> None:
+    async with shown(width=30) as (transcript, _):
+        transcript.add(BlockKind.ERROR, "the reply holds no change for this step")
+        assert screen(transcript)[:2] == ["✗ the reply holds no change", "  for this step"]
+
+
+@pytest.mark.parametrize("kind", BlockKind)
+async def test_empty_text_shows_nothing(kind: BlockKind) -> None:
+    async with shown() as (transcript, _):
+        transcript.add(kind, "")
+        transcript.add(kind, "\n\n")
+        assert text(transcript) in ("", "│\n│")
+
+
+@pytest.mark.parametrize("kind", BlockKind)
+async def test_text_is_never_markup(kind: BlockKind) -> None:
+    async with shown() as (transcript, _):
+        transcript.add(kind, "[bold]x[/bold] [@click=app.quit]y[/] :smile:")
+        assert "[bold]x[/bold] [@click=app.quit]y[/] :smile:" in text(transcript)
+
+
+@pytest.mark.parametrize("kind", BlockKind)
+async def test_control_characters_are_shown_as_symbols(kind: BlockKind) -> None:
+    async with shown() as (transcript, _):
+        transcript.add(kind, "a\x07b\x7f\u202e\u2028\ud800c\td")
+        assert re.search("a␇b␡\ufffd\ufffd\ufffdc +d", text(transcript))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BlockKind if kind is not BlockKind.MARKDOWN])
+async def test_escape_sequences_are_taken_out(kind: BlockKind) -> None:
+    async with shown() as (transcript, _):
+        transcript.add(kind, "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 \x1b(B\x1b[2Kend")
+        assert "red link end" in text(transcript)
+
+
+async def test_markdown_shows_escapes_harmlessly() -> None:
+    async with shown() as (transcript, _):
+        transcript.add(BlockKind.MARKDOWN, "\x1b[31mred &#27; `\x1b[0m`")
+        assert screen(transcript)[0].startswith("␛[31mred")
+
+
+async def test_output_keeps_the_last_state_of_a_progress_line() -> None:
+    async with shown() as (transcript, _):
+        transcript.begin(BlockKind.OUTPUT)
+        for percent in range(101):
+            transcript.write(f"\r{percent} %")
+        transcript.write("\r\ndone")
+        transcript.settle()
+        assert screen(transcript)[:2] == ["│ 100 %", "│ done"]
+
+
+async def test_output_is_settled_alike_whatever_its_chunks() -> None:
+    source = "\x1b[32mok\x1b[0m \x1b]0;title\x07\r\n  two\tthree\n" + "\x1b[1mlong " * 4_000
+    async with shown() as (transcript, _):
+        transcript.add(BlockKind.OUTPUT, source)
+        whole = transcript.get_selection(SELECT_ALL)
+        transcript.clear()
+        transcript.begin(BlockKind.OUTPUT)
+        for chunk in pieces(source, Random(1), 50):
+            transcript.write(chunk)
+        transcript.settle()
+        assert transcript.get_selection(SELECT_ALL) == whole
+        assert whole[0].startswith("ok \n  two   three\nlong long")
+
+
+# --- Markdown
+
+
+@given(st.lists(st.integers(1, len(NASTY) - 1), max_size=40, unique=True))
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+def test_chunks_do_not_change_the_lines(cuts: list[int]) -> None:
+    chunks = (NASTY[start:end] for start, end in pairwise([0, *sorted(cuts), len(NASTY)]))
+    assert markdown(*chunks) == markdown(NASTY)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "source",
+    [
+        "word " * 9_000,
+        "x" * 30_000,
+        "```\n" + "x" * 30_000 + "\n```\n\nafter",
+        "- item\n  more\n\n" * 1_500,
+        "| a | b |\n|---|---|\n" + "| some | cells |\n" * 1_500,
+        "> quoted\n" * 2_500,
+        "`" * 20_000 + "\n" + "#" * 3_000,
+        NASTY * 8,
+    ],
+    ids=["words", "one word", "code line", "list", "table", "quote", "backticks", "nasty"],
+)
+def test_chunks_do_not_change_long_texts(source: str, seed: int) -> None:
+    assert markdown(*pieces(source, Random(seed), 2_500)) == markdown(source)
+
+
+def test_character_by_character_is_the_same_too() -> None:
+    assert markdown(*NASTY) == markdown(NASTY)
+
+
+def test_markdown_is_laid_out() -> None:
+    source = (
+        "# Title\nText with `code`,\n[a link](http://x.y) and <http://z>.\n\n"
+        "- one\n  - two\n\n3. three\n4. four\n\n> quote\n\n---"
+    )
+    assert rendered(source, 60) == [
+        "Title",
+        "",
+        "Text with code, a link (http://x.y) and http://z.",
+        "",
+        "• one",
+        "  ◦ two",
+        "",
+        "3. three",
+        "4. four",
+        "",
+        "▌ quote",
+        "",
+        "",
+    ]
+
+
+def test_fence_in_markdown_keeps_blank_lines_and_shows_its_path() -> None:
+    assert rendered("```python:src/a.py\na = 1\n\n\nb = 2\n```\nafter") == [
+        " src/a.py",
+        " a = 1",
+        "",
+        "",
+        " b = 2",
+        "",
+        "after",
+    ]
+
+
+def test_fence_in_a_list_belongs_to_its_item() -> None:
+    assert rendered("1. do\n\n   ```sh\n   a\n\n   b\n   ```\n\n2. done") == [
+        "1. do", "", "    a", "", "    b", "", "2. done",
+    ]  # fmt: skip
+
+
+def test_table_columns_are_aligned() -> None:
+    assert rendered("| a | bb |\n|---|--:|\n| xyz | 1 |\n| 日本 | 22 |") == [
+        "a    │ bb",
+        "─────┼───",
+        "xyz  │  1",
+        "日本 │ 22",
+    ]
+
+
+def test_too_many_columns_become_records() -> None:
+    table = "|a|b|c|d|e|f|g|h|\n" + "|-" * 8 + "|\n" + "|1|2|3|4|5|6|7|8|\n"
+    assert rendered(table, 30)[:3] == ["a: 1", "b: 2", "c: 3"]
+
+
+def test_a_long_table_repeats_its_head() -> None:
+    rows = rendered("| a | b |\n|---|---|\n" + "| some | cells |\n" * 1_500)
+    assert all("|" not in row for row in rows)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 12, 30])
+async def test_narrow_widths_do_no_harm(width: int) -> None:
+    async with shown(width=width) as (transcript, pilot):
+        transcript.add(BlockKind.MARKDOWN, NASTY)
+        transcript.add(BlockKind.HEADING, "A heading that is too long")
+        await pilot.pause()
+        assert all(transcript.render_line(y).cell_length <= max(width, 1) for y in range(24))
+
+
+async def test_code_is_coloured_and_follows_the_theme() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.MARKDOWN, '```python\nreturn "text"\n```\nplain words')
+        await pilot.pause()
+        dark = {part: colours(transcript, part) for part in ("return", "text", "plain")}
+        assert len(set(map(frozenset, dark.values()))) == 3
+        pilot.app.theme = "textual-light"
+        await pilot.pause()
+        light = {part: colours(transcript, part) for part in ("return", "text", "plain")}
+        assert all(dark[part].isdisjoint(light[part]) for part in dark)
+        ((_, background),) = light["plain"]
+        assert background is not None
+        assert Color.parse(background).brightness > 0.5
+
+
+def test_strings_over_several_lines_are_coloured_when_the_fence_is_closed() -> None:
+    lines = markdown('```python\nx = """\nreturn\n"""\n```')
+    assert [ink for _, _, ink in lines[1].marks] == ["string"]
+
+
+# --- wrapping
+
+
+@pytest.mark.parametrize(
+    ("source", "room", "rows"),
+    [
+        ("", 5, [""]),
+        ("one two three", 7, ["one two", "three"]),
+        ("one   two", 4, ["one", "two"]),
+        ("abcdefghij", 4, ["abcd", "efgh", "ij"]),
+        ("日本語テキスト", 6, ["日本語", "テキス", "ト"]),
+        ("ab 日本 cd", 5, ["ab 日", "本 cd"]),
+        ("wörter brechen um", 8, ["wörter", "brechen", "um"]),
+        ("👨‍👩‍👧👨‍👩‍👧👨‍👩‍👧", 4, ["👨‍👩‍👧👨‍👩‍👧", "👨‍👩‍👧"]),
+        ("x" + " " * 20, 4, ["x"]),
+        ("ö" + " " * 20, 4, ["ö"]),
+        ("日", 1, ["日"]),
+    ],
+)
+def test_words_are_wrapped(source: str, room: int, rows: list[str]) -> None:
+    assert [source[start:end] for start, end in wrap(source, room, by_words=True)] == rows
+
+
+@given(st.text(alphabet="ab ö日👍\u0301", max_size=60), st.integers(2, 12), st.booleans())
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+def test_wrapping_loses_only_spaces(source: str, room: int, by_words: bool) -> None:
+    rows = [source[start:end] for start, end in wrap(source, room, by_words=by_words)]
+    joined, expected = "".join(rows), source
+    assert joined.replace(" ", "") == expected.replace(" ", "")
+    if not by_words:
+        assert joined == expected
+
+
+# --- live blocks
+
+
+async def test_a_live_block_shows_its_tail() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.write("First **bo")
+        await pilot.pause()
+        assert text(transcript) == "First **bo"
+        transcript.write("ld**\n\n```py\nx =")
+        await pilot.pause()
+        assert text(transcript) == "First bold\n\n x ="
+        transcript.settle()
+        assert text(transcript) == "First bold\n\n x ="
+
+
+async def test_adding_settles_what_is_live() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.write("reply")
+        transcript.add(BlockKind.GOOD, "done")
+        transcript.write("next")
+        await pilot.pause()
+        assert text(transcript) == "reply\n\n✓ done\n\nnext"
+        assert transcript.plain_text() == "reply\ndone\nnext"
+
+
+async def test_only_some_kinds_grow() -> None:
+    async with shown() as (transcript, _):
+        with pytest.raises(ValueError, match="cannot grow"):
+            transcript.begin(BlockKind.NOTE)
+
+
+async def test_text_from_before_the_first_layout_is_shown() -> None:
+    class Early(App[None]):
+        def compose(self) -> ComposeResult:
+            transcript = Transcript()
+            transcript.add(BlockKind.NOTE, "early")
+            transcript.write("live")
+            yield transcript
+
+    app = Early()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        assert text(app.query_one(Transcript)) == "early\n\nlive"
+
+
+async def test_a_streamed_reply_ends_like_one_that_is_added() -> None:
+    async with shown(height=100) as (transcript, pilot):
+        transcript.add(BlockKind.MARKDOWN, NASTY)
+        await pilot.pause()
+        whole = screen(transcript)
+        transcript.clear()
+        for number, chunk in enumerate(pieces(NASTY, Random(7), 30)):
+            transcript.write(chunk)
+            if number % 3 == 0:
+                await pilot.pause()
+        transcript.settle()
+        await pilot.pause()
+        assert screen(transcript) == whole
+
+
+async def test_clear_forgets_everything() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, numbered(100))
+        transcript.write("live")
+        transcript.clear()
+        await pilot.pause()
+        assert (text(transcript), transcript.plain_text(), transcript.max_scroll_y) == ("", "", 0)
+        transcript.add(BlockKind.NOTE, "new")
+        assert text(transcript) == "new"
+
+
+# --- scrolling
+
+
+async def test_it_stays_at_the_end_while_text_arrives() -> None:
+    async with shown() as (transcript, pilot):
+        for number in range(60):
+            transcript.write(f"paragraph {number}\n\n")
+            if number % 10 == 0:
+                await pilot.pause()
+        await pilot.pause()
+        assert transcript.is_vertical_scroll_end
+        assert screen(transcript)[-1] == "paragraph 59"
+
+
+async def test_it_does_not_move_when_the_person_has_scrolled_up() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, numbered(100))
+        transcript.focus()
+        await pilot.press("pageup")
+        await pilot.pause()
+        before = screen(transcript)
+        transcript.add(BlockKind.OUTPUT, numbered(50))
+        transcript.write("and\n\nmore")
+        await pilot.pause()
+        assert screen(transcript) == before
+        await pilot.press("end")
+        await pilot.pause()
+        assert screen(transcript)[-1] == "more"
+        transcript.write("\n\nlast")
+        await pilot.pause()
+        assert screen(transcript)[-1] == "last"
+        await pilot.press("home")
+        await pilot.pause()
+        assert screen(transcript)[0] == "│ line 0"
+
+
+async def test_scrolling_up_works_while_text_arrives() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, numbered(100))
+        await pilot.pause()
+        pilot.app.animation_level = "full"
+        transcript.scroll_page_up()
+        transcript.write("more\n\n" * 5)
+        await pilot.wait_for_scheduled_animations()
+        assert not transcript.is_vertical_scroll_end
+
+
+@pytest.mark.parametrize("height", [10, 24, 40])
+async def test_another_size_keeps_the_end_in_sight(height: int) -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.MARKDOWN, "many words " * 300 + "\n\nthe end")
+        await pilot.resize_terminal(40, height)
+        await pilot.pause()
+        assert screen(transcript)[-1] == "the end"
+        assert all(len(line) <= 38 for line in screen(transcript))
+
+
+async def test_another_width_keeps_the_line_at_the_top() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, "\n".join(f"line {n} " + "word " * 30 for n in range(100)))
+        await pilot.pause()
+        transcript.scroll_to(y=60, animate=False)
+        await pilot.pause()
+        top = screen(transcript)[0]
+        await pilot.resize_terminal(50, 24)
+        await pilot.pause()
+        assert screen(transcript)[0][:10] == top[:10]
+
+
+async def test_beyond_the_limit_the_oldest_text_is_left_out() -> None:
+    async with shown(max_lines=500) as (transcript, pilot):
+        for number in range(100):
+            transcript.add(BlockKind.OUTPUT, numbered(10) + f"\nblock {number}")
+        await pilot.pause()
+        assert transcript.virtual_size.height <= 502
+        assert "block 99" in transcript.plain_text()
+        assert "block 10\n" not in transcript.plain_text()
+        transcript.scroll_home(animate=False)
+        assert screen(transcript)[0] == "… earlier output is left out"
+        await pilot.resize_terminal(40, 24)
+        await pilot.pause()
+        assert screen(transcript)[0] == "… earlier output is left out"
+
+
+async def test_a_single_endless_block_is_limited_too() -> None:
+    async with shown(max_lines=500) as (transcript, pilot):
+        transcript.begin(BlockKind.OUTPUT)
+        for number in range(5_000):
+            transcript.write(f"line {number}\n")
+        await pilot.pause()
+        transcript.settle()
+        assert transcript.virtual_size.height < 1_000
+        assert len(transcript.plain_text()) < 20_000
+
+
+async def test_leaving_out_does_not_move_what_is_read() -> None:
+    async with shown(max_lines=500) as (transcript, pilot):
+        for block in range(10):
+            transcript.add(BlockKind.OUTPUT, "\n".join(f"block {block} line {n}" for n in range(50)))
+        await pilot.pause()
+        transcript.scroll_to(y=400, animate=False)
+        await pilot.pause()
+        before = screen(transcript)
+        transcript.add(BlockKind.OUTPUT, numbered(120))
+        await pilot.pause()
+        assert screen(transcript) == before
+
+
+async def test_nothing_is_drawn_when_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.MARKDOWN, NASTY)
+        await pilot.pause()
+        drawn: list[int] = []
+        monkeypatch.setattr(Transcript, "render_line", lambda self, y: drawn.append(y))
+        await pilot.pause(0.1)
+        assert drawn == []
+
+
+async def test_a_megabyte_without_line_ends_is_fine() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, "x" * 1_000_000)
+        transcript.add(BlockKind.NOTE, "y" * 1_000_000)
+        transcript.add(BlockKind.MARKDOWN, "z" * 1_000_000)
+        await pilot.pause()
+        assert screen(transcript)[-1].startswith("z")
+
+
+# --- selection
+
+
+async def test_selected_text_has_no_gutters_and_no_breaks_of_the_width() -> None:
+    async with shown(width=30) as (transcript, _):
+        transcript.add(BlockKind.USER, "one two three four five six seven eight")
+        transcript.add(BlockKind.OUTPUT, "first\nsecond")
+        chosen, _end = transcript.get_selection(SELECT_ALL)
+        assert chosen == "one two three four five six seven eight\n\nfirst\nsecond"
+        part = Selection.from_offsets(Offset(4, 0), Offset(2, 3))
+        assert transcript.get_selection(part)[0] == "two three four five six seven eight\n\nfi"
+
+
+async def test_the_mouse_selects_text() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, "first line\nsecond line")
+        await pilot.pause()
+        before = screen(transcript)
+        await pilot.mouse_down(transcript, offset=(1, 0))
+        await pilot.hover(transcript, offset=(8, 1))
+        await pilot.mouse_up(transcript, offset=(8, 1))
+        await pilot.pause()
+        assert pilot.app.screen.get_selected_text() == "first line\nsecond"
+        assert screen(transcript) == before
+        plain = colours(transcript, " line")
+        assert len(plain | colours(transcript, "second")) == 2
+
+
+async def test_a_selection_stays_on_its_text_when_old_lines_are_left_out() -> None:
+    async with shown(max_lines=100) as (transcript, pilot):
+        for block in range(20):
+            transcript.add(BlockKind.OUTPUT, f"block {block}\n" + numbered(10))
+        last = transcript.virtual_size.height + transcript._row_offset - 1
+        selection = Selection.from_offsets(Offset(0, last), Offset(6, last))
+        assert transcript.get_selection(selection)[0] == "line 9"
+        transcript.add(BlockKind.OUTPUT, "x\n" * 30)
+        await pilot.pause()
+        assert transcript.get_selection(selection)[0] == "line 9"

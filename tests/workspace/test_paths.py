@@ -1,0 +1,95 @@
+"""Where a project ends."""
+
+import contextlib
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cdd_agent.workspace.paths import PathRefused, confine, find_root
+
+OUTSIDE = [
+    "/etc/passwd",
+    "//server/share",
+    "\\\\server\\share\\x",
+    "C:\\Windows\\x",
+    "c:/x",
+    "D:x",
+    "~/x",
+    "..",
+    "../app-evil/x",
+    "a/../../x",
+    "a/..\\..\\x",
+    "",
+    " ",
+    " a",
+    "a ",
+    ".",
+    "./",
+    "a\nb",
+    "a\0b",
+    "x" * 1001,
+]
+
+
+@pytest.mark.parametrize("text", OUTSIDE)
+def test_what_leaves_the_project_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(PathRefused):
+        confine(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("a.py", "a.py"),
+        ("./a/b.py", "a/b.py"),
+        ("a\\b.py", "a/b.py"),
+        ("mit Leer zeichen/ä.py", "mit Leer zeichen/ä.py"),
+    ],
+)
+def test_what_stays_inside_is_relative_to_the_project(tmp_path: Path, text: str, path: str) -> None:
+    assert confine(tmp_path, text) == PurePosixPath(path)
+
+
+def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
+    root, outside = tmp_path / "app", tmp_path / "app-evil"
+    root.mkdir()
+    outside.mkdir()
+    (root / "link").symlink_to(outside)
+    (root / "inner").mkdir()
+    (root / "fine").symlink_to(root / "inner")
+
+    with pytest.raises(PathRefused, match="link"):
+        confine(root, "link/x.py")
+    assert confine(root, "fine/x.py") == PurePosixPath("fine/x.py")
+
+
+def test_links_in_a_circle_are_refused_not_a_crash(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with contextlib.suppress(PathRefused):  # Python 3.13 resolves such a link instead
+        assert (tmp_path / confine(tmp_path, "a/x")).is_relative_to(tmp_path)
+
+
+@given(st.text(alphabet=st.sampled_from("./\\~:aA \0\n-é"), max_size=30) | st.text(max_size=40))
+@example("a/../..")
+def test_any_text_is_inside_or_refused(text: str) -> None:
+    root = Path("/tmp") / f"cdd-any-{os.getpid()}"
+    try:
+        path = confine(root, text)
+    except PathRefused:
+        return
+    assert (root / path).resolve().is_relative_to(root.resolve())
+    assert (root / path).resolve() != root.resolve()
+
+
+def test_the_root_is_the_nearest_cdd_folder_then_git_then_here(tmp_path: Path) -> None:
+    inner = tmp_path / "repo" / "package" / "deep"
+    inner.mkdir(parents=True)
+    assert find_root(inner) == inner
+    (tmp_path / "repo" / ".git").mkdir()
+    assert find_root(inner) == tmp_path / "repo"
+    (tmp_path / "repo" / "package" / ".cdd").mkdir()
+    assert find_root(inner) == tmp_path / "repo" / "package"
