@@ -4,7 +4,7 @@ The later wins, key by key. A wrong key or value is an error that names the file
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +14,7 @@ from cdd_agent.errors import BadInput
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 _LARGEST = 1_000_000  # bytes
+_DEEPEST = 20  # a stream and a document are two of them
 
 Approval = Literal["ask", "edits", "auto"]
 _YamlOff = BeforeValidator(lambda value: "off" if value is False else value)  # YAML 1.1 reads `off` as false
@@ -98,8 +99,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         if len(data) > _LARGEST:
             raise BadInput(f"{path} is too large for a config: {len(data)} bytes")
         text = data.decode("utf-8-sig")
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise BadInput(f"{path}: a config has no use for YAML aliases (`*name`)")
+        _refuse_hostile(path, yaml.parse(text, Loader=yaml.SafeLoader))
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         content = yaml.safe_load(text)
     except UnicodeDecodeError as error:
@@ -110,14 +110,23 @@ def _from_file(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}" if mark else ""
         raise BadInput(f"{path}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
-    except RecursionError as error:
-        raise BadInput(f"{path} is nested too deeply for a config") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise BadInput(f"{path}:1: a config is a list of `key: value` lines")
     lines = _lines(node)
     return _checked(content, lambda key: f"{path}:{_line(lines, key)}")
+
+
+def _refuse_hostile(path: Path, events: Iterable[Any]) -> None:
+    """A config has no use for deep nesting and aliases, which cost a parser dearly. Events are read one by one."""
+    depth = 0
+    for event in events:
+        kind = type(event).__name__
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if kind == "AliasEvent" or depth > _DEEPEST:
+            where = f"{path}:{event.start_mark.line + 1}"
+            raise BadInput(f"{where}: a config has no use for {'aliases' if kind == 'AliasEvent' else 'such nesting'}")
 
 
 def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:

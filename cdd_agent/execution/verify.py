@@ -75,13 +75,14 @@ def detect(root: Path) -> Check | None:
 def parse_command(command: str, root: Path) -> Check:
     """A command as people write it; `pytest` and `python` mean the project's own environment's."""
     try:
-        words = list(shlex.shlex(command, posix=True, punctuation_chars="|&;<>"))
         argv = shlex.split(command)
+        words = shlex.shlex(command, posix=False, punctuation_chars="|&;<>")  # quoted ones keep their quotes
+        needs_shell = bool(_SHELL & set(words))
     except ValueError as error:
         raise BadInput(f"The check `{command}` cannot be read: {error}") from error
     if not argv:
         raise BadInput("The check is empty", hint="Write `none` for no check.")
-    if _SHELL & set(words):
+    if needs_shell:
         raise BadInput(
             f"The check `{command}` needs a shell, and checks run without one",
             hint="Put it into a script or a Makefile target and name that.",

@@ -1,0 +1,107 @@
+"""Settings: which wins, and what is said about wrong ones."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.config import Config, load_config, user_file
+from cdd_agent.errors import BadInput
+
+ALL = """\
+model: anthropic/claude-sonnet-4-5
+api_base: null
+tickets_dir: tickets
+test_command: null
+test_timeout: 300
+max_attempts: 3
+approval: edits
+commit: off
+commands: {mode: safe, allow: [], timeout: 60}
+budget: {usd: null, tokens: null}
+"""
+
+
+def write(root: Path, text: str) -> Path:
+    (root / ".cdd").mkdir(parents=True, exist_ok=True)
+    (root / ".cdd/config.yaml").write_text(text)
+    return root
+
+
+def test_without_any_file_the_defaults_hold(tmp_path: Path) -> None:
+    assert load_config(tmp_path, {}) == Config()
+
+
+def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, ALL), {}) == Config(model="anthropic/claude-sonnet-4-5")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "\ufeffmodel: x\n"])
+def test_an_empty_file_or_a_byte_order_mark_is_fine(tmp_path: Path, text: str) -> None:
+    assert load_config(write(tmp_path, text), {}).max_attempts == 3
+
+
+def test_the_later_layer_wins_key_by_key(tmp_path: Path) -> None:
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().write_text("model: users\napproval: auto\ntest_timeout: 1\nmax_attempts: 9\n")
+    write(tmp_path, "model: projects\ntest_timeout: 2\nmax_attempts: 8\n")
+    environment = {"CDD_MODEL": "environments", "CDD_MAX_ATTEMPTS": "7", "CDD_API_BASE": ""}
+
+    config = load_config(tmp_path, {"model": "flags", "api_base": None}, environment)
+
+    assert config == Config(model="flags", approval="auto", test_timeout=2, max_attempts=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("model: x\nmodle: y\n", 2, "no setting `modle`; allowed are model, api_base"),
+        ("\n\napproval: maybe\n", 3, "'ask', 'edits' or 'auto'"),
+        ("approval: yes\n", 1, "'ask', 'edits' or 'auto'"),
+        ("max_attempts: 0\n", 1, "greater than or equal to 1"),
+        ("test_timeout: soon\n", 1, "valid number"),
+        ("model: [a]\n", 1, "valid string"),
+        ("commands:\n  mode: safe\n  alow: []\n", 3, "no setting `commands.alow`"),
+        ("commands: 3\n", 1, "`commands: 3`"),
+        ("commit: step\n", 1, "'off'"),
+        ("budget:\n  usd: 3\n", 2, "cannot watch a budget"),
+        ("a: [\n", 2, "not valid YAML"),
+        ("- a\n", 1, "`key: value`"),
+        ("model: *nothing\n", 1, "aliases"),
+    ],
+)
+def test_a_wrong_setting_names_file_line_and_what_is_allowed(tmp_path: Path, text: str, line: int, words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        load_config(write(tmp_path, text), {})
+    assert f"config.yaml:{line}" in caught.value.message
+    assert words in caught.value.message
+
+
+def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="CDD_MAX_ATTEMPTS"):
+        load_config(tmp_path, {}, {"CDD_MAX_ATTEMPTS": "many"})
+    with pytest.raises(BadInput, match="--max-attempts"):
+        load_config(tmp_path, {"max_attempts": 0}, {})
+
+
+def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+    write(tmp_path, "")
+    (tmp_path / ".cdd/config.yaml").write_bytes(b"model: \xff\n")
+    with pytest.raises(BadInput, match="not UTF-8"):
+        load_config(tmp_path, {})
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_config_or_bad_input(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    root = write(tmp_path_factory.mktemp("any"), "")
+    (root / ".cdd/config.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(BadInput):
+        assert isinstance(load_config(root, {}, {}), Config)
+
+
+@pytest.mark.parametrize("text", ["[" * 50_000, "{a: " * 5_000, "a: b\n" * 300_000], ids=["lists", "maps", "huge"])
+def test_a_hostile_file_is_refused_quickly(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadInput, match=r"config\.yaml"):
+        load_config(write(tmp_path, text), {})

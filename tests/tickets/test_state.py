@@ -1,0 +1,148 @@
+"""How far a run is: a value, its transitions, and the file that is promised."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.state import (
+    ExecutionState,
+    RunStatus,
+    StateUnreadable,
+    StepStatus,
+    Verification,
+    load_state,
+    ready,
+    save_state,
+)
+
+NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
+PROMISED = """{"ticket_slug": "feature-user-auth", "current_step": 2, "status": "in_progress",
+ "started_at": "2026-11-21T10:00:00+00:00", "completed_at": null,
+ "step_executions": {"1": {"step_number": 1, "status": "completed", "started_at": "2026-11-21T10:00:00+00:00",
+   "completed_at": "2026-11-21T10:01:00+00:00", "error": null, "files_created": ["src/models/user.py"],
+   "files_modified": []}}}"""
+
+
+def plan(**dependencies: tuple[int, ...]) -> ImplementationPlan:
+    steps = tuple(
+        PlanStep(number=int(name[1:]), title=name, description="", dependencies=needs)
+        for name, needs in dependencies.items()
+    )
+    return ImplementationPlan(ticket_slug="feature-user-auth", ticket_title="x", steps=steps)
+
+
+def state(**statuses: StepStatus) -> ExecutionState:
+    entries = {int(name[1:]): {"step_number": int(name[1:]), "status": status} for name, status in statuses.items()}
+    return ExecutionState.model_validate({"ticket_slug": "feature-user-auth", "step_executions": entries})
+
+
+def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(PROMISED)
+    loaded = load_state(tmp_path / "s.json", "feature-user-auth", plan(s1=(), s2=()))
+    assert loaded
+    assert loaded.of(1).files_created == ("src/models/user.py",)
+    assert (loaded.of(1).status, loaded.of(2).status) == (StepStatus.COMPLETED, StepStatus.PENDING)
+
+
+def test_the_file_has_the_promised_keys_in_their_form(tmp_path: Path) -> None:
+    begun = ExecutionState(ticket_slug="feature-x").with_steps([1, 2]).started(1, NOW, attempt=1)
+    save_state(tmp_path / "s.json", begun.completed(1, NOW, Verification.PASSED, ["a.py"], []))
+
+    saved = json.loads((tmp_path / "s.json").read_text())
+
+    assert list(saved) == ["ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions"]
+    assert (saved["status"], saved["started_at"]) == ("in_progress", "2026-11-21T10:00:00+00:00")
+    assert saved["step_executions"]["1"]["files_created"] == ["a.py"]
+    assert saved["step_executions"]["1"]["completed_at"] == "2026-11-21T10:00:00+00:00"
+    assert saved["step_executions"]["2"]["status"] == "pending"
+
+
+def test_keys_of_a_newer_version_are_kept() -> None:
+    text = '{"ticket_slug": "a", "plan_digest": "abc", "step_executions": {"1": {"step_number": 1, "cost": 3}}}'
+    again = json.loads(ExecutionState.from_json(text.encode(), "s").to_json())
+    assert (again["plan_digest"], again["step_executions"]["1"]["cost"]) == ("abc", 3)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ({}, RunStatus.IN_PROGRESS),
+        ({"s1": "completed", "s2": "pending"}, RunStatus.IN_PROGRESS),
+        ({"s1": "completed", "s2": "in_progress"}, RunStatus.IN_PROGRESS),
+        ({"s1": "completed", "s2": "failed"}, RunStatus.FAILED),
+        ({"s1": "completed", "s2": "skipped"}, RunStatus.COMPLETED),
+    ],
+)
+def test_the_runs_status_is_computed(statuses: dict[str, StepStatus], expected: RunStatus) -> None:
+    assert state(**statuses).status is expected
+
+
+def test_a_status_that_somebody_wrote_into_the_file_is_not_believed() -> None:
+    text = (
+        '{"ticket_slug": "a", "status": "completed", "step_executions": {"1": {"step_number": 1, "status": "failed"}}}'
+    )
+    assert ExecutionState.from_json(text.encode(), "s").status is RunStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "3", '{"ticket_slug": 3}', '{"step_executions": {}}', "\ufeff{}", "[" * 100_000,
+     '{"ticket_slug": "a", "step_executions": {"x": {}}}', '{"ticket_slug": "a", "current_step": "one"}'],
+)  # fmt: skip
+def test_a_file_that_is_no_state_is_told_with_its_name(text: str) -> None:
+    with pytest.raises(StateUnreadable, match="here/state"):
+        ExecutionState.from_json(text.encode(), "here/state.json")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_state_or_unreadable(data: bytes) -> None:
+    with pytest.raises(StateUnreadable):
+        ExecutionState.from_json(data, "s")
+
+
+def test_a_state_of_another_ticket_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(PROMISED)
+    with pytest.raises(BadInput, match="feature-user-auth"):
+        load_state(tmp_path / "s.json", "bug-x", plan(s1=()))
+
+
+def test_no_file_is_no_state(tmp_path: Path) -> None:
+    assert load_state(tmp_path / "s.json", "bug-x", plan(s1=())) is None
+
+
+@pytest.mark.parametrize(
+    ("statuses", "number"),
+    [
+        ({}, 2),
+        ({"s2": "completed"}, 1),
+        ({"s2": "skipped"}, 1),
+        ({"s2": "failed"}, 2),
+        ({"s2": "in_progress"}, 2),
+        ({"s2": "completed", "s1": "completed"}, 3),
+        ({"s2": "completed", "s1": "completed", "s3": "completed"}, None),
+    ],
+)
+def test_the_next_step_is_the_first_whose_dependencies_are_over(
+    statuses: dict[str, StepStatus], number: int | None
+) -> None:
+    step = ready(plan(s1=(2,), s2=(), s3=(1, 2)), state(**statuses))
+    assert (step.number if step else None) == number
+
+
+def test_an_interrupted_step_leaves_no_trace_but_its_count() -> None:
+    begun = ExecutionState(ticket_slug="a").with_steps([1]).started(1, NOW, attempt=2)
+    back = begun.put_back(1).of(1)
+    assert (back.status, back.started_at, back.attempts) == (StepStatus.PENDING, None, 2)
+
+
+def test_a_completed_run_that_is_started_again_is_not_complete() -> None:
+    done = ExecutionState(ticket_slug="a").with_steps([1]).started(1, NOW, attempt=1)
+    done = done.completed(1, NOW, Verification.NONE, [], [])
+    assert done.completed_at == NOW
+    assert done.with_steps([1, 2]).started(2, NOW, attempt=1).completed_at is None
