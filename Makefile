@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench lock clean
+.PHONY: demo test check format bench picture lock clean
 
-demo: $(READY)          ## the main job, on a sample project: no key, no network
-	@$(BIN)/cdd demo
+demo: $(READY)          ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
+	@$(BIN)/cdd demo $(ARGS)
 
 test: check             ## everything that must be clean at every commit
 	@$(BIN)/pytest -n auto
@@ -24,6 +24,11 @@ format: $(READY)        ## put the code in shape
 
 bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.startup
+	@$(BIN)/python -m benchmarks.transcript
+	@$(BIN)/python -m benchmarks.plan_parsing
+
+picture: $(READY)       ## docs/shell.svg, from a run of the demo
+	@$(BIN)/python docs/picture.py
 
 lock: $(READY)          ## take newer versions of the dependencies into requirements.lock
 	@$(BIN)/pip install --quiet uv

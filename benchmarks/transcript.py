@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Log
 
-from cdd_agent.tui.widgets.transcript import Transcript
+from cdd_agent.tui.transcript.widget import Transcript
 
 SIZE = 1_000_000
 

@@ -3,16 +3,22 @@
 What a command needs is imported when it runs: `cdd --version` and `cdd --help` start at once.
 """
 
-import argparse
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from cdd_agent.errors import BadInput, CddError, ExitCode
+import sys
+
 from cdd_agent.version import VERSION
 
+TYPE_CHECKING = False  # the name that type checkers know; `typing` itself takes a tenth of the time of `--version`
 if TYPE_CHECKING:
-    from cdd_agent.session import Project
+    import argparse
+    from pathlib import Path
+    from typing import Any
+
+    from cdd_agent.errors import CddError
+    from cdd_agent.events import Notice
+    from cdd_agent.execution.frontend import Frontend
+    from cdd_agent.session import Project, Session
 
 _DESCRIPTION = "A terminal shell in which a ticket becomes verified code. Without a command it opens the shell."
 _EXAMPLES = """\
@@ -33,7 +39,13 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"cdd-agent {VERSION}\n")
-        return ExitCode.DONE
+        return 0
+    import io
+
+    from cdd_agent.errors import CddError, ExitCode
+
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows only ASCII still gets the words
+        sys.stdout.reconfigure(errors="replace")
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -59,19 +71,20 @@ def _complain(error: CddError) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("-C", "--project", type=Path, default=Path(), metavar="DIR", help="work in this folder")
-    common.add_argument("--debug", action="store_true", help="show tracebacks")
+    import argparse
+    from pathlib import Path
+
     parser = argparse.ArgumentParser(
         "cdd",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
-        parents=[common],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    _common_flags(parser)
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
     _model_flags(parser)
-    parser.set_defaults(run=_shell)
+    parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
+    parser.set_defaults(slug=None, model=None, api_base=None, max_attempts=None)
     commands = parser.add_subparsers(title="commands", metavar="")
 
     def add(name: str, run: Any, text: str, *examples: str) -> argparse.ArgumentParser:
@@ -81,9 +94,10 @@ def _parser() -> argparse.ArgumentParser:
             help=text,
             description=text[:1].upper() + text[1:] + ".",
             epilog=epilog,
-            parents=[_inherited(common)],
+            argument_default=argparse.SUPPRESS,  # a flag not given here leaves alone what was given before the command
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        _common_flags(added)
         added.set_defaults(run=run)
         return added
 
@@ -127,12 +141,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _inherited(common: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The common flags for a subcommand: given there, they win; not given, they leave the program's own alone."""
-    copy = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    copy.add_argument("-C", "--project", type=Path, metavar="DIR", help="work in this folder")
-    copy.add_argument("--debug", action="store_true", help="show tracebacks")
-    return copy
+def _common_flags(parser: argparse.ArgumentParser) -> None:
+    from pathlib import Path
+
+    parser.add_argument("-C", "--project", type=Path, metavar="DIR", help="work in this folder")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
 
 
 def _model_flags(parser: argparse.ArgumentParser) -> None:
@@ -141,21 +154,35 @@ def _model_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _shell(options: argparse.Namespace) -> int:
+    from cdd_agent.errors import BadInput
+
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("The shell needs a terminal", hint="Without one: cdd exec SLUG --json, cdd --help.")
-    return _open_shell(_project(options, model=options.model, api_base=options.api_base))
+    return _open_shell(options)
 
 
-def _open_shell(project: "Project", note: str = "", first: str = "") -> int:
-    from cdd_agent.events import Notice, Tone
+def _open_shell(options: argparse.Namespace, note: str = "", first: str = "") -> int:
     from cdd_agent.tui.app import Shell
+    from cdd_agent.workspace.paths import find_root
+
+    root = find_root(options.project)
+    shell = Shell(root, lambda frontend: _session(options, frontend, note), first)
+    error = shell.run()
+    if error is not None:
+        raise error
+    return shell.return_code or 0
+
+
+def _session(options: argparse.Namespace, frontend: Frontend, note: str) -> tuple[Session, tuple[Notice, ...]]:
+    """The shell's session, and what it says first. Called when the first screen is drawn."""
+    from cdd_agent.events import Notice, Tone
     from cdd_agent.wiring import NO_MODEL_HINT, open_session
 
-    opening = [Notice(note or "`/exec SLUG` carries out a plan, `/new TYPE NAME` makes a ticket, `/help` says more.")]
+    project = _project(options, model=options.model, api_base=options.api_base)
+    notices = [Notice(note or "`/exec SLUG` carries out a plan, `/new TYPE NAME` makes a ticket, `/help` says more.")]
     if project.config.model is None:
-        opening += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
-    Shell(lambda frontend: open_session(project, frontend), tuple(opening), first).run()
-    return ExitCode.DONE
+        notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
+    return open_session(project, frontend), tuple(notices)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -165,7 +192,7 @@ def _demo(options: argparse.Namespace) -> int:
     seen = sys.stdin.isatty() and sys.stdout.isatty()
     if seen and not (options.headless or options.json):
         options.project = folder
-        return _open_shell(_project(options), _DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
+        return _open_shell(options, _DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
     sys.stderr.write(_DEMO_NOTE.format(folder=folder) + "\n")
     return _run_plan(options, folder, SLUG, approve=True)
 
@@ -188,7 +215,7 @@ def _run_plan(options: argparse.Namespace, folder: Path, slug: str, *, approve: 
     return run_plan(project, slug, as_json=options.json)
 
 
-def _project(options: argparse.Namespace, **flags: Any) -> "Project":
+def _project(options: argparse.Namespace, **flags: Any) -> Project:
     from cdd_agent.wiring import open_project
 
     return open_project(options.project, flags)
@@ -198,13 +225,11 @@ def _command(options: argparse.Namespace, line: str, *arguments: str) -> int:
     """A slash command, carried out without a screen."""
     from cdd_agent.headless import run_command_line
 
-    return run_command_line(_project(options), line, arguments, as_json=getattr(options, "json", False))
+    return run_command_line(_project(options), line, arguments, as_json=options.json)
 
 
 def _init(options: argparse.Namespace) -> int:
-    from cdd_agent.headless import initialise_here
-
-    return initialise_here(options.project)
+    return _command(options, "init")
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -229,7 +254,7 @@ def _plan_show(options: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(plan.to_json(), ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(plan.to_markdown())
-    return ExitCode.DONE
+    return 0
 
 
 def _doctor(options: argparse.Namespace) -> int:

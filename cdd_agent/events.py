@@ -3,15 +3,20 @@
 The shell, the headless printer and the `--json` printer read the same stream.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.state import ExecutionState, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+
+if TYPE_CHECKING:
+    from cdd_agent.tickets.plan import ImplementationPlan
+    from cdd_agent.tickets.state import ExecutionState
 
 
 class Tone(StrEnum):
@@ -79,14 +84,13 @@ class PlanOpened:
     """An earlier run left a state."""
 
     @classmethod
-    def of(cls, slug: str, title: str, plan: ImplementationPlan, state: ExecutionState | None) -> "PlanOpened":
-        known = state or ExecutionState(ticket_slug=slug)
+    def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState) -> PlanOpened:
         steps = (
             StepView(step.number, step.title, now.status, now.verification, now.error, now.reason)
             for step in plan.order()
-            for now in (known.of(step.number),)
+            for now in (state.of(step.number),)
         )
-        return cls(slug, title, tuple(steps), resumed=known.started_at is not None)
+        return cls(state.ticket_slug, title, tuple(steps), resumed=state.started_at is not None)
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,15 @@ import signal
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import aclosing, suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-from cdd_agent.commands import builtin
-from cdd_agent.commands.registry import COMMANDS
-from cdd_agent.config import Config
-from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.commands.registry import commands
+from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, Tone
 from cdd_agent.execution.engine import Engine
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
-from cdd_agent.tickets.state import RunStatus
-from cdd_agent.tickets.store import TicketStore
+from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import Refusing, make_model, open_engine, open_session
 
 
@@ -37,18 +33,7 @@ def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
 def run_command_line(project: Project, name: str, arguments: Iterable[str], *, as_json: bool) -> ExitCode:
     """Carry out a slash command."""
     session = open_session(project, Refusing())
-    _run(_shown(COMMANDS[name].run(session, *arguments), _printer(as_json)))
-    return ExitCode.DONE
-
-
-def initialise_here(folder: Path) -> ExitCode:
-    """Make a folder a project of its own, even inside another one."""
-    if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder")
-    root = folder.resolve()
-    config = Config()
-    project = Project(root, config, TicketStore(root, config.tickets_dir))
-    _run(_shown(_notices(builtin.initialise(project)), _printer(as_json=False)))
+    _run(_shown(commands()[name].run(session, *arguments), _printer(as_json)))
     return ExitCode.DONE
 
 
@@ -61,11 +46,6 @@ async def _whole_run(engine: Engine, attempts: int) -> AsyncGenerator[Event, Non
     async with aclosing(engine.run_all(attempts=attempts)) as events:
         async for event in events:
             yield event
-
-
-async def _notices(lines: Iterable[str]) -> AsyncGenerator[Event, None]:
-    for line in lines:
-        yield Notice(line, Tone.GOOD)
 
 
 async def _shown(events: AsyncGenerator[Event, None], printer: Printer) -> None:

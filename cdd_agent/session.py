@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.agents.base import Agent
-from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.config import Config
 from cdd_agent.events import AgentChanged, Event, Notice
-from cdd_agent.execution.engine import Engine
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 
@@ -25,17 +23,16 @@ class Project:
 class Session:
     """One person's way through a project. At most one agent is active; lines go to it or to commands."""
 
-    def __init__(self, project: Project, open_engine: Callable[[Ticket], Engine]) -> None:
+    def __init__(self, project: Project, open_executor: Callable[[Ticket], Agent]) -> None:
         self.project = project
         self.agent: Agent | None = None
-        self._open_engine = open_engine
+        self._open_executor = open_executor
 
     async def execute(self, ticket: Ticket) -> AsyncGenerator[Event, None]:
         """Make the Executor the active agent, at work on a ticket. A finished ticket is told and left."""
-        agent = ExecutorAgent(self._open_engine(ticket))
         for event in self.leave():
             yield event
-        self.agent = agent
+        self.agent = agent = self._open_executor(ticket)
         yield AgentChanged(agent.name, agent.ticket_slug)
         async with aclosing(agent.opening()) as events:
             async for event in events:

@@ -1,28 +1,37 @@
-"""The composition root: from a folder and its settings to real adapters and a session."""
+"""The composition root: from a folder and its settings to real adapters and a session.
+
+What a run needs is imported when one is opened; a shell that nobody has asked for anything yet stays small.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdd_agent.config import Config, load_config
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import ChangesProposed
-from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Always, Frontend
-from cdd_agent.execution.step import StepRunner
 from cdd_agent.llm.port import Model
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.workspace.paths import PathRefused, confine, find_root
 
+if TYPE_CHECKING:
+    from cdd_agent.agents.base import Agent
+    from cdd_agent.execution.engine import Engine
+
 _SCRIPT = "script:"
 NO_MODEL_HINT = """\
 Choose one of:
-  a hosted model    export ANTHROPIC_API_KEY=...   and   model: anthropic/claude-sonnet-4-5
-  a local server    api_base: http://127.0.0.1:11434/v1   and   model: openai/NAME
-  no model at all   cdd demo
-`model:` and `api_base:` go into .cdd/config.yaml, or set CDD_MODEL and CDD_API_BASE, or use --model."""
+- a hosted model: `export ANTHROPIC_API_KEY=...`
+  and `model: anthropic/claude-sonnet-4-5`
+- a local server: `api_base: http://127.0.0.1:11434/v1`
+  and `model: openai/NAME`
+- no model at all: `cdd demo`
+`model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE."""
 
 
 class Refusing:
@@ -52,11 +61,20 @@ def open_project(folder: Path, flags: Mapping[str, Any]) -> Project:
 def open_session(project: Project, frontend: Frontend) -> Session:
     """A session whose engines use the configured model, made once and when it is first needed."""
     model = cache(lambda: make_model(project.config, project.root, watched=True))
-    return Session(project, lambda ticket: open_engine(project, ticket, frontend, model))
+    return Session(project, lambda ticket: _open_executor(project, ticket, frontend, model))
+
+
+def _open_executor(project: Project, ticket: Ticket, frontend: Frontend, model: Callable[[], Model]) -> Agent:
+    from cdd_agent.agents.executor import ExecutorAgent
+
+    return ExecutorAgent(open_engine(project, ticket, frontend, model))
 
 
 def open_engine(project: Project, ticket: Ticket, frontend: Frontend, model: Callable[[], Model]) -> Engine:
     """Open a ticket's run. `model` is made only if a step is left to do. Raises `BadInput`."""
+    from cdd_agent.execution.engine import Engine
+    from cdd_agent.execution.step import StepRunner
+
     config, root = project.config, project.root
     files = (ticket.spec_path, ticket.plan_path, ticket.state_path)
     protected = frozenset(path.relative_to(root).as_posix().casefold() for path in files)

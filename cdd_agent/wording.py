@@ -18,7 +18,7 @@ from cdd_agent.events import (
     TicketsListed,
     Tone,
 )
-from cdd_agent.tickets.state import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",

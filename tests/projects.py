@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Always, Frontend
 from cdd_agent.llm.port import ModelError
@@ -94,7 +95,9 @@ class Sandbox:
 
     def session(self) -> Session:
         project = self.project
-        return Session(project, lambda ticket: open_engine(project, ticket, self.frontend, lambda: self.model))
+        return Session(
+            project, lambda ticket: ExecutorAgent(open_engine(project, ticket, self.frontend, lambda: self.model))
+        )
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

@@ -4,16 +4,20 @@ The format: a fenced code block whose info string is `language:path` holds that 
 CommonMark's rules (https://spec.commonmark.org/0.31.2/#fenced-code-blocks); a fence without a path is explanation.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache
+from typing import TYPE_CHECKING
 
 from cdd_agent.errors import StepFailed
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 _INFO = re.compile(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
-_PARSER = MarkdownIt("commonmark").disable(["inline", "html_block"])
 
 
 class ReplyRefused(StepFailed):
@@ -48,7 +52,7 @@ def parse_reply(text: str) -> Reply:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     outside = list(lines)
     files: dict[str, FileBlock] = {}
-    for token in _PARSER.parse(text):
+    for token in _parser().parse(text):
         path = _path(token)
         if path is None or token.map is None:
             continue
@@ -60,6 +64,14 @@ def parse_reply(text: str) -> Reply:
         outside[start:end] = [""] * (end - start)
     explanation = re.sub(r"\n{3,}", "\n\n", "\n".join(outside)).strip()
     return Reply(tuple(files.values()), explanation)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Asked for blocks only; imported when the first reply comes."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").disable(["inline", "html_block"])
 
 
 def _path(token: Token) -> str | None:

@@ -17,6 +17,10 @@ class Agent(Protocol):
         """Its work is over; the session goes back to chat."""
         ...
 
+    def opening(self) -> AsyncGenerator[Event, None]:
+        """What a person sees first."""
+        ...
+
     def say(self, line: str) -> AsyncGenerator[Event, None]:
         """Take what the person typed. Raises `CddError` for what a person or the model has to mend."""
         ...

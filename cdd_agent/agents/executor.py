@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from cdd_agent.events import Event, Notice, PlanOpened, Tone
 from cdd_agent.execution.engine import Engine
-from cdd_agent.tickets.state import StepStatus
+from cdd_agent.tickets.status import StepStatus
 
 _SKIP = re.compile(r"(?:skip|s)(?P<keep> keep)?(?: because (?P<reason>.+))?", re.IGNORECASE | re.DOTALL)
 

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from cdd_agent.agents.executor import ExecutorAgent
-from cdd_agent.commands.registry import COMMANDS, command
+from cdd_agent.commands.registry import command, commands
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import (
@@ -19,11 +19,11 @@ from cdd_agent.events import (
     TicketView,
     Tone,
 )
-from cdd_agent.execution.record import ignore_runs
 from cdd_agent.session import Project, Session
-from cdd_agent.tickets.state import RunStatus, load_state
+from cdd_agent.tickets.state import load_state, new_state
+from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.workspace.files import write_atomic
+from cdd_agent.workspace.files import ignore_runs, write_atomic
 
 _CONFIG = """\
 # Settings of this project; commit this file. Every key is shown with its default.
@@ -36,6 +36,27 @@ _CONFIG = """\
 # test_timeout: 300                    # seconds
 # max_attempts: 3                      # model attempts a step without a screen, the first included
 # approval: edits                      # ask: before files are written | edits | auto
+"""
+
+_HOW_TO_PLAN = """\
+There is no plan yet. Write `{path}` like this, one section a step, then `/exec {slug}`:
+
+````markdown
+# Implementation Plan: What it is about
+
+**Ticket:** `{slug}`
+
+## Implementation Steps
+
+### Step 1: Create the model
+
+**Description:** What is to be done, in as many words as it needs.
+**Dependencies:** None
+**Verify:** `pytest tests/test_model.py`
+
+**Files Affected:**
+- `src/model.py` (new)
+````
 """
 
 
@@ -70,7 +91,11 @@ async def list_tickets(session: Session) -> AsyncGenerator[Event, None]:
 @command("plan", "SLUG")
 async def show_plan(session: Session, slug: str) -> AsyncGenerator[Event, None]:
     """Show a ticket's plan; without one, say how to write it."""
-    yield Answer(session.project.tickets.find(slug).read_plan().to_markdown())
+    ticket = session.project.tickets.find(slug)
+    if ticket.plan_path.exists():
+        yield Answer(ticket.read_plan().to_markdown())
+    else:
+        yield Answer(_HOW_TO_PLAN.format(path=ticket.shown(ticket.plan_path), slug=ticket.slug))
 
 
 @command("new", "TYPE NAME")
@@ -94,7 +119,7 @@ async def init(session: Session) -> AsyncGenerator[Event, None]:
 async def show_help(session: Session) -> AsyncGenerator[Event, None]:
     """Show the commands, and the words that the Executor understands."""
     del session
-    rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in COMMANDS.values())
+    rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
     yield Answer(f"| command | does |\n|---|---|\n{rows}\n\nIn the Executor:\n\n{ExecutorAgent.HELP}")
 
 
@@ -149,8 +174,8 @@ def _view(ticket: Ticket) -> TicketView:
 def _opened(ticket: Ticket) -> PlanOpened:
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
-    state = load_state(ticket.state_path, ticket.slug, plan)
-    return PlanOpened.of(ticket.slug, ticket.read_spec().title, plan, state)
+    state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)
+    return PlanOpened.of(ticket.read_spec().title, plan, state)
 
 
 def _shown(project: Project, path: Path) -> str:

@@ -3,16 +3,21 @@
 Help, usage errors and completion are made from the registry. Commands work without a screen.
 """
 
+from __future__ import annotations
+
 import difflib
 import inspect
 import shlex
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event
-from cdd_agent.session import Session
+
+if TYPE_CHECKING:
+    from cdd_agent.session import Session
 
 Run = Callable[..., AsyncGenerator[Event, None]]
 
@@ -34,14 +39,22 @@ class Command:
         return f"/{self.name} {self.usage}".rstrip()
 
 
-COMMANDS: dict[str, Command] = {}
+_registered: dict[str, Command] = {}
+
+
+def commands() -> dict[str, Command]:
+    """All commands by name. The built-in ones are imported when they are first asked for: the shell shows sooner."""
+    from cdd_agent.commands import builtin
+
+    assert builtin
+    return _registered
 
 
 def command(name: str, usage: str = "") -> Callable[[Run], Run]:
     """Register a function `(session, *arguments)` as `/name`."""
 
     def register(run: Run) -> Run:
-        COMMANDS[name] = Command(name, usage, run)
+        _registered[name] = Command(name, usage, run)
         return run
 
     return register
@@ -61,8 +74,8 @@ def complete(session: Session, line: str) -> list[str]:
         return []
     name, space, rest = line[1:].partition(" ")
     if not space:
-        return [f"/{known}" for known in COMMANDS if known.startswith(name) and known != name]
-    known = COMMANDS.get(name)
+        return [f"/{known}" for known in commands() if known.startswith(name) and known != name]
+    known = commands().get(name)
     if known is None or "SLUG" not in known.usage or " " in rest:
         return []
     slugs = [ticket.slug for ticket in session.project.tickets.list()]
@@ -76,9 +89,9 @@ def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
         name, *arguments = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
         raise BadInput(f"{line.strip()}: {error}", hint="Close the quotation mark.") from error
-    known = COMMANDS.get(name.lower())
+    known = commands().get(name.lower())
     if known is None:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        near = difflib.get_close_matches(name, commands(), n=1)
         raise BadInput(
             f"There is no command /{name}", hint=f"Did you mean /{near[0]}?" if near else "/help lists them."
         )

@@ -5,14 +5,14 @@ next one, an interrupted step is put back at once (or, after a kill, when the ru
 its saved reply. The files of the last failed attempt stay for the person to look at until they retry or skip.
 """
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Self
 
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
@@ -26,21 +26,17 @@ from cdd_agent.events import (
     StepStarted,
     Tone,
 )
-from cdd_agent.execution.prompt import Failure, step_prompt
+from cdd_agent.execution.prompt import Failure, Prompt, step_prompt
 from cdd_agent.execution.record import PutBack, RunRecord, StepRecord
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import (
-    ExecutionState,
-    StateUnreadable,
-    StepStatus,
-    Verification,
-    load_state,
-    ready,
-    save_state,
-)
+from cdd_agent.tickets.state import ExecutionState, StateUnreadable, load_state, new_state, ready, save_state
+from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 Clock = Callable[[], datetime]
 
@@ -90,7 +86,7 @@ class Engine:
         return ready(self.plan, self.state)
 
     def opened(self) -> PlanOpened:
-        return PlanOpened.of(self.ticket.slug, self.spec.title, self.plan, self.state)
+        return PlanOpened.of(self.spec.title, self.plan, self.state)
 
     def recover(self) -> Iterator[Event]:
         """Put back what a killed run left of a step. To be called once, after opening."""
@@ -110,34 +106,24 @@ class Engine:
         Whatever else ends it (the model's endpoint, the disk, no approval) is told, and kept in `stopped_by`.
         """
         self.stopped_by = None
-        record = self.record.step(step.number)
-        number = self._attempt_number(step, guidance)
-        back = record.put_back()
-        for event in _told(step, back):
-            yield event
-        if number == 1 and not self.state.of(step.number).attempts:
-            self.record.forget_step(step.number)
-        last = number + attempts - 1
-        while True:
+        first = self._attempt_number(step, guidance)
+        for number in range(first, first + attempts):
+            back = self._put_back(step)
+            for event in _told(step, back):
+                yield event
             outcome: Outcome | None = None
-            async with aclosing(self._attempt(step, record, number, guidance, frozenset(back.kept))) as events:
+            async with aclosing(self._attempt(step, number, guidance, frozenset(back.kept))) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
                         outcome = item
                     else:
                         yield item
-            failed = outcome is not None and outcome.verification is None
-            if outcome is not None and failed:
-                yield AttemptFailed(step.number, number, outcome.error, will_retry=number < last)
-            if not failed or number >= last:
-                yield self._finished(step)
-                for notice in self._why_stopped():
-                    yield notice
-                return
-            back = record.put_back()
-            for event in _told(step, back):
-                yield event
-            number += 1
+            if outcome is None or outcome.verification is not None:
+                break
+            yield AttemptFailed(step.number, number, outcome.error, will_retry=number < first + attempts - 1)
+        yield self._finished(step)
+        for notice in self._why_stopped():
+            yield notice
 
     async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
         """Run to the end, or to the first step that fails."""
@@ -153,7 +139,7 @@ class Engine:
         """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
         before = self.state.of(step.number)
         if not keep:
-            yield from _told(step, self.record.step(step.number).put_back())
+            yield from _told(step, self._put_back(step))
         created, modified = (before.files_created, before.files_modified) if keep else ((), ())
         self._save(self.state.skipped(step.number, self.clock(), reason, created, modified))
         yield self._finished(step)
@@ -181,27 +167,18 @@ class Engine:
         )
 
     async def _attempt(
-        self, step: PlanStep, record: StepRecord, number: int, guidance: str, also_show: frozenset[str]
+        self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
     ) -> AsyncGenerator[Event | Outcome, None]:
         """One attempt, with its state saved before and after. On every way out but its own end it is put back."""
+        record = self.record.step(step.number)
         attempt = record.attempt(number)
         if number != self.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
             attempt.save_guidance(guidance)
         self._save(self.state.started(step.number, self.clock(), attempt=number))
         yield StepStarted(step.number, step.title, number)
-        failure, unseen = self._last_failure(record, number)
-        prompt = step_prompt(
-            self.runner.root,
-            self.spec,
-            self.plan,
-            self.state,
-            step,
-            failure=failure,
-            also_show=also_show | unseen,
-            guidance=attempt.guidance,
-        )
         settled = False
         try:
+            prompt = self._prompt(step, record, number, also_show)
             async with aclosing(self.runner.attempt(step, prompt, record, attempt)) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
@@ -214,7 +191,7 @@ class Engine:
             self._interrupted(step)
             settled, self.stopped_by = True, error
         except CddError as error:
-            record.put_back()
+            self._put_back(step)
             self._save(self.state.failed(step.number, self.clock(), error.message))
             settled, self.stopped_by = True, error
         finally:
@@ -235,8 +212,15 @@ class Engine:
         else:
             self._save(self.state.completed(step.number, now, outcome.verification, *files))
 
+    def _put_back(self, step: PlanStep) -> PutBack:
+        """Take back what the last attempt left. A record without attempts is of an earlier run, and void."""
+        if self.state.of(step.number).attempts:
+            return self.record.step(step.number).put_back()
+        self.record.forget_step(step.number)
+        return PutBack()
+
     def _interrupted(self, step: PlanStep) -> PutBack:
-        back = self.record.step(step.number).put_back()
+        back = self._put_back(step)
         self._save(self.state.put_back(step.number))
         return back
 
@@ -244,6 +228,19 @@ class Engine:
         before = self.state.of(step.number)
         goes_on = before.status is StepStatus.PENDING and before.attempts > 0 and not guidance
         return before.attempts if goes_on else before.attempts + 1
+
+    def _prompt(self, step: PlanStep, record: StepRecord, number: int, also_show: frozenset[str]) -> Prompt:
+        failure, unseen = self._last_failure(record, number)
+        return step_prompt(
+            self.runner.root,
+            self.spec,
+            self.plan,
+            self.state,
+            step,
+            failure=failure,
+            also_show=also_show | unseen,
+            guidance=record.attempt(number).guidance,
+        )
 
     def _last_failure(self, record: StepRecord, number: int) -> tuple[Failure | None, frozenset[str]]:
         for earlier in range(number - 1, 0, -1):
@@ -280,6 +277,8 @@ def _told(step: PlanStep, back: PutBack) -> Iterator[Event]:
 
 
 def _locked(record: RunRecord, slug: str) -> FileLock:
+    from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
+
     lock = FileLock(record.folder / "lock", timeout=0)
     try:
         lock.acquire()
@@ -303,7 +302,7 @@ def _state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState:
             f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
             hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
         ) from error
-    return saved or ExecutionState(ticket_slug=ticket.slug).with_steps(step.number for step in plan.steps)
+    return saved or new_state(ticket.slug, plan)
 
 
 def _set_aside(path: Path) -> Path:

@@ -10,7 +10,8 @@ from pathlib import Path
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, StepStatus
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.workspace.files import digest, read_bytes
 from cdd_agent.workspace.paths import PathRefused, confine
 

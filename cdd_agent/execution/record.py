@@ -16,9 +16,7 @@ from typing import Any
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.files import digest, read_bytes, write_atomic
-
-_IGNORE = "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
+from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, write_atomic
 
 
 @dataclass(frozen=True)
@@ -185,15 +183,6 @@ class RunRecord:
                 shutil.rmtree(folder)
         except OSError as error:
             raise BadInput(f"{folder} could not be removed: {error.strerror or error}") from error
-
-
-def ignore_runs(root: Path) -> Path | None:
-    """See that git ignores what runs leave; the file that was made for it, or None when it is there already."""
-    file = root / ".cdd" / ".gitignore"
-    if file.exists():
-        return None
-    write_atomic(file, _IGNORE.encode())
-    return file
 
 
 def _missing_folders(root: Path, path: Path) -> list[str]:

@@ -26,7 +26,7 @@ from cdd_agent.execution.record import Attempt, StepRecord
 from cdd_agent.execution.verify import Verdict, check_for, useful_end, verify
 from cdd_agent.llm.port import Model, StopReason, TextDelta
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.tickets.state import Verification
+from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.process import OutputChunk
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.tickets.state import Verification
+from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command
 
 _PYTEST_NOTHING_COLLECTED = 5  # https://docs.pytest.org/en/stable/reference/exit-codes.html

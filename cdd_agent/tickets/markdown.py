@@ -3,20 +3,23 @@
 Knows CommonMark, but nothing of plans.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-
-from markdown_it import MarkdownIt
+from functools import cache
+from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 _MAX_NESTING = 100
 """Lists and quotes within each other. Beyond it the parser gives up on everything that follows."""
 
-# Blocks are all that is asked of the parser: reading the inline text of every line is the slow part.
-_PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(["inline", "text_join"])
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")  # NUL is no Markdown, half a surrogate pair no UTF-8
 _BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
@@ -73,13 +76,21 @@ class Document:
         return [Line(self.lines[at], self.code[at] == 1) for at in range(start, end)]
 
 
+@cache
+def _parser() -> MarkdownIt:
+    """Asked for blocks only: reading the inline text of every line is the slow part. Imported when a plan is read."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(["inline", "text_join"])
+
+
 def parse(text: str) -> Document:
     """Raises `BadInput` for text whose lists and quotes nest deeper than a parser can follow."""
     text = _UNWRITABLE.sub("", text.removeprefix("\ufeff")).replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     headings: dict[int, Heading] = {}
     code = bytearray(len(lines))
-    tokens = _PARSER.parse(text)
+    tokens = _parser().parse(text)
     for index, token in enumerate(tokens):
         if token.level >= _MAX_NESTING - 2:
             raise BadInput("The Markdown has lists or quotes nested too deeply to be read.")

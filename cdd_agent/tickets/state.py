@@ -6,7 +6,6 @@ States are values: a transition gives a new one. Only the engine writes the file
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,40 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.workspace.files import read_bytes, write_atomic
-
-
-class StepStatus(StrEnum):
-    """Where one step is."""
-
-    PENDING = "pending"
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-    @property
-    def over(self) -> bool:
-        """Nothing more is to be done for the step, and those that depend on it may run."""
-        return self in (StepStatus.COMPLETED, StepStatus.SKIPPED)
-
-
-class RunStatus(StrEnum):
-    """Where the whole run is; always computed from its steps."""
-
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-    FAILED = "failed"
-
-
-class Verification(StrEnum):
-    """How a completed step was verified."""
-
-    PASSED = "passed"
-    NONE = "none"
-    """There was nothing to run: shown as "unverified", never as passed."""
-    BASELINE = "baseline"
-    """Only failures that were there before step 1 remain."""
 
 
 class StateUnreadable(BadInput):
@@ -216,6 +183,11 @@ def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionStat
             hint="Move it away if it was copied here by mistake.",
         )
     return state.with_steps(step.number for step in plan.steps)
+
+
+def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
+    """The state of a plan of which nothing has been run."""
+    return ExecutionState(ticket_slug=slug).with_steps(step.number for step in plan.steps)
 
 
 def save_state(path: Path, state: ExecutionState) -> None:

@@ -1,19 +1,23 @@
 """The shell: shows events, hands lines to the session. It decides nothing."""
 
+from __future__ import annotations
+
 import asyncio
 import signal
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from typing import ClassVar
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
-from cdd_agent.commands import builtin  # noqa: F401  # fills the registry
 from cdd_agent.commands.registry import complete, handle
-from cdd_agent.errors import CddError
+from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
     AgentChanged,
     Answer,
@@ -33,20 +37,31 @@ from cdd_agent.events import (
     TicketsListed,
     Tone,
 )
-from cdd_agent.execution.frontend import Frontend
-from cdd_agent.session import Session
-from cdd_agent.tickets.state import StepStatus
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.history import History
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.tui.widgets.transcript import BlockKind, Transcript
 from cdd_agent.wording import described
 from cdd_agent.workspace.git import current_branch
 
+if TYPE_CHECKING:
+    from cdd_agent.agents.base import Agent
+    from cdd_agent.execution.frontend import Frontend
+    from cdd_agent.session import Session
+
+    Opened = tuple[Session, tuple[Notice, ...]]
+
+_SHOWN_FILES = 6
+_QUIET = 0.1
+"""Seconds after the start in which imports do not compete with the first screen and the first keys."""
 _KEYS = "Enter sends · Tab completes · ↑ earlier lines · Ctrl+D leaves"
-_PLACEHOLDERS = {"": "/exec SLUG, /help ...", "executor": "Enter runs the next step; status, skip, exit ..."}
+_IN_CHAT = "/exec SLUG, /help ..."
+_IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
+_AFTER_A_FAILURE = "retry, skip, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
     Tone.QUIET: BlockKind.OUTPUT,
@@ -57,65 +72,98 @@ _BLOCKS = {
 }
 
 
-class Shell(App[None]):
-    """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it."""
+class Shell(App[CddError]):
+    """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
+
+    The session is opened behind the first screen: settings, adapters and engine take longer to import than to type
+    the first word. An error in opening it is what the app returns.
+    """
 
     TITLE = "cdd"
     CSS_PATH = "shell.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
-        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False),
-        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False),
+        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
+        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
     ]
 
-    def __init__(self, open_session: Callable[[Frontend], Session], opening: tuple[Notice, ...], first: str) -> None:
+    def __init__(self, root: Path, open_session: Callable[[Frontend], Opened], first: str = "") -> None:
+        """`first` is a line to begin with, as if it had been typed."""
         super().__init__()
-        self.session = open_session(self)
-        self._opening = opening
+        self.session: Session | None = None
+        self._root = root
+        self._open_session = open_session
         self._first = first
+        self._opened = asyncio.Event()
 
     def compose(self) -> ComposeResult:
-        project = self.session.project
-        yield TitleBar(project.root.name or str(project.root), project.config.model or "no model")
+        yield TitleBar(self._root.name or str(self._root))
         with Horizontal(id="main"):
             yield Transcript()
             yield StepList()
         yield Vertical(id="questions")
-        yield Prompt(self._complete, History(project.root / ".cdd" / "runs" / "history.jsonl"))
+        yield Prompt(self._complete, History(self._root))
         yield ActivityBar(_KEYS)
 
     def on_mount(self) -> None:
         self.query_one(Prompt).area.focus()
-        self.query_one(Prompt).area.placeholder = _PLACEHOLDERS[""]
-        self._bar.branch = current_branch(self.session.project.root) or ""
-        for notice in self._opening:
-            self.show(notice)
+        self._say_what_to_type()
+        self._bar.branch = current_branch(self._root) or ""
         for name in ("SIGTERM", "SIGHUP"):
             with suppress(AttributeError, NotImplementedError):  # Windows has neither such handlers nor a SIGHUP
-                asyncio.get_running_loop().add_signal_handler(getattr(signal, name), self.exit)
+                asyncio.get_running_loop().add_signal_handler(
+                    getattr(signal, name), partial(self.action_leave, ExitCode.INTERRUPTED)
+                )
+        self.set_timer(_QUIET, self.open)
+
+    @work(group="open")
+    async def open(self) -> None:
+        """Open the session, and begin with the first line."""
+        try:
+            session, notices = await asyncio.to_thread(self._open_session, self)
+        except CddError as error:
+            self.exit(error, return_code=error.exit_code)
+            return
+        self.session = session
+        self._bar.model = session.project.config.model or "no model"
+        for notice in notices:
+            self.show(notice)
+        self._opened.set()
         if self._first:
             self.on_prompt_submitted(Prompt.Submitted(self._first))
 
     async def on_unmount(self) -> None:
-        self.session.leave()
+        if self.session is not None:
+            self.session.leave()
 
     async def approve(self, changes: ChangesProposed) -> bool:
         """The `Frontend` port."""
-        lines = [f"create {path}" for path in changes.created] + [f"change {path}" for path in changes.modified]
-        question = Question(f"Step {changes.step} would " + ", ".join(lines) + ". Write it?")
+        lines = [f"  create {path}" for path in changes.created] + [f"  change {path}" for path in changes.modified]
+        if len(lines) > _SHOWN_FILES:
+            lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
+        question = Question("\n".join([f"May step {changes.step} write this?", *lines]))
         await self.query_one("#questions").mount(question)
+        self.query_one(ActivityBar).rest("Waiting for your answer")
+        self.query_one(Prompt).area.placeholder = ""
         try:
             return await question.answer()
         finally:
-            self.query_one(Prompt).area.focus()
+            if self.is_running:
+                self.query_one(Prompt).area.focus()
+                self._say_what_to_type()
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        if self._turn_is_running:
-            self.notify("A step is running. Esc stops it.", timeout=3)
-            return
         prompt = self.query_one(Prompt)
+        if self._turn is not None:
+            prompt.refused(event.line)
+            if questions := self.query(Question):
+                questions.first().focus()
+            else:
+                self.notify("A step is running. Esc stops it.", timeout=3)
+            return
         prompt.accepted(event.line)
         if event.line.strip():
             self._transcript.add(BlockKind.USER, event.line)
@@ -124,6 +172,8 @@ class Shell(App[None]):
     @work(exclusive=True, group="turn", exit_on_error=True)
     async def take_turn(self, line: str) -> None:
         """One line, carried out to its end, shown as it happens."""
+        await self._opened.wait()
+        assert self.session is not None
         try:
             async with aclosing(handle(self.session, line)) as events:
                 async for event in events:
@@ -147,6 +197,7 @@ class Shell(App[None]):
             case ReplyStarted(saved=saved, model=model):
                 activity.busy("Using the saved reply" if saved else f"Waiting for {model}")
             case ReplyDelta(text=text):
+                activity.busy("Receiving the reply")
                 transcript.write(text)
             case ReplyFinished():
                 transcript.settle()
@@ -159,14 +210,17 @@ class Shell(App[None]):
                 transcript.add(BlockKind.MARKDOWN, text)
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self._bar.agent = f"{agent} · {slug}" if agent else "chat"
-                self.query_one(Prompt).area.placeholder = _PLACEHOLDERS[agent or ""]
-                if agent:
+                if agent or not self.query_one(StepList).is_over:  # a plan that was just finished stays in sight
                     self.query_one(StepList).show(())
+                self._say_what_to_type()
             case PlanOpened() if self._is_new_here(event):
                 self.query_one(StepList).show(event.steps)
+                self._say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
             case Cleared():
                 transcript.clear()
+                if self._agent is None:
+                    self.query_one(StepList).show(())
             case ExitRequested():
                 self.exit()
             case _:
@@ -174,7 +228,7 @@ class Shell(App[None]):
 
     def _is_new_here(self, event: PlanOpened) -> bool:
         """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
-        agent = self.session.agent
+        agent = self._agent
         return agent is not None and agent.ticket_slug == event.ticket_slug and not self.query_one(StepList).display
 
     def _describe(self, event: Event) -> None:
@@ -186,44 +240,70 @@ class Shell(App[None]):
                 self.query_one(ActivityBar).busy(f"Step {number}: {event.title}")
             case StepFinished(step=number, status=status, verification=verification):
                 steps.mark(number, status, verification)
+                self._say_what_to_type()
             case _:
                 pass
         for text, tone in _lines(event):
             self._transcript.add(_BLOCKS[tone], text)
 
+    def _say_what_to_type(self) -> None:
+        text = _IN_CHAT
+        if self._agent is not None:
+            text = _AFTER_A_FAILURE if self.query_one(StepList).has_failed else _IN_A_RUN
+        self.query_one(Prompt).area.placeholder = text
+
     def _settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""
         self._transcript.settle()
         self.query_one(ActivityBar).rest()
-        self._bar.branch = current_branch(self.session.project.root) or ""
-        if self.session.agent is not None:
-            self.query_one(StepList).show(self.session.agent.view().steps)
+        self._bar.branch = current_branch(self._root) or ""
+        if self._agent is not None:
+            self.query_one(StepList).show(self._agent.view().steps)
+        self._say_what_to_type()
 
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt."""
         prompt = self.query_one(Prompt)
-        if selected := self.screen.get_selected_text():
+        if selected := self.screen.get_selected_text() or prompt.area.selected_text:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
-        elif self._turn_is_running:
-            self.workers.cancel_group(self, "turn")
+        elif self._turn is not None:
+            self._stop_turn()
         elif prompt.text:
             prompt.replace("")
         else:
             self.notify("Ctrl+D or /exit leaves.", timeout=3)
 
     def on_prompt_stopped(self) -> None:
-        if self._turn_is_running:
-            self.workers.cancel_group(self, "turn")
+        self._stop_turn()
 
-    def action_leave(self) -> None:
-        self.exit()
+    def _stop_turn(self) -> None:
+        """Once: a second cancellation would hit the first one's clean-up."""
+        if self._turn is not None and not self._turn.is_cancelled:
+            self._turn.cancel()
+
+    @work(group="leave")
+    async def action_leave(self, code: ExitCode = ExitCode.DONE) -> None:
+        """Leave when the turn has cleaned up after itself."""
+        if (turn := self._turn) is not None:
+            self._stop_turn()
+            with suppress(WorkerFailed, WorkerCancelled):
+                await turn.wait()
+        self.exit(return_code=code)
+
+    async def action_quit(self) -> None:
+        """Textual's own way out: Ctrl+Q and the command palette."""
+        self.action_leave()
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self._transcript, f"scroll_{how}")(animate=False)
 
     def _complete(self, line: str) -> list[str]:
-        return complete(self.session, line)
+        return complete(self.session, line) if self.session is not None else []
+
+    @property
+    def _agent(self) -> Agent | None:
+        return self.session.agent if self.session is not None else None
 
     @property
     def _transcript(self) -> Transcript:
@@ -234,8 +314,9 @@ class Shell(App[None]):
         return self.query_one(TitleBar)
 
     @property
-    def _turn_is_running(self) -> bool:
-        return any(worker.group == "turn" and not worker.is_finished for worker in self.workers)
+    def _turn(self) -> Worker[None] | None:
+        """The turn that runs now, also while it cleans up."""
+        return next((worker for worker in self.workers if worker.group == "turn" and not worker.is_finished), None)
 
 
 def _lines(event: Event) -> list[tuple[str, Tone]]:

@@ -1,7 +1,12 @@
 """Lines typed before, also in earlier sessions of the same project."""
 
 import json
+from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
+
+from cdd_agent.errors import CddError
+from cdd_agent.workspace.files import ignore_runs
 
 _KEPT = 500
 
@@ -9,8 +14,9 @@ _KEPT = 500
 class History:
     """Walks through earlier lines. The file is read when it is first needed, not at start-up."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._file = root / ".cdd" / "runs" / "history.jsonl"
         self._lines: list[str] | None = None
         self._at = 0
         self._draft = ""
@@ -50,14 +56,14 @@ class History:
     def _read(self) -> list[str]:
         """Lines that are not readable, or not ours, are passed over: history is a convenience."""
         try:
-            rows = self._file.read_text(encoding="utf-8", errors="replace").splitlines()[-_KEPT:]
+            rows = self._file.read_text(encoding="utf-8", errors="replace").split("\n")[-_KEPT:]
         except OSError:
             return []
         lines = []
         for row in rows:
             try:
                 line = json.loads(row)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(line, str):
                 lines.append(line)
@@ -65,11 +71,20 @@ class History:
 
     def _append(self, line: str) -> None:
         """Only in a project, and only where its folder can be written."""
-        if not self._file.parent.parent.is_dir():
+        if not (self._root / ".cdd").is_dir():
             return
-        try:
+        with suppress(OSError, CddError):
+            ignore_runs(self._root)
             self._file.parent.mkdir(exist_ok=True)
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        except OSError:
-            return
+            with self._file.open("ab") as file:
+                # Another line's end may be missing: whoever wrote it was killed. Empty lines are passed over.
+                start = b"\n" if self._is_torn() else b""
+                file.write(start + json.dumps(line).encode() + b"\n")
+
+    def _is_torn(self) -> bool:
+        with self._file.open("rb") as file:
+            size = file.seek(0, SEEK_END)
+            if not size:
+                return False
+            file.seek(size - 1)
+            return file.read(1) != b"\n"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 
+_IGNORE = "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
+
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` whole or not at all: temporary file beside it, fsync, rename, fsync of the folder.
@@ -39,6 +41,15 @@ def read_bytes(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
+
+
+def ignore_runs(root: Path) -> Path | None:
+    """See that git ignores what runs leave; the file that was made for it, or None when it is there already."""
+    file = root / ".cdd" / ".gitignore"
+    if file.exists():
+        return None
+    write_atomic(file, _IGNORE.encode())
+    return file
 
 
 def digest(data: bytes | None) -> str | None:

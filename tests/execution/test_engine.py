@@ -23,7 +23,7 @@ from cdd_agent.events import (
 from cdd_agent.execution.engine import Engine
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
-from cdd_agent.tickets.state import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 T = TypeVar("T")
@@ -422,7 +422,21 @@ async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) 
     events = await run_all(sandbox.replies(says("a.txt", "two")))
 
     assert [event.saved for event in of(ReplyStarted, events)] == [False]
+    assert of(ChangesPutBack, events) == []
     assert sandbox.text("a.txt") == "two\n"
+    assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
+
+
+async def test_skipping_after_the_state_was_removed_takes_nothing_back(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    await run_all(sandbox.replies(says("a.txt", "one")))
+    (sandbox.ticket / "execution-state.json").unlink()
+    engine = sandbox.engine()
+    step = engine.next_step
+    assert step
+    list(engine.skip(step, "done already", keep=False))
+    engine.close()
+    assert sandbox.text("a.txt") == "one\n"
 
 
 async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_written(sandbox: Sandbox) -> None:

@@ -9,7 +9,7 @@ import pytest
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.verify import Verdict, check_for, detect, parse_command, useful_end, verify
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.tickets.state import Verification
+from cdd_agent.tickets.status import Verification
 
 
 def program(folder: Path, name: str) -> Path:

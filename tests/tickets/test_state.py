@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.state import (
-    ExecutionState,
-    RunStatus,
-    StateUnreadable,
-    StepStatus,
-    Verification,
-    load_state,
-    ready,
-    save_state,
-)
+from cdd_agent.tickets.state import ExecutionState, StateUnreadable, load_state, ready, save_state
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 PROMISED = """{"ticket_slug": "feature-user-auth", "current_step": 2, "status": "in_progress",

@@ -14,8 +14,11 @@ from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
 
-from cdd_agent.tui.widgets.markdown_lines import Gutter, Line, Mark, MarkdownLines, wrap
-from cdd_agent.tui.widgets.transcript import BlockKind, Transcript
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.lines import Gutter, Line, Mark
+from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.transcript.wrapping import wrap
 
 NASTY = """\
 Setext
@@ -212,6 +215,39 @@ async def test_markdown_shows_escapes_harmlessly() -> None:
         assert screen(transcript)[0].startswith("␛[31mred")
 
 
+@pytest.mark.parametrize("kind", [BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR])
+async def test_status_lines_show_code_between_backticks(kind: BlockKind) -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(kind, "Try `/retry [b]1` or *stop*")
+        transcript.add(BlockKind.MARKDOWN, "`code`")
+        await pilot.pause()
+        assert screen(transcript)[0].endswith("Try /retry [b]1 or *stop*")
+        assert colours(transcript, "/retry [b]1") == colours(transcript, "code") != colours(transcript, "Try")
+        assert transcript.plain_text().startswith("Try `/retry [b]1` or *stop*")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("`a` and `b`", "a and b"),
+        ("`a` and `b", "a and `b"),
+        ("`a\nb`", "`a\nb`"),
+        ("``a`` ``` ``", "``a`` ``` ``"),
+        ("\x1b[1m`a\tb`", "a  b"),
+    ],
+)
+async def test_only_pairs_of_single_backticks_are_code(source: str, expected: str) -> None:
+    async with shown() as (transcript, _):
+        transcript.add(BlockKind.NOTE, source)
+        assert text(transcript) == expected
+
+
+async def test_what_a_person_types_keeps_its_backticks() -> None:
+    async with shown() as (transcript, _):
+        transcript.add(BlockKind.USER, "use `a`")
+        assert text(transcript) == "❯ use `a`"
+
+
 async def test_output_keeps_the_last_state_of_a_progress_line() -> None:
     async with shown() as (transcript, _):
         transcript.begin(BlockKind.OUTPUT)
@@ -220,6 +256,30 @@ async def test_output_keeps_the_last_state_of_a_progress_line() -> None:
         transcript.write("\r\ndone")
         transcript.settle()
         assert screen(transcript)[:2] == ["│ 100 %", "│ done"]
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [
+        ("=" * 31 + " 5 passed in 0.2s " + "=" * 31, ["===== 5 passed in 0.2s ====="]),
+        ("-" * 80, ["-" * 28]),
+        ("─" * 30 + " 日本 " + "─" * 30, ["───────────" + " 日本 " + "───────────"]),
+        ("=" * 20 + " words that do not fit in one row " + "=" * 20, ["= words that do not fit in", "one row ="]),
+        ("____ test_a ____", ["____ test_a ____"]),
+        ("=" * 20 + " short tail =", ["=" * 20 + " short", "tail ="]),
+        ("-----+-----" * 3, ["-----+----------+----------+", "-----"]),
+        ("=====  =====  " * 2 + "=====", ["=====  =====  =====  =====", "====="]),
+        ("." * 30, ["." * 28, ".."]),
+    ],
+)
+async def test_rules_in_output_are_shortened_to_one_row(source: str, rows: list[str]) -> None:
+    async with shown(width=33) as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, source)
+        assert text(transcript) == "\n".join(f"│ {row}" for row in rows)
+        await pilot.resize_terminal(100, 24)
+        await pilot.pause()
+        assert text(transcript) == f"│ {source}"
+        assert transcript.plain_text() == source
 
 
 async def test_output_is_settled_alike_whatever_its_chunks() -> None:

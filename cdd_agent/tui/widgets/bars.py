@@ -8,65 +8,79 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
+from cdd_agent.tui.transcript.harmless import harmless
+
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class TitleBar(Widget):
-    """Project, branch, agent and model in one line. When it is narrow, the model and the branch go first."""
+    """Project, branch, agent and model in one line. When it is narrow, the model goes first, the agent never."""
 
     DEFAULT_CSS = """
-    TitleBar { height: 1; padding: 0 1; background: $panel; color: $foreground; }
+    TitleBar {
+        height: 1; padding: 0 1; background: $panel; color: $foreground;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
     agent: reactive[str] = reactive("chat")
     branch: reactive[str] = reactive("")
+    model: reactive[str] = reactive("")
 
-    def __init__(self, project: str, model: str) -> None:
+    def __init__(self, project: str) -> None:
         super().__init__()
         self._project = project
-        self._model = model
 
     def render(self) -> Content:
-        branch = f" ⎇ {self.branch}" if self.branch else ""
-        left, right = f"cdd  {self._project}", self.agent
-        for extra_left, extra_right in ((branch, f" · {self._model}"), (branch, ""), ("", "")):
-            if cell_len(left + extra_left + right + extra_right) + 2 <= self.size.width:
-                left, right = left + extra_left, right + extra_right
+        project, agent = f"  {harmless(self._project)}", harmless(self.agent)
+        branch = f" ⎇ {harmless(self.branch)}" if self.branch else ""
+        model = f" · {harmless(self.model)}" if self.model else ""
+        for left, right in (
+            (project + branch, agent + model),
+            (project + branch, agent),
+            (project, agent),
+            ("", agent),
+        ):
+            space = self.size.width - cell_len(f"cdd{left}{right}")
+            if space >= 2:
                 break
-        gap = " " * max(self.size.width - cell_len(left) - cell_len(right), 1)
-        return Content.assemble(("cdd", "bold $text-primary"), left[3:], gap, (right, "$text-accent"))
+        return Content.assemble(("cdd", "bold $text-primary"), left, " " * max(space, 1), (right, "$text-accent"))
 
 
 class ActivityBar(Widget):
     """What is being waited for, and since when; otherwise the keys. Redraws itself only while something runs."""
 
     DEFAULT_CSS = """
-    ActivityBar { height: 1; padding: 0 1; color: $text-muted; }
+    ActivityBar { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, idle: str) -> None:
         super().__init__()
         self._idle = idle
-        self._what = ""
+        self._what = self._hint = ""
         self._since = 0.0
         self._timer: Timer | None = None
 
     def busy(self, what: str) -> None:
-        """Something has begun that may take a while."""
+        """Something has begun that may take a while, or is still going on."""
+        if what == self._what:
+            return
         self._what, self._since = what, monotonic()
         if self._timer is None:
             self._timer = self.set_interval(0.1, self.refresh)
         self.refresh()
 
-    def rest(self) -> None:
-        """Nothing is going on."""
+    def rest(self, hint: str = "") -> None:
+        """Nothing is going on; show the keys, or what the person is to do."""
         if self._timer is not None:
             self._timer.stop()
-        self._timer, self._what = None, ""
+        self._timer, self._what, self._hint = None, "", hint
         self.refresh()
 
     def render(self) -> Content:
         if not self._what:
-            return Content(self._idle)
+            return Content(self._hint or self._idle)
         seconds = monotonic() - self._since
         frame = _FRAMES[int(seconds * 10) % len(_FRAMES)]
-        return Content.assemble((frame, "$text-accent"), f" {self._what}  {seconds:.0f} s · Esc stops")
+        since = f"  {seconds:.0f} s · Esc stops"
+        what = Content(harmless(self._what)).truncate(max(self.size.width - len(since) - 2, 8), ellipsis=True)
+        return Content.assemble((frame, "$text-accent"), " ", what, since)

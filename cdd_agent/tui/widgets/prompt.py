@@ -10,16 +10,21 @@ from textual.message import Message
 from textual.widgets import OptionList, Static, TextArea
 
 from cdd_agent.tui.history import History
+from cdd_agent.tui.transcript.harmless import harmless
 
 
 class PromptArea(TextArea):
-    """The text itself. Keys that mean something to the whole prompt are handed to it."""
+    """The text itself. Keys that mean something to the whole prompt are handed to it.
 
-    @dataclass
-    class KeyPressed(Message):
-        key: str
+    They are handed over by a call, not by a message: the keys after them may be waiting already, and must not get
+    into the line that Enter sends.
+    """
 
     _KEYS = frozenset({"enter", "tab", "up", "down", "escape"})
+
+    def __init__(self, pressed: Callable[[str], None]) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False)
+        self._pressed = pressed
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key in ("shift+enter", "ctrl+j", "alt+enter"):
@@ -27,12 +32,13 @@ class PromptArea(TextArea):
             self.insert("\n")
         elif event.key in self._KEYS and self._is_for_the_prompt(event.key):
             event.prevent_default().stop()
-            self.post_message(self.KeyPressed(event.key))
+            self._pressed(event.key)
 
     def _is_for_the_prompt(self, key: str) -> bool:
+        """Up and Down belong to the text while there is a row above or below the cursor, also in a wrapped line."""
         if key == "up":
-            return self.cursor_at_first_line
-        return self.cursor_at_last_line if key == "down" else True
+            return self.navigator.is_first_wrapped_line(self.cursor_location)
+        return self.navigator.is_last_wrapped_line(self.cursor_location) if key == "down" else True
 
 
 class Prompt(Vertical):
@@ -41,7 +47,8 @@ class Prompt(Vertical):
     DEFAULT_CSS = """
     Prompt { height: auto; }
     Prompt OptionList {
-        height: auto; max-height: 8; border: none; padding: 0 1; display: none; background: $panel;
+        height: auto; max-height: 12; border: none; padding: 0 1; display: none; background: $panel;
+        scrollbar-size-vertical: 1;
     }
     Prompt.-completing OptionList { display: block; }
     Prompt Horizontal { height: auto; background: $surface; padding: 0 1; }
@@ -51,7 +58,7 @@ class Prompt(Vertical):
 
     @dataclass
     class Submitted(Message):
-        """A line was sent."""
+        """A line was sent, and is out of the prompt. To be answered by `accepted` or `refused`."""
 
         line: str
 
@@ -62,6 +69,8 @@ class Prompt(Vertical):
         super().__init__()
         self._complete = complete
         self._history = history
+        self._found: list[str] = []
+        """The completions on offer."""
         self._walked = False
         """The person moved within the completions: Enter takes one instead of sending."""
         self._quiet_for: str | None = None
@@ -73,7 +82,7 @@ class Prompt(Vertical):
         yield completions
         with Horizontal():
             yield Static("❯", markup=False)
-            yield PromptArea(compact=True, highlight_cursor_line=False)
+            yield PromptArea(self._key_pressed)
 
     @property
     def area(self) -> PromptArea:
@@ -100,10 +109,9 @@ class Prompt(Vertical):
         event.stop()
         self._take()
 
-    def on_prompt_area_key_pressed(self, event: PromptArea.KeyPressed) -> None:
-        event.stop()
+    def _key_pressed(self, key: str) -> None:
         completing = self.has_class("-completing")
-        match event.key:
+        match key:
             case "enter" if completing and self._walked:
                 self._take()
             case "enter":
@@ -113,9 +121,9 @@ class Prompt(Vertical):
             case "tab":
                 self._offer()
             case "up" | "down" if completing:
-                self._walk(event.key)
+                self._walk(key)
             case "up" | "down":
-                self._recall(event.key)
+                self._recall(key)
             case "escape" if completing:
                 self._close()
             case "escape":
@@ -123,21 +131,24 @@ class Prompt(Vertical):
 
     def _send(self) -> None:
         line = self.text
-        self._close()
+        self.replace("")
         self.post_message(self.Submitted(line))
 
     def accepted(self, line: str) -> None:
-        """The line that was sent has been taken: remember it and start afresh."""
+        """The line that was sent has been taken: remember it."""
         self._history.add(line)
-        self.replace("")
+
+    def refused(self, line: str) -> None:
+        """The line that was sent could not be taken: back into the prompt, before what was typed since."""
+        self.replace(f"{line}\n{self.text}" if line and self.text else line + self.text)
 
     def _offer(self) -> None:
-        found = self._complete(self.text)
+        self._found = self._complete(self.text)
         completions = self.query_one(OptionList)
-        completions.set_options(found)
-        completions.highlighted = 0 if found else None
+        completions.set_options([harmless(line) for line in self._found])
+        completions.highlighted = 0 if self._found else None
         self._walked = False
-        self.set_class(bool(found), "-completing")
+        self.set_class(bool(self._found), "-completing")
 
     def _walk(self, key: str) -> None:
         completions = self.query_one(OptionList)
@@ -148,10 +159,10 @@ class Prompt(Vertical):
         self._walked = True
 
     def _take(self) -> None:
-        completions = self.query_one(OptionList)
-        if completions.highlighted is None:
+        highlighted = self.query_one(OptionList).highlighted
+        if highlighted is None:
             return
-        line = str(completions.get_option_at_index(completions.highlighted).prompt)
+        line = self._found[highlighted]
         more = self._complete(f"{line} ")
         self.replace(f"{line} " if more else line)
         if more:

@@ -3,15 +3,23 @@
 import asyncio
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.widgets import Static
 
+from cdd_agent.tui.transcript.harmless import harmless
 
-class Question(Static, can_focus=True):
+
+class Question(Vertical, can_focus=True):
     """Asks for a yes or a no. `answer` waits for it; the widget goes away by itself."""
 
     DEFAULT_CSS = """
-    Question { height: auto; max-height: 10; padding: 0 1; border-left: thick $warning; background: $panel; }
+    Question {
+        height: auto; padding: 0 1; border-left: outer $warning; background: $panel;
+        Static { width: 1fr; height: auto; max-height: 8; }
+        .keys { text-style: bold; color: $text-warning; }
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes"),
@@ -19,8 +27,13 @@ class Question(Static, can_focus=True):
     ]
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text}\n[y] yes   [n] no", markup=False)
+        super().__init__()
+        self._text = "\n".join(map(harmless, text.split("\n")))
         self._answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._text, markup=False)
+        yield Static("[y] yes   [n] no", markup=False, classes="keys")
 
     def on_mount(self) -> None:
         self.focus()

@@ -11,12 +11,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from cdd_agent.events import StepView
-from cdd_agent.tickets.state import StepStatus, Verification
+from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tui.transcript.harmless import harmless
 from cdd_agent.wording import STEP_GLYPHS
 
 
 class StepList(ScrollView, can_focus=False):
-    """Shows where the run is. The first line is the progress of the whole."""
+    """Shows where the run is. The first line, which stays when the list scrolls, is the progress of the whole."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*(f"steps--{status.value}" for status in StepStatus), "steps--total"}
     DEFAULT_CSS = """
@@ -41,8 +42,21 @@ class StepList(ScrollView, can_focus=False):
         self._steps = list(steps)
         self.display = bool(self._steps)
         self.virtual_size = Size(self.size.width, len(self._steps) + 1)
-        self._follow()
         self.refresh(layout=True)
+        self._follow()
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of the plan is left to do."""
+        return all(step.status.over for step in self._steps)
+
+    @property
+    def has_failed(self) -> bool:
+        return any(step.status is StepStatus.FAILED for step in self._steps)
+
+    def on_resize(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._steps) + 1)
+        self._follow()
 
     def mark(self, number: int, status: StepStatus, verification: Verification | None = None) -> None:
         """One step has got another status."""
@@ -57,15 +71,15 @@ class StepList(ScrollView, can_focus=False):
         return len(self._steps) + 1
 
     def render_line(self, y: int) -> Strip:
-        row = y + self.scroll_offset.y
-        if row == 0:
+        if y == 0:
             return self._strip(self._progress(), self.get_component_rich_style("steps--total"))
+        row = y + self.scroll_offset.y
         if row > len(self._steps):
             return Strip.blank(self.size.width, self.rich_style)
         step = self._steps[row - 1]
         style = self.get_component_rich_style(f"steps--{step.status.value}")
         unverified = " (unverified)" if step.verification is Verification.NONE else ""
-        return self._strip(f"{STEP_GLYPHS[step.status]} {step.number}. {step.title}{unverified}", style)
+        return self._strip(f"{STEP_GLYPHS[step.status]} {step.number}. {harmless(step.title)}{unverified}", style)
 
     def _progress(self) -> str:
         done, total = sum(step.status.over for step in self._steps), len(self._steps)
@@ -81,9 +95,12 @@ class StepList(ScrollView, can_focus=False):
         return strip.adjust_cell_length(width, style).apply_style(self.rich_style + style)
 
     def _follow(self) -> None:
-        """Keep the step that matters now in view."""
+        """Keep the step that matters now in view, once it is known how much of the list is."""
+        self.call_after_refresh(self._show_current)
+
+    def _show_current(self) -> None:
         now = (StepStatus.IN_PROGRESS, StepStatus.FAILED)
         current = next((i for i, step in enumerate(self._steps) if step.status in now), None)
         if current is None:
             current = next((i for i, step in enumerate(self._steps) if not step.status.over), len(self._steps) - 1)
-        self.call_after_refresh(self.scroll_to, y=max(current + 1 - self.size.height // 2, 0), animate=False)
+        self.scroll_to(y=max(current + 1 - self.size.height // 2, 0), animate=False, immediate=True)

@@ -1,0 +1,63 @@
+"""The kinds of blocks, the space between them, and the lines of those that are given as a whole."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from cdd_agent.tui.transcript.harmless import bounded, harmless, without_escapes
+from cdd_agent.tui.transcript.lines import Gutter, Line, Mark, Piece, blank
+
+
+class BlockKind(StrEnum):
+    USER = "user"
+    NOTE = "note"
+    GOOD = "good"
+    WARNING = "warning"
+    ERROR = "error"
+    OUTPUT = "output"
+    MARKDOWN = "markdown"
+    HEADING = "heading"
+
+
+_STATUS = {BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR}
+_GLYPHS = {
+    BlockKind.USER: "❯ ",
+    BlockKind.GOOD: "✓ ",
+    BlockKind.WARNING: "! ",
+    BlockKind.ERROR: "✗ ",
+    BlockKind.HEADING: "── ",
+}
+_INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+
+
+def space_between(above: BlockKind | None, below: BlockKind) -> list[Line]:
+    """Status blocks stand close together, and so does output."""
+    together = above is below is BlockKind.OUTPUT or {above, below} <= _STATUS
+    return [] if above is None or together else [Line()]
+
+
+def whole_block(kind: BlockKind, text: str) -> Iterator[Line]:
+    """The lines of a block of a kind that does not grow."""
+    gutter: Gutter = ((_GLYPHS[kind], kind),) if kind in _GLYPHS else ()
+    hang = blank(gutter)
+    fill: Piece = ("─", "heading") if kind is BlockKind.HEADING else (" ", "")
+    for source in text.rstrip().split("\n"):
+        for part in bounded(without_escapes(source)):
+            shown, marks = harmless(part), list[Mark]()
+            if kind in _STATUS:
+                shown, marks = _without_backticks(shown)
+            elif kind is BlockKind.HEADING:
+                shown += " "
+            yield Line(text=shown, marks=marks, ink=f"{kind}-text", gutter=gutter, hang=hang, fill=fill)
+            gutter = hang
+
+
+def _without_backticks(text: str) -> tuple[str, list[Mark]]:
+    """The text with what stands between two single backticks marked as code."""
+    shown, end, marks = "", 0, list[Mark]()
+    for code in _INLINE_CODE.finditer(text):
+        shown += text[end : code.start()]
+        marks.append((len(shown), len(shown) + len(code[1]), "verbatim"))
+        shown += code[1]
+        end = code.end()
+    return shown + text[end:], marks

@@ -1,0 +1,149 @@
+"""Code blocks and their lines, which are coloured when they are drawn."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from cdd_agent.tui.transcript.colouring import coloured
+from cdd_agent.tui.transcript.harmless import MAX_UNSETTLED, harmless
+from cdd_agent.tui.transcript.lines import Gutter, Line, Mark
+
+_WINDOW_LINES = 200
+
+_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)\n")
+_UNDECIDED = re.compile(r" {0,3}(`+|~+)")
+"""The start of a line that may become the end of a fence."""
+
+
+@dataclass(slots=True, eq=False)
+class _Window:
+    """Neighbouring lines of code that are coloured together, when one of them is first drawn.
+
+    Until its last line has come, each line is coloured by itself, so a stream never colours a line twice.
+    """
+
+    language: str
+    texts: list[str] = field(default_factory=list)
+    size: int = 0
+    closed: bool = False
+
+    def add(self, text: str) -> None:
+        self.texts.append(text)
+        self.size += len(text)
+        self.closed = len(self.texts) >= _WINDOW_LINES or self.size >= 2 * MAX_UNSETTLED
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _CodeLine(Line):
+    window: _Window
+    number: int
+
+    @property
+    def final(self) -> bool:
+        return self.window.closed
+
+    def inks(self) -> Sequence[Mark]:
+        if self.window.closed:
+            return _window_inks(self.window)[self.number]
+        return _line_inks(self.window.language, self.text)
+
+
+@lru_cache(maxsize=32)
+def _window_inks(window: _Window) -> list[list[Mark]]:
+    return coloured(window.language, window.texts)
+
+
+@lru_cache(maxsize=128)
+def _line_inks(language: str, text: str) -> list[Mark]:
+    return coloured(language, [text])[0]
+
+
+class CodeBlock:
+    """A code block that grows: hands out its lines. An info of `python:src/app.py` gives it a title."""
+
+    def __init__(self, info: str, gutter: Gutter = (), hang: Gutter = ()) -> None:
+        language, _, path = info.strip().partition(":")
+        self._language = language.partition(" ")[0].lower()
+        self._path = path.strip()
+        self._gutter = (*gutter, (" ", "code"))
+        self._hang = (*hang, (" ", "code"))
+        self._window = _Window(self._language)
+
+    def title(self) -> list[Line]:
+        if not self._path:
+            return []
+        title = harmless(self._path)
+        return [Line(text=title, ink="code path", gutter=self._next_gutter(), hang=self._hang, fill=(" ", "code"))]
+
+    def line(self, text: str) -> Line:
+        if self._window.closed:
+            self._window = _Window(self._language)
+        text = harmless(text)
+        self._window.add(text)
+        return self._line(text, self._window)
+
+    def preview(self, text: str) -> Line:
+        """A line that is still being written."""
+        return self._line(harmless(text), _Window(self._language))
+
+    def close(self) -> None:
+        self._window.closed = True
+
+    def _line(self, text: str, window: _Window) -> Line:
+        return _CodeLine(
+            text=text,
+            ink="code",
+            gutter=self._next_gutter(),
+            hang=self._hang,
+            fill=(" ", "code"),
+            by_words=False,
+            window=window,
+            number=len(window.texts) - 1,
+        )
+
+    def _next_gutter(self) -> Gutter:
+        gutter, self._gutter = self._gutter, self._hang
+        return gutter
+
+
+class Fence:
+    """A code block between fences, of which only the first one has come."""
+
+    def __init__(self, indent: int, marker: str, info: str) -> None:
+        self._indent = indent
+        self._closing = re.compile(rf" {{0,3}}{marker[0]}{{{len(marker)},}}[ \t]*\n")
+        self._code = CodeBlock(info)
+        self._partial = ""
+        """The line that is being written."""
+
+    @classmethod
+    def opened_by(cls, line: str) -> "Fence | None":
+        opening = _FENCE.fullmatch(line)
+        return cls(len(opening[1]), opening[2], opening[3]) if opening else None
+
+    def is_closed_by(self, line: str) -> bool:
+        return self._closing.fullmatch(line) is not None
+
+    def title(self) -> list[Line]:
+        return self._code.title()
+
+    def take(self, text: str, *, mid_line: bool) -> Iterator[Line]:
+        """A line of code, or so much of a long one as has come."""
+        if not mid_line:
+            text = text[min(self._indent, len(text) - len(text.lstrip(" "))) :]
+        self._partial += text.removesuffix("\n")
+        while len(self._partial) > MAX_UNSETTLED:
+            yield self._code.line(self._partial[:MAX_UNSETTLED])
+            self._partial = self._partial[MAX_UNSETTLED:]
+        if text.endswith("\n"):
+            yield self._code.line(self._partial)
+            self._partial = ""
+
+    def tail(self, rest: str) -> list[Line]:
+        """How the line looks that is being written, with the rest that has not been taken."""
+        text = self._partial + ("" if _UNDECIDED.fullmatch(rest) else rest)
+        return [self._code.preview(text)] if text else []
+
+    def close(self) -> None:
+        self._code.close()

@@ -1,0 +1,70 @@
+"""The inks of source code, found with pygments.
+
+pygments is imported when the first code is met: the shell's start must not wait for it.
+"""
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from cdd_agent.tui.transcript.lines import Ink, Mark, clip
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it ships no types
+
+_TOKEN_INKS = {
+    "Comment": "comment",
+    "Keyword": "keyword",
+    "Literal.Number": "number",
+    "Literal.String": "string",
+    "Name.Builtin": "builtin",
+    "Name.Class": "name",
+    "Name.Decorator": "name",
+    "Name.Function": "name",
+    "Name.Tag": "keyword",
+    "Name.Attribute": "name",
+    "Operator.Word": "keyword",
+    "Generic.Deleted": "deleted",
+    "Generic.Inserted": "inserted",
+    "Generic.Heading": "name",
+    "Generic.Subheading": "name",
+}
+
+
+def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
+    """The marks of each of these neighbouring lines; none if the language is unknown."""
+    marks: list[list[Mark]] = [[] for _ in texts]
+    if (lexer := _lexer(language)) is None:
+        return marks
+    starts = [0]
+    for text in texts:
+        starts.append(starts[-1] + len(text) + 1)
+    first = 0  # the line in which the token begins
+    for begin, token, value in lexer.get_tokens_unprocessed("\n".join(texts)):
+        if ink := _token_ink(token):
+            end = begin + len(value)
+            while first < len(texts) and starts[first + 1] <= begin:
+                first += 1
+            for number in range(first, len(texts)):
+                if starts[number] >= end:
+                    break
+                marks[number] += clip([(begin, end, ink)], starts[number], starts[number + 1] - 1, -starts[number])
+    return marks
+
+
+@cache
+def _token_ink(token: tuple[str, ...]) -> Ink:
+    for length in range(len(token), 0, -1):
+        if ink := _TOKEN_INKS.get(".".join(token[:length])):
+            return ink
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _lexer(language: str) -> "Lexer | None":
+    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]  # it ships no types
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # it ships no types
+
+    try:
+        return get_lexer_by_name(language)
+    except ClassNotFound:
+        return None

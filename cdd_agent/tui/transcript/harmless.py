@@ -1,0 +1,43 @@
+"""Text from elsewhere, made harmless: it can neither steer the terminal nor keep the screen waiting."""
+
+import re
+from collections.abc import Iterator
+
+MAX_UNSETTLED = 8_000
+"""Characters of source that may stay unsettled. Longer lines, paragraphs and tables are cut."""
+
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor movements
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links
+    r"|\x1b[PX^_][^\x1b]*\x1b\\"
+    r"|\x1b[ -/]*[0-Z\\^-~]"
+)
+_OPEN_ESCAPE = re.compile(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
+
+
+def harmless(text: str) -> str:
+    """The text with tabs expanded and control characters shown as symbols."""
+    return _CONTROL.sub(_symbol, text.expandtabs(4) if "\t" in text else text)
+
+
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else "\ufffd"
+
+
+def without_escapes(line: str) -> str:
+    """A line that was written for a terminal, without what is not text."""
+    return _ESCAPE.sub("", line.removesuffix("\r"))
+
+
+def bounded(text: str) -> Iterator[str]:
+    """The text in parts of bounded length, none ending inside an escape sequence."""
+    while len(text) > MAX_UNSETTLED:
+        escape = _OPEN_ESCAPE.search(text, MAX_UNSETTLED - 41, MAX_UNSETTLED)
+        cut = escape.start() if escape else MAX_UNSETTLED
+        yield text[:cut]
+        text = text[cut:]
+    yield text

@@ -1,0 +1,66 @@
+"""The text inside Markdown paragraphs, headings and cells: emphasis, code, links, forced breaks."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cdd_agent.tui.transcript.harmless import harmless
+from cdd_agent.tui.transcript.lines import Ink, Mark, Piece
+from cdd_agent.tui.transcript.tables import Cell
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_TAG_INKS = {"strong": "strong", "em": "em", "s": "strike"}
+_BREAK: Piece = ("\n", "")
+
+
+def inline_texts(token: "Token") -> list[Cell]:
+    """The text with its marks; several where the source forces breaks."""
+    texts, text, marks = list[Cell](), "", list[Mark]()
+    for piece in _pieces(token):
+        if piece is _BREAK:
+            texts.append((text, tuple(marks)))
+            text, marks = "", []
+            continue
+        content, ink = piece
+        begin = len(text)
+        text += harmless(content)
+        if ink:
+            marks.append((begin, len(text), ink))
+    return [*texts, (text, tuple(marks))]
+
+
+def _pieces(token: "Token") -> Iterator[Piece]:
+    inks: list[Ink] = []
+    address = label = ""  # of the last link; links do not nest
+    for child in token.children or ():
+        match child.type:
+            case "softbreak":
+                yield " ", " ".join(inks)
+            case "hardbreak":
+                yield _BREAK
+            case "link_open":
+                inks.append("link")
+                address, label = str(child.attrs.get("href", "")), ""
+            case "link_close":
+                inks.pop()
+                if address not in (label, f"mailto:{label}"):
+                    yield from _address(address)
+            case "image":
+                yield child.content or "image", " ".join([*inks, "link"])
+                yield from _address(str(child.attrs.get("src", "")))
+            case "code_inline":
+                label += child.content
+                yield child.content, " ".join([*inks, "verbatim"])
+            case _ if child.nesting == 1:
+                inks.append(_TAG_INKS.get(child.tag, ""))
+            case _ if child.nesting == -1:
+                inks.pop()
+            case _:
+                label += child.content
+                yield child.content, " ".join(inks)
+
+
+def _address(address: str) -> Iterator[Piece]:
+    yield " ", ""
+    yield f"({address})", "address"

@@ -1,0 +1,74 @@
+"""Styled lines, which know no width, and the rows they are broken into. Nothing here draws.
+
+A `Line` names its looks with *inks*, words that `looks.py` maps to styles. So a new theme costs nothing, and a
+new width only costs new breaks between rows.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from rich.cells import cell_len
+
+from cdd_agent.tui.transcript.wrapping import wrap
+
+MIN_ROOM = 4
+"""Cells that text is given in every row, however narrow the screen is."""
+
+Ink: TypeAlias = str
+"""Names of looks, separated by spaces; empty for plain text."""
+Piece: TypeAlias = tuple[str, Ink]
+Gutter: TypeAlias = tuple[Piece, ...]
+Mark: TypeAlias = tuple[int, int, Ink]
+"""Where an ink starts and ends in a text."""
+
+
+def blank(gutter: Gutter) -> Gutter:
+    """Spaces as wide as the gutter."""
+    return tuple((" " * cell_len(text), "") for text, _ in gutter)
+
+
+def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterator[Mark]:
+    """The marks between two places, moved by `shift`."""
+    for begin, stop, ink in marks:
+        if begin < end and stop > start:
+            yield max(begin, start) + shift, min(stop, end) + shift, ink
+
+
+class Row(NamedTuple):
+    """What is shown of a line on one row of the screen."""
+
+    line: "Line"
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Line:
+    """A line of text before it is broken into rows."""
+
+    text: str = ""
+    marks: Sequence[Mark] = ()
+    ink: Ink = ""
+    """Of the whole text; marks come on top."""
+    gutter: Gutter = ()
+    hang: Gutter = ()
+    """The gutter of the second row and those below, as wide as the first."""
+    fill: Piece = (" ", "")
+    """A character that fills the last row to its end; a space fills every row."""
+    by_words: bool = True
+
+    @property
+    def final(self) -> bool:
+        """Whether the colours can no longer change."""
+        return True
+
+    def inks(self) -> Sequence[Mark]:
+        return self.marks
+
+    def room(self, width: int) -> int:
+        """The cells that are left for text beside the gutter."""
+        return max(width - sum(cell_len(text) for text, _ in self.gutter), MIN_ROOM)
+
+    def rows(self, width: int) -> list[Row]:
+        return [Row(self, start, end) for start, end in wrap(self.text, self.room(width), by_words=self.by_words)]

@@ -1,0 +1,163 @@
+"""The lines of a piece of Markdown that stands by itself.
+
+markdown_it is imported when the first Markdown is met: the shell's start must not wait for it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from cdd_agent.tui.transcript.code import CodeBlock
+from cdd_agent.tui.transcript.inline import inline_texts
+from cdd_agent.tui.transcript.lines import Gutter, Ink, Line, blank
+from cdd_agent.tui.transcript.tables import Cell, Table
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_BULLETS = "•◦▪"
+_QUOTE_BAR: Gutter = (("▌ ", "bar"),)
+
+
+def markdown_lines(source: str) -> list[Line]:
+    writer = _LineWriter()
+    writer.write(_parser().parse(source))
+    return writer.lines
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(["table", "strikethrough"])
+
+
+@dataclass(slots=True)
+class _Container:
+    """A quote, a list or a list item that is open."""
+
+    first: Gutter = ()
+    rest: Gutter = ()
+    ink: Ink = ""
+    tight: bool = False
+    number: int | None = None
+    """Of the next item, in an ordered list."""
+    used: bool = True
+    """Whether the first gutter has been written."""
+
+
+class _LineWriter:
+    """Writes lines for the parser's flat tokens."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self._open: list[_Container] = []
+        self._gap = False
+        """A blank line is owed before the next block."""
+
+    def write(self, tokens: "Sequence[Token]") -> None:
+        for index, token in enumerate(tokens):
+            match token.type:
+                case "paragraph_open":
+                    self._leaf(self._prose(tokens[index + 1], ""))
+                case "heading_open":
+                    self._leaf(self._prose(tokens[index + 1], f"title {token.tag}"))
+                case "fence" | "code_block":
+                    self._leaf(self._code(token))
+                case "hr":
+                    self._leaf([Line(fill=("─", "rule"), gutter=self._gutter())])
+                case "table_open":
+                    self._leaf([self._table(tokens, index)])
+                case "bullet_list_open" | "ordered_list_open":
+                    self._enter(_list(tokens, index))
+                case "list_item_open":
+                    self._enter(self._item(token))
+                case "blockquote_open":
+                    self._enter(_Container(first=_QUOTE_BAR, rest=_QUOTE_BAR, ink="quote", used=False))
+                case "bullet_list_close" | "ordered_list_close" | "list_item_close" | "blockquote_close":
+                    self._leave()
+
+    def _enter(self, container: _Container) -> None:
+        self._separate()
+        self._open.append(container)
+
+    def _leave(self) -> None:
+        if not self._open[-1].used:
+            self.lines.append(Line(gutter=self._gutter()))
+        self._open.pop()
+        self._gap = not self._tight()
+
+    def _leaf(self, lines: Iterable[Line]) -> None:
+        self._separate()
+        self.lines += lines
+        self._gap = not self._tight()
+
+    def _separate(self) -> None:
+        if self._gap:
+            self.lines.append(Line(gutter=self._hang()))
+        self._gap = False
+
+    def _tight(self) -> bool:
+        return bool(self._open) and self._open[-1].tight
+
+    def _gutter(self) -> Gutter:
+        gutter: Gutter = ()
+        for container in self._open:
+            gutter += container.rest if container.used else container.first
+            container.used = True
+        return gutter
+
+    def _hang(self) -> Gutter:
+        return tuple(piece for container in self._open for piece in container.rest)
+
+    def _item(self, token: "Token") -> _Container:
+        parent = self._open[-1]
+        if parent.number is None:
+            depth = sum(container.number is None and not container.first for container in self._open)
+            marker = f"{_BULLETS[(depth - 1) % len(_BULLETS)]} "
+        else:
+            marker = f"{parent.number}{token.markup} "
+            parent.number += 1
+        first = ((marker, "bullet"),)
+        return _Container(first=first, rest=blank(first), tight=parent.tight, used=False)
+
+    def _prose(self, inline: "Token", ink: Ink) -> Iterator[Line]:
+        ink = " ".join(filter(None, (*(container.ink for container in self._open), ink)))
+        for text, marks in inline_texts(inline):
+            yield Line(text=text, marks=marks, ink=ink, gutter=self._gutter(), hang=self._hang())
+
+    def _code(self, token: "Token") -> Iterator[Line]:
+        code = CodeBlock(token.info, self._gutter(), self._hang())
+        yield from code.title()
+        for text in token.content.removesuffix("\n").split("\n"):
+            yield code.line(text)
+        code.close()
+
+    def _table(self, tokens: "Sequence[Token]", start: int) -> Line:
+        rows: list[list[Cell]] = []
+        aligns: list[str] = []
+        for token in takewhile(lambda token: token.type != "table_close", tokens[start:]):
+            match token.type:
+                case "tr_open":
+                    rows.append([])
+                case "th_open":
+                    aligns.append(str(token.attrs.get("style", "")).removeprefix("text-align:"))
+                case "inline":
+                    rows[-1] += inline_texts(token)
+        return Table(head=rows[0], body=rows[1:], aligns=aligns, gutter=self._gutter(), hang=self._hang())
+
+
+def _list(tokens: "Sequence[Token]", start: int) -> _Container:
+    opening = tokens[start]
+    tight = True
+    for token in tokens[start + 1 :]:
+        if token.level == opening.level and token.nesting == -1:
+            break
+        if token.type == "paragraph_open" and token.level == opening.level + 2:
+            tight = token.hidden
+            break
+    ordered = opening.type == "ordered_list_open"
+    return _Container(tight=tight, number=int(opening.attrs.get("start", 1)) if ordered else None)

@@ -1,0 +1,84 @@
+"""What a program prints: line by line, without its colours."""
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from cdd_agent.tui.transcript.harmless import bounded, harmless, without_escapes
+from cdd_agent.tui.transcript.lines import Gutter, Line, Row
+from cdd_agent.tui.transcript.wrapping import wrap
+
+_BAR: Gutter = (("│ ", "bar"),)
+_RULE_CHARACTERS = frozenset("=-_~*#+!>─━═—")
+_SHORTEST_RULE = 3
+
+
+class OutputLines:
+    """Output that arrives in chunks; of a line written over and over, the last state."""
+
+    def __init__(self) -> None:
+        self._partial = ""
+
+    def feed(self, text: str) -> list[Line]:
+        *complete, partial = (self._partial + text).split("\n")
+        lines = [line for text in complete for line in _lines(_last_state(text))]
+        *overlong, self._partial = bounded(_last_state(partial))
+        return lines + [_line(text) for text in overlong]
+
+    def tail(self) -> list[Line]:
+        return _lines(self._partial) if self._partial else []
+
+    def finish(self) -> list[Line]:
+        lines = self.tail()
+        self._partial = ""
+        return lines
+
+
+def _last_state(text: str) -> str:
+    """What is left on a terminal's line after carriage returns, but for one that may end the line."""
+    body = text.removesuffix("\r")
+    return body.rpartition("\r")[2] + text[len(body) :]
+
+
+def _lines(text: str) -> list[Line]:
+    return [_line(part) for part in bounded(text)]
+
+
+def _line(source: str) -> Line:
+    text = harmless(without_escapes(source).expandtabs(8))
+    if rule := _rule_around(text):
+        before, after = rule
+        return _Rule(text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after)
+    return Line(text=text, ink="output", gutter=_BAR, hang=_BAR)
+
+
+def _rule_around(text: str) -> tuple[int, int] | None:
+    """How long the rules are at both ends of a line that is a rule, perhaps with words in the middle."""
+    if text[:1] not in _RULE_CHARACTERS:
+        return None
+    before = len(text) - len(text.lstrip(text[0]))
+    after = len(text) - before - len(text[before:].rstrip(text[0]))
+    words = text[before : len(text) - after]
+    if before < _SHORTEST_RULE or (words and after < _SHORTEST_RULE):
+        return None
+    if words and not (words[0] == words[-1] == " " and any(character.isalnum() for character in words)):
+        return None
+    return before, after
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Rule(Line):
+    """A rule such as `==== 5 passed ====`. It is shortened at its ends so that it fits in one row."""
+
+    before: int
+    """Characters of the rule before the words, or of all of it if there are none."""
+    after: int
+
+    def rows(self, width: int) -> list[Row]:
+        room = self.room(width)
+        excess = max(cell_len(self.text) - room, 0)
+        kept = max(self.before + self.after - excess, 2)
+        kept_before = min(self.before, max(kept // 2, kept - self.after))
+        first = self.before - kept_before
+        shown = self.text[first : len(self.text) - self.after + kept - kept_before]
+        return [Row(self, first + start, first + end) for start, end in wrap(shown, room, by_words=True)]

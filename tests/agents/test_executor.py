@@ -1,0 +1,173 @@
+"""The words a person types in the Executor."""
+
+import pytest
+
+from cdd_agent.commands.registry import handle
+from cdd_agent.errors import BadInput
+from cdd_agent.events import (
+    AgentChanged,
+    Event,
+    Notice,
+    PlanOpened,
+    ReplyStarted,
+    RunFinished,
+    StepFinished,
+    StepStarted,
+)
+from cdd_agent.session import Session
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+
+
+async def say(session: Session, *lines: str) -> list[Event]:
+    return [event for line in lines for event in [event async for event in handle(session, line)]]
+
+
+def started(events: list[Event]) -> list[int]:
+    return [event.step for event in events if isinstance(event, StepStarted)]
+
+
+def told(events: list[Event]) -> str:
+    return "\n".join(event.text for event in events if isinstance(event, Notice))
+
+
+async def test_exec_shows_the_plan_and_how_to_go_on_and_runs_nothing(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).session()
+    events = await say(session, f"/exec {SLUG}")
+    assert events[0] == AgentChanged("executor", SLUG)
+    assert isinstance(events[1], PlanOpened)
+    assert "Next is step 1: Make a.txt" in told(events)
+    assert not (sandbox.ticket / "execution-state.json").exists()
+    session.leave()
+
+
+@pytest.mark.parametrize("word", ["continue", "c", "next", "n", "", "  ", "CONTINUE"])
+async def test_continue_runs_the_next_step(sandbox: Sandbox, word: str) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
+    events = await say(session, f"/exec {SLUG}", word)
+    assert started(events) == [1]
+    assert "Next is step 2" in told(events)
+    session.leave()
+
+
+async def test_after_a_failure_continue_runs_nothing_and_retry_does(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "c")
+    for word in ("c", "all"):
+        events = await say(session, word)
+        assert started(events) == []
+        assert "`retry`, `skip`" in told(events)
+    assert started(await say(session, "r")) == [1]
+    assert sandbox.statuses() == ["completed", "pending"]
+    session.leave()
+
+
+async def test_retry_without_a_failure_runs_nothing(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).session()
+    events = await say(session, f"/exec {SLUG}", "retry")
+    assert started(events) == []
+    assert "No step has failed" in told(events)
+    session.leave()
+
+
+async def test_all_goes_to_the_end_and_back_to_chat(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good")).session()
+    events = await say(session, f"/exec {SLUG}", "all")
+    assert started(events) == [1, 2]
+    assert isinstance(events[-2], RunFinished)
+    assert events[-1] == AgentChanged(None)
+    assert session.agent is None
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "kept"),
+    [
+        ("skip", "skipped by the user", False),
+        ("s", "skipped by the user", False),
+        ("skip keep", "skipped by the user", True),
+        ("skip because it is not needed", "it is not needed", False),
+        ("Skip keep because mine", "mine", True),
+    ],
+)
+async def test_skip_leaves_the_step_out(sandbox: Sandbox, word: str, reason: str, kept: bool) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "bad")).session()
+    await say(session, f"/exec {SLUG}", "c", word)
+    assert sandbox.statuses() == ["skipped", "pending"]
+    assert sandbox.state()["step_executions"]["1"]["reason"] == reason
+    assert (sandbox.root / "a.txt").exists() is kept
+    session.leave()
+
+
+async def test_skipping_the_last_step_ends_the_run(sandbox: Sandbox) -> None:
+    session = sandbox.write(TWO[0]).session()
+    events = await say(session, f"/exec {SLUG}", "skip")
+    assert events[-1] == AgentChanged(None)
+    assert sandbox.state()["status"] == "completed"
+
+
+async def test_anything_else_is_guidance_and_runs_the_step(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "skip the header please")
+    assert sandbox.prompt().endswith("# Guidance for this step\n\nskip the header please")
+    await say(session, "say good")
+    assert sandbox.prompt().endswith("say good")
+    assert sandbox.statuses()[0] == "completed"
+    session.leave()
+
+
+@pytest.mark.parametrize("line", ["Why this way?", "undo", "diff"])
+async def test_what_this_version_cannot_do_runs_nothing_and_says_so(sandbox: Sandbox, line: str) -> None:
+    session = sandbox.write(*TWO).session()
+    events = await say(session, f"/exec {SLUG}", line)
+    assert started(events) == []
+    assert "not part of this version" in told(events)
+    session.leave()
+
+
+async def test_status_shows_the_steps(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "c")
+    for word in ("status", "st", "/status", f"/status {SLUG}"):
+        (opened,) = [event for event in await say(session, word) if isinstance(event, PlanOpened)]
+        assert [step.status for step in opened.steps] == ["completed", "pending"]
+    session.leave()
+
+
+async def test_exit_leaves_and_a_new_session_goes_on(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
+    events = await say(session, f"/exec {SLUG}", "c", "exit")
+    assert events[-1] == AgentChanged(None)
+
+    again = sandbox.replies(says("b.txt", "good")).session()
+    events = await say(again, f"/exec {SLUG}")
+    assert "Next is step 2" in told(events)
+    assert any(event.resumed for event in events if isinstance(event, PlanOpened))
+    assert started(await say(again, "c")) == [2]
+
+
+async def test_a_finished_ticket_is_told_and_left(sandbox: Sandbox) -> None:
+    session = sandbox.write(TWO[0]).replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "c")
+    events = await say(session, f"/exec {SLUG}")
+    assert "done already" in told(events)
+    assert session.agent is None
+    assert not [event for event in events if isinstance(event, ReplyStarted | StepFinished)]
+
+
+async def test_another_exec_lets_go_of_the_first_ticket(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).session()
+    await say(session, f"/exec {SLUG}", "exit")
+    await say(session, f"/exec {SLUG}")
+    with pytest.raises(BadInput, match="no ticket"):
+        await say(session, "/exec nothing-like-it")
+    assert session.agent is not None
+    session.leave()
+
+
+async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).session()
+    await say(session, f"/exec {SLUG}")
+    events = await say(session, f"/exec {SLUG}")
+    assert "Next is step 1" in told(events)
+    session.leave()

@@ -1,0 +1,142 @@
+"""Slash commands, without a screen."""
+
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.commands import builtin
+from cdd_agent.commands.registry import commands, complete, handle
+from cdd_agent.config import Config
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Answer, Cleared, Event, ExitRequested, Notice, PlanOpened, TicketsListed
+from cdd_agent.session import Project, Session
+from cdd_agent.tickets.store import TicketStore
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+
+async def say(session: Session, line: str) -> list[Event]:
+    return [event async for event in handle(session, line)]
+
+
+async def test_new_makes_a_ticket_that_list_shows(sandbox: Sandbox) -> None:
+    session = sandbox.session()
+    await say(session, '/new bug "Login fails"')
+    (listed,) = await say(session, "/list")
+    assert isinstance(listed, TicketsListed)
+    assert [(ticket.slug, ticket.state) for ticket in listed.tickets] == [("bug-login-fails", "spec")]
+    assert (sandbox.root / "tickets/bug-login-fails/spec.yaml").is_file()
+
+
+async def test_list_shows_how_far_each_ticket_is_and_survives_a_broken_one(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt"))
+    broken = sandbox.root / "tickets" / "bug-broken"
+    broken.mkdir()
+    (broken / "plan.md").write_text("")
+    session = sandbox.replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+    (listed,) = await say(session, "/list")
+    assert isinstance(listed, TicketsListed)
+    rows = {ticket.slug: (ticket.state, ticket.done, ticket.total) for ticket in listed.tickets}
+    assert rows == {"bug-broken": ("unreadable", 0, 0), SLUG: ("in progress", 1, 2)}
+    session.leave()
+
+
+async def test_status_names_one_ticket_or_lists_all(sandbox: Sandbox) -> None:
+    session = sandbox.write(Step("a.txt")).session()
+    assert isinstance((await say(session, "/status feature-w"))[0], PlanOpened)
+    assert isinstance((await say(session, "/status"))[0], TicketsListed)
+
+
+async def test_plan_shows_the_plan_and_without_one_says_how_to_write_it(sandbox: Sandbox) -> None:
+    session = sandbox.write(Step("a.txt")).session()
+    (shown,) = await say(session, f"/plan {SLUG}")
+    assert isinstance(shown, Answer)
+    assert "### Step 1: Make a.txt" in shown.text
+    (sandbox.ticket / "plan.md").unlink()
+    (shown,) = await say(session, f"/plan {SLUG}")
+    assert isinstance(shown, Answer)
+    assert f"tickets/{SLUG}/plan.md" in shown.text
+    assert "### Step 1:" in shown.text
+
+
+async def test_exec_without_a_plan_says_so(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    (sandbox.ticket / "plan.md").unlink()
+    with pytest.raises(BadInput, match=r"no plan\.md") as caught:
+        await say(sandbox.session(), f"/exec {SLUG}")
+    assert f"/plan {SLUG}" in caught.value.hint
+
+
+async def test_help_lists_every_command(sandbox: Sandbox) -> None:
+    (answer,) = await say(sandbox.session(), "/help")
+    assert isinstance(answer, Answer)
+    assert all(f"/{name}" in answer.text for name in commands())
+    assert "retry" in answer.text
+
+
+async def test_clear_and_exit(sandbox: Sandbox) -> None:
+    session = sandbox.session()
+    assert await say(session, "/clear") == [Cleared()]
+    assert await say(session, "/exit") == [ExitRequested()]
+
+
+async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
+    session = sandbox.write(Step("a.txt")).session()
+    await say(session, f"/exec {SLUG}")
+    assert ExitRequested() not in await say(session, "/exit")
+    assert await say(session, "/exit") == [ExitRequested()]
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("/exce x", "no command /exce", "/exec"),
+        ("/", "no command /", "/help"),
+        ("/exec", "Usage: /exec SLUG", "Carry out"),
+        ("/exec a b", "Usage: /exec SLUG", ""),
+        ("/new feature", "Usage: /new TYPE NAME", ""),
+        ('/new feature "x', "quotation", "Close"),
+        ("/new story x", "no ticket type", "feature"),
+        ("/exec feature-nothing", "no ticket", ""),
+    ],
+)
+async def test_a_wrong_line_says_what_is_right(sandbox: Sandbox, line: str, message: str, hint: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        await say(sandbox.session(), line)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
+    session = sandbox.write(Step("a.txt")).session()
+    assert complete(session, "/e") == ["/exec", "/exit"]
+    assert complete(session, "/exec ") == [f"/exec {SLUG}"]
+    assert complete(session, "/exec words") == [f"/exec {SLUG}"]
+    assert complete(session, f"/exec {SLUG}") == []
+    assert complete(session, "/new fe") == []
+    assert complete(session, "hello") == []
+    assert complete(session, "/nothing x") == []
+
+
+def project(root: Path) -> Project:
+    return Project(root, Config(), TicketStore(root))
+
+
+def test_init_makes_what_is_missing_and_nothing_twice(tmp_path: Path) -> None:
+    assert len(builtin.initialise(project(tmp_path))) == 3
+    assert "runs/" in (tmp_path / ".cdd/.gitignore").read_text()
+    (tmp_path / ".cdd/config.yaml").write_text("model: mine\n")
+    assert "nothing was changed" in builtin.initialise(project(tmp_path))[0]
+    assert (tmp_path / ".cdd/config.yaml").read_text() == "model: mine\n"
+
+
+def test_init_refuses_the_home_folder_and_the_root_of_the_disk() -> None:
+    for folder in (Path.home(), Path("/")):
+        with pytest.raises(BadInput, match="no place for a project"):
+            builtin.initialise(project(folder))
+
+
+async def test_init_says_what_it_made(sandbox: Sandbox) -> None:
+    events = await say(sandbox.session(), "/init")
+    assert Notice("Made .cdd/config.yaml", tone=events[0].tone) in events  # type: ignore[union-attr]

@@ -1,0 +1,399 @@
+"""The command line: what it prints, its exit codes, and that nobody ever sees a traceback."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdd_agent.cli import main
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.version import VERSION
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+
+
+def script(sandbox: Sandbox, *replies: str, pace: int = 0) -> str:
+    """The replies as a script in the project; what to give to --model."""
+    lines = [json.dumps({"reply": reply}) for reply in replies]
+    text = f"pace: {pace}\nreplies: [{', '.join(lines)}]\n"
+    (sandbox.root / ".cdd" / "script.yaml").write_text(text)
+    return "script:.cdd/script.yaml"
+
+
+def cdd(sandbox: Sandbox, *arguments: str) -> int:
+    return main([*arguments, "-C", str(sandbox.root)])
+
+
+def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def process(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cdd_agent", *arguments],
+        cwd=sandbox.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_exec_runs_to_the_end_and_exits_0(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(*STEPS)
+    model = script(sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good"))
+
+    assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
+
+    out = capsys.readouterr().out
+    assert "Step 1: Make a.txt (attempt 2)" in out
+    assert "it says bad" in out
+    assert "done: 2/2 steps completed" in out
+    assert sandbox.text("b.txt") == "good\n"
+
+
+def test_exec_again_says_that_all_is_done_and_needs_no_model(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
+    capsys.readouterr()
+    assert cdd(sandbox, "exec", SLUG) == 0
+    assert "done already; nothing was run" in capsys.readouterr().out
+
+
+def test_exec_json_is_one_event_a_line(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(STEPS[0])
+    assert cdd(sandbox, "exec", SLUG, "--json", "--model", script(sandbox, says("a.txt", "good"))) == 0
+    seen = events(capsys)
+    names = [event["event"] for event in seen]
+    assert names[0] == "plan_opened"
+    assert names[-1] == "run_finished"
+    assert {"step_started", "reply_delta", "changes_applied", "tests_finished", "step_finished"} <= set(names)
+    assert seen[-1]["status"] == "completed"
+
+
+def test_exec_that_fails_exits_1_after_max_attempts(sandbox: Sandbox) -> None:
+    sandbox.write(*STEPS)
+    model = script(sandbox, *[says("a.txt", "bad")] * 5)
+    assert cdd(sandbox, "exec", SLUG, "--model", model, "--max-attempts", "2") == 1
+    assert sandbox.state()["step_executions"]["1"]["attempts"] == 2
+
+
+def test_approval_is_needed_where_the_config_asks_for_it(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(STEPS[0])
+    (sandbox.root / ".cdd/config.yaml").write_text("approval: ask\n")
+    model = script(sandbox, says("a.txt", "good"))
+    assert cdd(sandbox, "exec", SLUG, "--model", model) == 3
+    assert "--yes" in capsys.readouterr().out
+    assert not (sandbox.root / "a.txt").exists()
+    assert cdd(sandbox, "exec", SLUG, "--model", model, "--yes") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["exec", "feature-wordz"], "Did you mean feature-words?"),
+        (["exec", "../elsewhere"], "outside the project"),
+        (["exec", SLUG], "No model is configured"),
+        (["exec", SLUG, "--model", "script:nothing.yaml"], "nothing.yaml"),
+        (["exec", SLUG, "--model", "x", "--max-attempts", "0"], "--max-attempts"),
+        (["plan", "show", "nope"], "no ticket"),
+        (["status", "nope"], "no ticket"),
+        (["new", "story", "x"], "feature, bug"),
+    ],
+)
+def test_bad_input_is_a_message_and_exit_2(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    sandbox.write(STEPS[0])
+    assert cdd(sandbox, *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ("", "is empty"),
+        ("# Nothing here\n", "no steps"),
+        ("### Step 1: A\n\n**Dependencies:** Step 2\n\n### Step 2: B\n\n**Dependencies:** Step 1\n", "plan.md:1"),
+        ("### Step 1: A\n\n### Step 1: B\n", "plan.md:3"),
+        ("### Step 1: A\n\n**Dependencies:** Step 7\n", "7"),
+    ],
+)
+def test_a_plan_that_cannot_run_is_refused_with_line_and_reason(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], plan: str, words: str
+) -> None:
+    sandbox.write(STEPS[0])
+    (sandbox.ticket / "plan.md").write_text(plan)
+    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox)) == 2
+    assert words in capsys.readouterr().err
+    assert not (sandbox.ticket / "execution-state.json").exists()
+
+
+def test_a_ticket_without_a_plan_names_the_way_to_one(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(STEPS[0])
+    (sandbox.ticket / "plan.md").unlink()
+    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox)) == 2
+    assert "/plan" in capsys.readouterr().err
+
+
+def test_a_wrong_config_names_file_and_line(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(STEPS[0])
+    (sandbox.root / ".cdd/config.yaml").write_text("model: x\nmodle: y\n")
+    for command in (["exec", SLUG], ["list"], ["doctor"], ["status"]):
+        assert cdd(sandbox, *command) == 2
+        assert "config.yaml:2: there is no setting `modle`" in capsys.readouterr().err
+
+
+def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    (sandbox.ticket / "execution-state.json").write_text("{torn")
+    model = script(sandbox, says("a.txt", "good"))
+    assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
+    assert "set aside" in capsys.readouterr().err
+    assert [path.read_text() for path in sandbox.ticket.glob("*.unreadable-*")] == ["{torn"]
+    assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
+
+
+def test_status_does_not_touch_an_unreadable_state(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(STEPS[0])
+    (sandbox.ticket / "execution-state.json").write_text("{torn")
+    assert cdd(sandbox, "status", SLUG) == 2
+    assert (sandbox.ticket / "execution-state.json").read_text() == "{torn"
+
+
+def test_plan_show_json_is_the_plan(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(*STEPS)
+    assert cdd(sandbox, "plan", "show", SLUG, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert list(shown) == [
+        "ticket_slug",
+        "ticket_title",
+        "ticket_type",
+        "overview",
+        "total_complexity",
+        "total_estimated_time",
+        "risks",
+        "steps",
+    ]
+    assert shown["steps"][1]["dependencies"] == [1]
+    assert shown["steps"][1]["files_affected"] == ["b.txt"]
+    assert cdd(sandbox, "plan", "show", SLUG) == 0
+    text = (sandbox.ticket / "plan.md").read_text()
+    assert ImplementationPlan.from_markdown(capsys.readouterr().out) == ImplementationPlan.from_markdown(text)
+
+
+def test_init_new_list_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "my shop"
+    root.mkdir()
+    assert main(["init", "-C", str(root)]) == 0
+    assert main(["new", "feature", "User Auth", "-C", str(root)]) == 0
+    assert main(["new", "feature", "User Auth", "-C", str(root)]) == 2
+    assert "there already" in capsys.readouterr().err
+    assert main(["-C", str(root), "list"]) == 0
+    assert "feature-user-auth  spec" in capsys.readouterr().out
+    assert main(["list", "--json", "-C", str(root)]) == 0
+    assert events(capsys)[0]["tickets"][0]["slug"] == "feature-user-auth"
+
+
+def test_init_anywhere_in_a_repository_makes_its_root_the_project(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "inner").mkdir()
+    assert main(["init", "-C", str(tmp_path / "inner")]) == 0
+    assert (tmp_path / ".cdd/config.yaml").is_file()
+
+
+def test_a_folder_that_is_not_there_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["list"], ["init"], ["exec", "x"], ["doctor"]):
+        assert main([*command, "-C", str(tmp_path / "nowhere")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
+    with pytest.raises(Exception, match="no ticket"):
+        cdd(sandbox, "status", "nope", "--debug")
+
+
+def test_doctor_says_what_is_missing(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write(STEPS[0])
+    assert cdd(sandbox, "doctor") == 2
+    out = capsys.readouterr().out
+    assert "none is configured" in out
+    assert "cdd demo" in out
+    monkeypatch.setenv("CDD_MODEL", "script:x")
+    assert cdd(sandbox, "doctor") == 0
+    assert "no test framework" in capsys.readouterr().out
+
+
+def test_help_has_examples_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("demo", "init", "new", "list", "status", "plan", "exec", "doctor"):
+        with pytest.raises(SystemExit) as caught:
+            main([command, "--help"])
+        assert caught.value.code == 0
+        assert f"  cdd {command}" in capsys.readouterr().out
+
+
+def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["exce"], ["exec"], ["exec", "x", "--max-attempts", "many"], ["--modle", "x"]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_shell_needs_a_terminal(sandbox: Sandbox) -> None:
+    out, err = process(sandbox).communicate(timeout=30)
+    assert "needs a terminal" in err
+    assert out == ""
+
+
+def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
+    code = (
+        "import sys; from cdd_agent.cli import main; main(['--version'])\n"
+        "heavy = {'argparse_', 'litellm', 'openai', 'httpx', 'git', 'textual', 'pydantic', 'yaml', 'asyncio', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert result.stdout == f"cdd-agent {VERSION}\n[]\n"
+
+
+def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
+    code = (
+        "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
+        "print(sorted({'litellm', 'openai', 'httpx', 'git', 'markdown_it', 'filelock'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert result.stdout == "[]\n", result.stderr
+
+
+def wait_for(condition: Any, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) -> None:
+    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+    sandbox.write(Step("a.txt", slow))
+    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
+    wait_for((sandbox.root / "running").exists)
+
+    running.send_signal(getattr(signal, name))
+    _, err = running.communicate(timeout=30)
+
+    assert running.returncode == 130
+    assert "Interrupted" in err
+    assert "Traceback" not in err
+    assert not (sandbox.root / "a.txt").exists()
+    assert sandbox.statuses() == ["pending"]
+
+
+def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(sandbox: Sandbox) -> None:
+    code = "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else (p.touch(), 60)[1])"
+    sandbox.write(Step("a.txt", f'python -c "{code}"'))
+    model = script(sandbox, says("a.txt", "good"))
+    running = process(sandbox, "exec", SLUG, "--model", model)
+    wait_for((sandbox.root / "running").exists)
+    running.kill()
+    running.communicate(timeout=30)
+    assert sandbox.statuses() == ["in_progress"]
+    assert sandbox.text("a.txt") == "good\n"
+    script(sandbox)
+
+    out, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate(timeout=60)
+
+    seen = [json.loads(line) for line in out.splitlines()]
+    assert "was interrupted" in seen[0]["text"], err
+    assert [event["saved"] for event in seen if event["event"] == "reply_started"] == [True]
+    assert sandbox.statuses() == ["completed"]
+
+
+def test_two_at_once_are_refused(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+    sandbox.write(Step("a.txt", slow))
+    model = script(sandbox, says("a.txt", "good"))
+    running = process(sandbox, "exec", SLUG, "--model", model)
+    wait_for((sandbox.root / "running").exists)
+    assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
+    assert "Another cdd is at work" in capsys.readouterr().err
+    running.terminate()
+    running.communicate(timeout=30)
+
+
+def without_override(*arguments: str) -> list[str]:
+    """The command as somebody who may not write where they have no right to; root may everywhere."""
+    if os.geteuid() != 0:
+        return list(arguments)
+    if shutil.which("setpriv") is None:
+        pytest.skip("runs as root, and setpriv is not there to give up root's rights")
+    dropped = "-dac_override,-dac_read_search,-fowner"
+    return ["setpriv", "--bounding-set", dropped, "--inh-caps", dropped, *arguments]
+
+
+@pytest.mark.parametrize("place", ["tickets/feature-words", ".cdd"])
+def test_a_read_only_folder_is_told_and_nothing_is_written_half(sandbox: Sandbox, place: str) -> None:
+    sandbox.write(STEPS[0])
+    model = script(sandbox, says("a.txt", "good"))
+    folder = sandbox.root / place
+    folder.chmod(0o555)
+    command = without_override(sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", model)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(command, cwd=sandbox.root, env=environment, capture_output=True, text=True)
+    folder.chmod(0o755)
+
+    assert result.returncode == 2, result.stderr
+    assert "Permission denied" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (sandbox.root / "a.txt").exists()
+    assert not list(sandbox.root.rglob("*.tmp"))
+
+
+def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
+    sandbox.write(*STEPS)
+    running = process(sandbox, "list", "--json")
+    assert running.stdout
+    running.stdout.close()
+    assert running.stderr
+    assert "Traceback" not in running.stderr.read()
+    running.wait(30)
+    running.stderr.close()
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"COLUMNS": "20"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_odd_terminals_get_whole_words(sandbox: Sandbox, variables: dict[str, str]) -> None:
+    sandbox.write(*STEPS)
+    out, err = process(sandbox, "status", SLUG, **variables).communicate(timeout=30)
+    assert "2. Make b.txt" in out, err
+    assert "\x1b" not in out
+
+
+def test_the_demo_runs_without_a_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert main(["demo", "--json"]) == 0
+    captured = capsys.readouterr()
+    seen = [json.loads(line) for line in captured.out.splitlines()]
+    assert "the replies come from a script" in captured.err
+    failed = [event for event in seen if event["event"] == "attempt_failed"]
+    assert [(event["step"], event["will_retry"]) for event in failed] == [(3, True)]
+    assert (seen[-1]["event"], seen[-1]["completed"], seen[-1]["unverified"]) == ("run_finished", 4, 0)
+    (folder,) = tmp_path.glob("cdd-demo-*")
+    log = subprocess.run(["git", "log", "--oneline"], cwd=folder, capture_output=True, text=True).stdout
+    assert "The sample project" in log

@@ -1,0 +1,126 @@
+"""The main job as a user meets it: a real project under git, real pytest, the real adapter, a server on loopback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.llm.server import Answer, LoopbackServer, failure
+
+SLUG = "feature-numbers"
+STEPS = 12
+
+
+def git(root: Path, *words: str) -> str:
+    command = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", *words]
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A package under git with a passing test, and a plan of twelve steps that each add a module and its test."""
+    root = tmp_path / "my project"
+    ticket = root / "tickets" / SLUG
+    ticket.mkdir(parents=True)
+    (root / "numbers_app").mkdir()
+    (root / "tests").mkdir()
+    (root / "numbers_app/__init__.py").touch()
+    (root / "tests/test_present.py").write_text("def test_present(): pass\n")
+    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    (root / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
+    (ticket / "spec.yaml").write_text(
+        "title: Numbers\ntype: feature\ndescription: Twelve.\nacceptance_criteria: [All]\n"
+    )
+    steps = [
+        f"### Step {n}: Number {n}\n\n**Description:** Write `n{n}`.\n"
+        f"**Dependencies:** {'All previous steps' if n > 1 else 'None'}\n\n"
+        f"**Files Affected:**\n- `numbers_app/n{n}.py` (new)\n- `tests/test_n{n}.py` (new)\n"
+        for n in range(1, STEPS + 1)
+    ]
+    (ticket / "plan.md").write_text("# Implementation Plan: Numbers\n\n## Implementation Steps\n\n" + "\n".join(steps))
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "-m", "start")
+    return root
+
+
+def reply(number: int, value: int | None = None) -> str:
+    return (
+        f"Number {number}.\n\n```python:numbers_app/n{number}.py\nVALUE = {value or number}\n```\n\n"
+        f"```python:tests/test_n{number}.py\nfrom numbers_app.n{number} import VALUE\n\n\n"
+        f"def test_it() -> None:\n    assert VALUE == {number}\n```\n"
+    )
+
+
+def cdd(root: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "ANTHROPIC"))},
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "OPENAI_API_KEY": "sk-test-0123456789abcdef",
+        "OPENAI_BASE_URL": url,
+    }
+    command = [sys.executable, "-m", "cdd_agent", *words]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def state(root: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((root / "tickets" / SLUG / "execution-state.json").read_text())
+    return content
+
+
+def test_a_plan_of_twelve_steps_is_carried_out_and_a_second_run_asks_nothing(project: Path) -> None:
+    replies = [reply(n) for n in range(1, STEPS + 1)]
+    replies.insert(4, reply(5, value=4))  # step 5 fails its tests at first
+    with LoopbackServer(replies) as server:
+        run = cdd(project, server.url, "exec", SLUG, "--model", "openai/any-model", "--json")
+        again = cdd(project, server.url, "exec", SLUG, "--model", "openai/any-model", "--json")
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stderr == ""
+    events = [json.loads(line) for line in run.stdout.splitlines()]
+    assert events[-1]["completed"] == STEPS
+    assert [event["step"] for event in events if event["event"] == "attempt_failed"] == [5]
+    assert len([event for event in events if event["event"] == "reply_delta"]) > 2 * STEPS
+    assert len(server.requests) == STEPS + 1
+    assert server.requests[0].body["stream"] is True
+    saved = state(project)
+    assert saved["status"] == "completed"
+    assert {step["verification"] for step in saved["step_executions"].values()} == {"passed"}
+    assert "assert 4 == 5" in server.requests[5].body["messages"][-1]["content"]
+    tests = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=project, capture_output=True, text=True)
+    assert f"{STEPS + 1} passed" in tests.stdout
+    untracked = git(project, "status", "--short", "--untracked-files=all").split()
+    assert not [path for path in untracked if "runs" in path or path.endswith(".tmp")]
+
+    assert again.returncode == 0
+    assert "done already" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        (failure(401, "Incorrect API key"), 2, "OPENAI_API_KEY"),
+        (failure(404, "The model does not exist", "model_not_found"), 2, "any-model"),
+        (failure(429, "Slow down"), 75, "any-model"),
+        (Answer(""), 1, "empty reply"),
+        (Answer(raw="<html>It works!</html>", content_type="text/html"), 1, "any-model"),
+        (Answer("Everything is done and all tests pass."), 1, "gives no file"),
+    ],
+    ids=["401", "404", "429", "nothing", "html", "words"],
+)
+def test_a_model_that_is_of_no_use_is_told_with_the_right_exit_code(
+    project: Path, answer: Answer, code: int, words: str
+) -> None:
+    with LoopbackServer([answer] * 3) as server:
+        run = cdd(project, server.url, "exec", SLUG, "--model", "openai/any-model")
+
+    assert run.returncode == code, run.stdout + run.stderr
+    assert words in run.stdout
+    assert "Traceback" not in run.stdout + run.stderr
+    assert "sk-test-0123456789abcdef" not in run.stdout + run.stderr
+    assert state(project)["step_executions"]["1"]["status"] == "failed"
+    assert git(project, "status", "--short", "numbers_app", "tests") == ""

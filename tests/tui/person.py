@@ -1,0 +1,115 @@
+"""A person in front of the shell: types, waits, and reads what is on the screen."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from textual.pilot import Pilot
+
+from cdd_agent.events import Notice
+from cdd_agent.execution.frontend import Frontend
+from cdd_agent.session import Session
+from cdd_agent.tui.app import Shell
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.steps import StepList
+from tests.projects import Sandbox
+
+PATIENCE = 20.0
+"""Seconds that something may take; a test that waits longer fails."""
+
+
+def shell(sandbox: Sandbox, first: str = "", *, opening: tuple[Notice, ...] = (Notice("Welcome."),)) -> Shell:
+    def open_session(frontend: Frontend) -> tuple[Session, tuple[Notice, ...]]:
+        sandbox.frontend = frontend
+        return sandbox.session(), opening
+
+    return Shell(sandbox.root, open_session, first)
+
+
+async def opened(app: Shell, pilot: Pilot[Any]) -> None:
+    """Wait until the session is there, and the first line, if any, is carried out."""
+    end = monotonic() + PATIENCE
+    while app.session is None or list(app.workers):
+        assert monotonic() < end, "the session is not opened"
+        await pilot.pause(0.01)
+
+
+@dataclass
+class Person:
+    app: Shell
+    pilot: Pilot[None]
+
+    async def say(self, line: str) -> None:
+        """Send a line, and wait until the shell has done what it says."""
+        await self.begin(line)
+        await self.until(lambda: not self.is_waiting)
+
+    async def begin(self, line: str) -> None:
+        """Send a line, and come back when the shell is at it."""
+        self.prompt.area.insert(line)
+        await self.press("enter")
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def until(self, come: Callable[[], object]) -> None:
+        end = monotonic() + PATIENCE
+        while not come():
+            assert monotonic() < end, f"waited in vain; the screen shows:\n{self.screen}"
+            await self.pilot.pause(0.01)
+        await self.pilot.pause()
+
+    async def until_told(self, text: str) -> None:
+        await self.until(lambda: text in self.told)
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.app.session is None or any(worker.group in ("turn", "open") for worker in self.app.workers)
+
+    @property
+    def prompt(self) -> Prompt:
+        return self.app.query_one(Prompt)
+
+    @property
+    def told(self) -> str:
+        """The transcript's text."""
+        return self.app.query_one(Transcript).plain_text()
+
+    @property
+    def title(self) -> str:
+        return self.app.query_one(TitleBar).render().plain
+
+    @property
+    def activity(self) -> str:
+        return self.app.query_one(ActivityBar).render().plain
+
+    @property
+    def step_list(self) -> StepList:
+        return self.app.query_one(StepList)
+
+    @property
+    def steps(self) -> list[str]:
+        """The visible rows of the list of steps; none when it is hidden."""
+        if not self.step_list.display:
+            return []
+        return [self.step_list.render_line(y).text.rstrip() for y in range(self.step_list.size.height)]
+
+    @property
+    def screen(self) -> str:
+        return "\n".join(strip.text.rstrip() for strip in self.app.screen._compositor.render_strips())
+
+
+@asynccontextmanager
+async def person_at(
+    sandbox: Sandbox, first: str = "", size: tuple[int, int] = (80, 24), **more: Any
+) -> AsyncGenerator[Person, None]:
+    """The shell, opened in a project, and somebody in front of it."""
+    app = shell(sandbox, first, **more)
+    async with app.run_test(size=size) as pilot:
+        person = Person(app, pilot)
+        await person.until(lambda: not person.is_waiting)
+        yield person

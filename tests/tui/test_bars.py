@@ -1,0 +1,66 @@
+import pytest
+from textual.app import App, ComposeResult
+
+from cdd_agent.tui.widgets import bars
+from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+
+
+class BarsApp(App[None]):
+    def compose(self) -> ComposeResult:
+        title = TitleBar("shop")
+        title.model = "openai/gpt"
+        yield title
+        yield ActivityBar("the keys")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (80, "cdd  shop ⎇ main" + " " * 27 + "executor · feature-pay · openai/gpt"),
+        (50, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay"),
+        (38, "cdd  shop" + " " * 5 + "executor · feature-pay"),
+        (32, "cdd" + " " * 5 + "executor · feature-pay"),
+        (20, "cdd executor · feature-pay"),
+    ],
+)
+async def test_the_title_gives_up_what_matters_least(width: int, shown: str) -> None:
+    app = BarsApp()
+    async with app.run_test(size=(width, 5)) as pilot:
+        title = app.query_one(TitleBar)
+        title.agent, title.branch = "executor · feature-pay", "main"
+        await pilot.pause()
+        assert title.render().plain == shown
+        assert len(app.screen._compositor.render_strips()[0].text) == width
+
+
+async def test_what_goes_on_is_shown_with_its_time_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(bars, "monotonic", lambda: now)
+    app = BarsApp()
+    async with app.run_test(size=(40, 5)):
+        activity = app.query_one(ActivityBar)
+        activity.busy("Running tests")
+        now += 12
+        activity.busy("Running tests")  # still: the time goes on
+        assert activity.render().plain == "⠋ Running tests  12 s · Esc stops"
+
+        activity.busy("Running " + "a very long command " * 5)
+        assert activity.render().plain == "⠋ Running a very lon…  0 s · Esc stops"
+
+        activity.rest("Waiting for your answer")
+        assert activity.render().plain == "Waiting for your answer"
+
+        activity.rest()
+        assert activity.render().plain == "the keys"
+
+
+async def test_the_activity_is_redrawn_only_while_something_runs() -> None:
+    app = BarsApp()
+    async with app.run_test(size=(40, 5)):
+        activity = app.query_one(ActivityBar)
+        assert not activity._timers
+        activity.busy("Running")
+        activity.busy("Running something else")
+        assert len(activity._timers) == 1
+        activity.rest()
+        assert not [timer for timer in activity._timers if timer._task and not timer._task.cancelling()]

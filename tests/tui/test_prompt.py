@@ -1,0 +1,177 @@
+"""Keys in the prompt: completion, history, several lines."""
+
+import pytest
+from textual import events
+from textual.widgets import OptionList
+
+from tests.projects import SLUG, SPEC, Sandbox, Step
+from tests.tui.person import Person, person_at
+
+
+def completions(person: Person) -> list[str]:
+    """What is on offer; none when the list is closed."""
+    options = person.prompt.query_one(OptionList)
+    return [str(option.prompt) for option in options.options] if options.display else []
+
+
+def highlighted(person: Person) -> str:
+    index = person.prompt.query_one(OptionList).highlighted
+    assert index is not None
+    return completions(person)[index]
+
+
+@pytest.fixture
+def tickets(sandbox: Sandbox) -> Sandbox:
+    sandbox.write(Step("a.txt"))
+    for slug in ("bug-pay", "feature-pay", "[bold]odd"):
+        (sandbox.root / "tickets" / slug).mkdir()
+        (sandbox.root / "tickets" / slug / "spec.yaml").write_text(SPEC)
+    return sandbox
+
+
+async def test_a_slash_offers_the_commands_and_more_letters_fewer(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press("/")
+        assert {"/exec", "/help", "/exit"} <= set(completions(person))
+
+        await person.press("e", "x")
+        assert completions(person) == ["/exec", "/exit"]
+
+        await person.press("x")
+        assert completions(person) == []
+
+
+async def test_tab_takes_a_completion_and_offers_what_can_follow(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"/exe", "tab")
+        assert person.prompt.text == "/exec "
+        assert completions(person) == ["/exec [bold]odd", "/exec bug-pay", "/exec feature-pay", f"/exec {SLUG}"]
+        assert "/exec [bold]odd" in person.screen
+
+        await person.press(*"pay")
+        assert completions(person) == ["/exec bug-pay", "/exec feature-pay"]
+
+        await person.press("down", "tab")
+        assert person.prompt.text == "/exec feature-pay"
+        assert completions(person) == []
+
+
+async def test_up_and_down_walk_the_completions_and_enter_then_takes_one(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"/ex", "down")
+        assert highlighted(person) == "/exit"
+        await person.press("down")
+        assert highlighted(person) == "/exec"
+        await person.press("up", "up", "enter")
+        assert person.prompt.text == "/exec "
+        assert "/exec" not in person.told
+
+
+async def test_enter_sends_what_is_typed_unless_the_person_walked(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"/exe", "enter")
+        await person.until_told("There is no command /exe")
+        assert "Did you mean /exec?" in person.told
+
+
+async def test_escape_closes_the_completions_and_keeps_the_text(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"/ex", "escape")
+        assert completions(person) == []
+        assert person.prompt.text == "/ex"
+
+        await person.press("tab")
+        assert completions(person) == ["/exec", "/exit"]
+
+
+async def test_a_click_takes_a_completion(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"/ex")
+        await person.pilot.click(OptionList, offset=(2, 1))
+        assert person.prompt.text == "/exit"
+        assert person.app.focused is person.prompt.area
+
+
+async def test_plain_text_offers_nothing(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"exec", "tab")
+        assert completions(person) == []
+        assert person.prompt.text == "exec"
+
+
+async def test_earlier_lines_come_back_also_in_the_next_session(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.say("first")
+        await person.say("second")
+        await person.press(*"dra", "up", "up", "up")
+        assert person.prompt.text == "first"
+        await person.press("down", "down", "down")
+        assert person.prompt.text == "dra"
+
+    async with person_at(tickets) as person:
+        await person.press("up")
+        assert person.prompt.text == "second"
+        await person.press("enter")
+        await person.until_told("second")
+
+
+async def test_a_damaged_history_is_no_reason_not_to_start(tickets: Sandbox) -> None:
+    runs = tickets.root / ".cdd" / "runs"
+    runs.mkdir()
+    (runs / "history.jsonl").write_bytes(b'\xff\xfe{"half\n"whole"\n[[[')
+    async with person_at(tickets) as person:
+        await person.press("up")
+        assert person.prompt.text == "whole"
+
+
+async def test_a_recalled_command_does_not_open_the_completions(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.say("one")
+        await person.say("/list x")
+        await person.press("up")
+        assert completions(person) == []
+        await person.press("up")
+        assert person.prompt.text == "one"
+
+
+async def test_pasted_lines_are_one_message(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        person.app.post_message(events.Paste("first line\r\nsecond line\rthird"))
+        await person.until(lambda: person.prompt.text)
+        assert person.prompt.area.document.lines == ["first line", "second line", "third"]
+        assert person.told == "Welcome."
+
+        await person.press("enter")
+        await person.until_told("Nobody is listening")
+        assert "third" in person.told
+        assert person.prompt.text == ""
+
+
+@pytest.mark.parametrize("key", ["ctrl+j", "shift+enter", "alt+enter"])
+async def test_a_line_break_can_be_typed_and_up_moves_within_the_text(tickets: Sandbox, key: str) -> None:
+    async with person_at(tickets) as person:
+        await person.say("earlier")
+        await person.press("a", key, "b", "up")
+        assert person.prompt.text == "a\nb"
+        assert person.prompt.area.cursor_location[0] == 0
+        await person.press("up")
+        assert person.prompt.text == "earlier"
+
+
+async def test_up_moves_within_a_line_that_is_wrapped(tickets: Sandbox) -> None:
+    async with person_at(tickets, size=(30, 20)) as person:
+        await person.say("earlier")
+        person.prompt.area.insert("words " * 10)
+        await person.pilot.pause()
+        await person.press("up")
+        assert person.prompt.text == "words " * 10
+        await person.press("up", "up", "up")
+        assert person.prompt.text == "earlier"
+
+
+async def test_the_prompt_grows_with_its_text_up_to_six_rows(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        for rows, text in ((1, "x"), (3, "\ny\nz"), (6, "\n" * 20)):
+            person.prompt.area.insert(text)
+            await person.pilot.pause()
+            assert person.prompt.size.height == rows

@@ -1,0 +1,166 @@
+"""How the shell looks. The states are shown event by event, so that no time and no path varies."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from cdd_agent.events import (
+    AttemptFailed,
+    ChangesApplied,
+    ChangesProposed,
+    CommandOutput,
+    Event,
+    Notice,
+    ReplyDelta,
+    RunFinished,
+    StepFinished,
+    StepStarted,
+    TestsFinished,
+    TestsStarted,
+    Tone,
+)
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tui.app import Shell
+from cdd_agent.tui.widgets.bars import ActivityBar
+from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.wiring import NO_MODEL_HINT
+from tests.projects import SPEC, Sandbox
+from tests.tui.person import opened, shell
+
+Compare = Callable[..., bool]
+SLUG = "feature-monthly-report"
+TITLES = ("Read the expenses", "Add them up", "Write the report", "Print it from the command line")
+REPLY = """\
+Each month is a block, and each category a line in it. The amounts are set **flush right**.
+
+```python:tally/report.py
+from collections.abc import Iterable
+
+from tally.totals import by_category, by_month
+
+
+def report(entries: Iterable[Entry]) -> str:
+    \"\"\"The report, the latest month first.\"\"\"
+    blocks = [block(month, group) for month, group in by_month(entries)]
+    return "\\n\\n".join(blocks) or "No expenses."
+```
+
+- the command line comes in step 4
+- `by_category` is used as it is
+"""
+OUTPUT = """\
+collected 6 items
+
+tests/test_report.py ....F.                                              [100%]
+
+E       AssertionError: assert 'food   12.5' == 'food  12.50'
+1 failed, 5 passed
+"""
+OPENING = (Notice("`/exec SLUG` carries out a plan, `/new TYPE NAME` makes a ticket, `/help` says more."),)
+
+
+def step(number: int, status: StepStatus, error: str | None = None, done: int = 0) -> StepFinished:
+    verification = Verification.PASSED if status is StepStatus.COMPLETED else None
+    return StepFinished(number, TITLES[number - 1], status, verification, error, None, (), (), done, len(TITLES))
+
+
+CHECK = "pytest tests/test_report.py"
+FAILED_RUN: tuple[Event, ...] = (
+    step(1, StepStatus.COMPLETED, done=1),
+    step(2, StepStatus.COMPLETED, done=2),
+    StepStarted(3, TITLES[2], 1),
+    ReplyDelta(3, REPLY),
+    ChangesApplied(3, ("tally/report.py",), ("tally/__init__.py",), ("tally/__init__.py",)),
+    TestsStarted(3, CHECK),
+    CommandOutput(3, OUTPUT),
+    TestsFinished(3, None, f"`{CHECK}` failed (exit code 1)", 0.1),
+    AttemptFailed(3, 1, f"`{CHECK}` failed (exit code 1)", will_retry=False),
+    step(3, StepStatus.FAILED, f"`{CHECK}` failed (exit code 1)", done=2),
+    RunFinished(SLUG, RunStatus.FAILED, 2, 0, 0, 4, None, ("tally/totals.py", "tally/report.py")),
+    Notice("`retry`, `skip`, or say what to do differently."),
+)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Sandbox:
+    """A project whose folder has the same name everywhere; not a git repository."""
+    root = tmp_path / "shop"
+    for slug in ("bug-rounding", "feature-login", SLUG):
+        (root / "tickets" / slug).mkdir(parents=True)
+        (root / "tickets" / slug / "spec.yaml").write_text(SPEC.replace("Say words", "Monthly expense report"))
+    (root / ".cdd").mkdir()
+    sections = "\n\n".join(f"### Step {number}: {title}" for number, title in enumerate(TITLES, 1))
+    plan = f"# Implementation Plan: Monthly expense report\n\n## Implementation Steps\n\n{sections}\n"
+    (root / "tickets" / SLUG / "plan.md").write_text(plan)
+    return Sandbox(root)
+
+
+def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None]], Awaitable[None]]:
+    """What is to be done with the shell before it is looked at: show these events, as at the end of a turn."""
+
+    async def run(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Shell)
+        await opened(app, pilot)
+        app.theme = theme
+        app.animation_level = "none"
+        app.query_one(Prompt).area.cursor_blink = False
+        app._bar.branch = "main"
+        for event in events:
+            app.show(event)
+        app.query_one(ActivityBar).rest()
+        await pilot.pause()
+
+    return run
+
+
+def test_the_first_screen_without_a_model(shop: Sandbox, snap_compare: Compare) -> None:
+    opening = (*OPENING, Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT))
+    assert snap_compare(shell(shop, opening=opening), run_before=showing())
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [
+        ((80, 24), "textual-dark"),
+        ((200, 50), "textual-dark"),
+        ((80, 24), "textual-light"),
+        ((120, 40), "textual-light"),
+    ],
+    ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else value,
+)
+def test_a_run_with_a_failed_step(shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+    shop.flags = {"model": "anthropic/claude-sonnet-4-5"}
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=showing(*FAILED_RUN, theme=theme), terminal_size=size)
+
+
+def test_the_question(shop: Sandbox, snap_compare: Compare) -> None:
+    async def ask(pilot: Pilot[None]) -> None:
+        await showing(*FAILED_RUN[:4])(pilot)
+        app = pilot.app
+        assert isinstance(app, Shell)
+        app.run_worker(app.approve(ChangesProposed(3, ("tally/report.py", "tests/test_report.py"), ("README.md",))))
+        await pilot.pause()
+
+    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=ask)
+
+
+def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
+    app = shell(shop, opening=OPENING)
+    assert snap_compare(app, press=(*"/exec f", "down"), run_before=showing())
+
+
+def test_all_commands_on_offer(shop: Sandbox, snap_compare: Compare) -> None:
+    assert snap_compare(shell(shop, opening=OPENING), press=("/",), run_before=showing())
+
+
+def test_a_tiny_window(shop: Sandbox, snap_compare: Compare) -> None:
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=showing(*FAILED_RUN), terminal_size=(30, 10))
+
+
+def test_help(shop: Sandbox, snap_compare: Compare) -> None:
+    assert snap_compare(shell(shop, "/help", opening=()), run_before=showing(), terminal_size=(100, 45))

@@ -1,0 +1,99 @@
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from cdd_agent.events import StepView
+from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tui.widgets.steps import StepList
+
+
+class ListApp(App[None]):
+    def compose(self) -> ComposeResult:
+        yield StepList()
+
+
+@asynccontextmanager
+async def list_of(*steps: StepView, size: tuple[int, int] = (40, 10)) -> AsyncIterator[tuple[StepList, Pilot[None]]]:
+    app = ListApp()
+    async with app.run_test(size=size) as pilot:
+        step_list = app.query_one(StepList)
+        step_list.show(steps)
+        await pilot.pause()
+        await pilot.pause()
+        yield step_list, pilot
+
+
+def rows(step_list: StepList) -> list[str]:
+    return [step_list.render_line(y).text.rstrip() for y in range(step_list.size.height)]
+
+
+def many(count: int, done: int = 0) -> list[StepView]:
+    return [
+        StepView(number, f"Step of {count}", StepStatus.COMPLETED if number <= done else StepStatus.PENDING)
+        for number in range(1, count + 1)
+    ]
+
+
+async def test_every_status_has_its_sign() -> None:
+    steps = [StepView(number, "Do it", status) for number, status in enumerate(StepStatus, 1)]
+    async with list_of(*steps) as (step_list, _):
+        shown = dict(zip(StepStatus, rows(step_list)[1:], strict=False))
+        assert shown[StepStatus.PENDING] == "○ 1. Do it"
+        assert shown[StepStatus.IN_PROGRESS] == "◐ 2. Do it"
+        assert shown[StepStatus.COMPLETED] == "✓ 3. Do it"
+        assert shown[StepStatus.FAILED] == "✗ 4. Do it"
+        assert shown[StepStatus.SKIPPED] == "– 5. Do it"
+        assert rows(step_list)[0] == "Plan 2/5 ━━━━╌╌╌╌╌╌"
+
+
+async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
+    async with list_of(*many(2)) as (step_list, _):
+        step_list.mark(1, StepStatus.COMPLETED, Verification.NONE)
+        assert rows(step_list)[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", "✓ 1. Step of 2 (unverified)"]
+
+
+async def test_without_steps_it_is_hidden() -> None:
+    async with list_of(*many(2)) as (step_list, pilot):
+        step_list.show(())
+        await pilot.pause()
+        assert not step_list.display
+
+
+@pytest.mark.parametrize("current", [1, 2, 500, 998, 1000])
+@pytest.mark.parametrize("height", [2, 5, 40])
+async def test_the_current_step_is_in_view_and_the_progress_stays(current: int, height: int) -> None:
+    async with list_of(*many(1000, current - 1), size=(40, height)) as (step_list, _):
+        assert rows(step_list)[0].startswith(f"Plan {current - 1}/1000")
+        assert f"○ {current}. Step of 1000" in rows(step_list)
+
+
+async def test_the_current_step_stays_in_view_when_the_window_gets_smaller() -> None:
+    async with list_of(*many(1000, 499), size=(40, 40)) as (step_list, pilot):
+        await pilot.resize_terminal(30, 5)
+        await pilot.pause()
+        assert "○ 500. Step of 1000" in rows(step_list)
+
+
+async def test_the_list_follows_the_run() -> None:
+    async with list_of(*many(100), size=(40, 6)) as (step_list, pilot):
+        for number in range(1, 61):
+            step_list.mark(number, StepStatus.COMPLETED)
+        step_list.mark(61, StepStatus.IN_PROGRESS)
+        await pilot.pause()
+        assert "◐ 61. Step of 100" in rows(step_list)
+
+
+@pytest.mark.parametrize("title", ["x" * 100, "日" * 50, "e\u0301" * 60, "👩‍🚀" * 30])
+async def test_a_long_title_is_cut_at_the_edge(title: str) -> None:
+    async with list_of(StepView(1, title), size=(24, 5)) as (step_list, _):
+        strip = step_list.render_line(1)
+        assert strip.cell_length == step_list.size.width
+        assert strip.text.rstrip().endswith("…")
+
+
+async def test_control_characters_in_a_title_are_not_sent_to_the_terminal() -> None:
+    async with list_of(StepView(1, "a\x1b[31mb\tc\nd\x07")) as (step_list, _):
+        assert not set(rows(step_list)[1]) & set(map(chr, range(32)))

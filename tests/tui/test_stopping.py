@@ -1,0 +1,188 @@
+"""Whatever is stopped, and however, leaves no trace, and goes on when the person wants it to."""
+
+import os
+import signal
+import sys
+
+import pytest
+from textual import events
+
+from cdd_agent.llm.scripted import ScriptedModel
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.tui.person import Person, person_at
+
+SLOW_CHECK = (
+    f'{sys.executable} -c "import pathlib, time; '
+    "print('begun', flush=True); time.sleep(60 * pathlib.Path('slow').exists())\""
+)
+STOPPED = "Stopped. What was not finished left no trace"
+
+
+def streaming(sandbox: Sandbox) -> Sandbox:
+    """A project whose model says one word and takes a minute for the next, and a file that the step would change."""
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    (sandbox.root / "a.txt").write_text("before\n")
+    sandbox.model = ScriptedModel([says("a.txt", "good", words="One " + "long" * 1000)], pace=40)
+    return sandbox
+
+
+def checking(sandbox: Sandbox) -> Sandbox:
+    """A project whose check takes a minute while there is a file `slow`."""
+    sandbox.write(Step("a.txt", SLOW_CHECK), Step("b.txt", check("b.txt")))
+    (sandbox.root / "a.txt").write_text("before\n")
+    (sandbox.root / "slow").touch()
+    return sandbox.replies(says("a.txt", "good"))
+
+
+async def stop(person: Person, key: str) -> None:
+    await person.press(key)
+    await person.until(lambda: not person.is_waiting)
+
+
+def is_as_before(sandbox: Sandbox) -> bool:
+    return sandbox.text("a.txt") == "before\n" and sandbox.statuses() == ["pending", "pending"]
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_a_reply_is_stopped_while_it_streams(sandbox: Sandbox, key: str) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        assert sandbox.statuses()[0] == "in_progress"
+        assert person.steps[1] == "◐ 1. Make a.txt"
+        assert "Esc stops" in person.activity
+
+        await stop(person, key)
+
+        assert is_as_before(sandbox)
+        assert person.steps[1] == "○ 1. Make a.txt"
+        assert STOPPED in person.told
+        assert person.activity.startswith("Enter sends")
+
+        sandbox.model.pace = 0
+        await person.say("continue")
+        assert sandbox.text("a.txt") == "good\n"
+        assert person.steps[1] == "✓ 1. Make a.txt"
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_a_check_is_stopped_while_it_runs(sandbox: Sandbox, key: str) -> None:
+    async with person_at(checking(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("begun")
+        assert sandbox.text("a.txt") == "good\n"
+        assert "Running " in person.activity
+
+        await stop(person, key)
+
+        assert is_as_before(sandbox)
+        assert STOPPED in person.told
+
+        (sandbox.root / "slow").unlink()
+        await person.say("continue")
+        assert sandbox.statuses() == ["completed", "pending"]
+        assert len(sandbox.model.requests) == 1  # the saved reply was used
+
+
+async def test_stopping_twice_does_not_disturb_the_clean_up(sandbox: Sandbox) -> None:
+    async with person_at(checking(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("begun")
+        await person.press("escape", "escape", "ctrl+c")
+        await person.until(lambda: not person.is_waiting)
+        assert is_as_before(sandbox)
+        assert person.told.count(STOPPED) == 1
+
+
+async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        person.app.take_turn("")
+        person.app.action_stop()
+        await person.until(lambda: not person.is_waiting)
+        assert sandbox.model.requests == []
+
+        await person.say("status")
+        assert "Next is step 1" in person.told
+
+
+async def test_a_line_sent_while_a_step_runs_is_refused_and_stays(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        await person.begin("use a table")
+        await person.until(lambda: person.app._notifications)
+        assert person.prompt.text == "use a table"
+        assert [notification.message for notification in person.app._notifications] == [
+            "A step is running. Esc stops it."
+        ]
+        assert "use a table" not in person.told
+
+        await stop(person, "escape")
+        assert person.prompt.text == "use a table"
+
+        sandbox.model.pace = 0
+        await person.press("enter")
+        await person.until(lambda: not person.is_waiting)
+        assert "use a table" in sandbox.prompt()
+
+
+async def test_lines_typed_faster_than_they_are_read_stay_lines(sandbox: Sandbox) -> None:
+    """All keys are waiting before the first line is handled: the second is refused, not run into the first."""
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        for key in ("c", "enter", *"abc", "enter", *"xyz"):
+            person.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await person.until_told("One ")
+        await person.until(lambda: person.prompt.text == "abc\nxyz")
+        assert "\nc\n" in person.told
+        assert "abc" not in person.told
+
+
+@pytest.mark.parametrize(
+    ("during", "keys"),
+    [("reply", ["ctrl+d"]), ("check", ["ctrl+d"]), ("check", ["escape", "ctrl+d", "ctrl+d"]), ("check", ["ctrl+q"])],
+)
+async def test_leaving_while_a_step_runs_puts_it_back_and_frees_the_lock(
+    sandbox: Sandbox, during: str, keys: list[str]
+) -> None:
+    (streaming if during == "reply" else checking)(sandbox)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One " if during == "reply" else "begun")
+        for key in keys:
+            person.app.post_message(events.Key(key, None))
+        await person.until(lambda: not person.app.is_running)
+
+    assert is_as_before(sandbox)
+    engine = sandbox.engine()
+    assert list(engine.recover()) == []
+    engine.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+async def test_a_signal_to_end_is_as_good_as_leaving(sandbox: Sandbox, name: str) -> None:
+    async with person_at(checking(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("begun")
+        number = getattr(signal, name)
+        assert signal.getsignal(number) is not signal.SIG_DFL  # which would end the tests
+        os.kill(os.getpid(), number)
+        await person.until(lambda: not person.app.is_running)
+    assert is_as_before(sandbox)
+
+
+async def test_ctrl_c_empties_the_prompt_when_nothing_runs(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.press(*"half a line", "ctrl+c")
+        assert person.prompt.text == ""
+        assert person.app.is_running
+
+        await person.press("ctrl+c")
+        assert [n.message for n in person.app._notifications] == ["Ctrl+D or /exit leaves."]
+
+
+async def test_ctrl_c_copies_what_is_selected_in_the_prompt(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.press(*"copy me", "shift+home", "ctrl+c")
+        assert person.app.clipboard == "copy me"
+        assert person.prompt.text == "copy me"
