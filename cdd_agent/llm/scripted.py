@@ -50,10 +50,11 @@ class ScriptedReply:
 
 
 class ScriptedModel:
-    """Plays replies, each once, and keeps what it was asked.
+    """Plays replies in order, and keeps what it was asked.
 
     A reply whose `when` fits the request goes first, otherwise the next one without `when`. So a run that is
-    resumed in a new process, with the same script, still gets the reply that belongs to its step.
+    resumed in a new process, with the same script, still gets the reply that belongs to its step. Each is played
+    once; only one with `when` is played again, if no other fits: a step may be asked for once more.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class ScriptedModel:
         self.pace = pace
         """Characters a second; 0: as fast as they are read."""
         self.requests: list[Request] = []
-        self._left = [_entry(line) for line in script]
+        self._script = [_entry(line) for line in script]
+        self._left = list(self._script)
 
     @classmethod
     def from_yaml(cls, source: Path | str) -> Self:
@@ -87,16 +89,17 @@ class ScriptedModel:
         return cls(script, pace=pace)
 
     def next_reply(self, request: Request) -> ScriptedReply:
-        """Take the entry for `request` out of the script."""
+        """Take the entry for `request` out of the script; one that was played goes again where no other fits."""
         self.requests.append(request)
         fitting = [entry for entry in self._left if entry.fits(request)]
+        fitting = fitting or [entry for entry in self._script if entry.when is not None and entry.fits(request)]
         if not fitting:
             raise BadAnswer(
                 f"The script has no reply left for request {len(self.requests)}.",
                 hint="Add a reply to the script, or a `when` that fits the request.",
             )
         chosen = next((entry for entry in fitting if entry.when is not None), fitting[0])
-        self._left.remove(chosen)
+        self._left = [entry for entry in self._left if entry is not chosen]
         return chosen
 
     def warm_up(self) -> None:

@@ -90,6 +90,13 @@ async def test_counts_words_as_tokens() -> None:
     assert last == Done(StopReason.STOP, Usage(prompt_tokens=4, completion_tokens=3))
 
 
+async def test_a_step_can_be_asked_for_once_more_where_no_other_reply_fits() -> None:
+    model = ScriptedModel([ScriptedReply("again", when="it failed"), ScriptedReply("first", when="Step 1"), "other"])
+    asked = ("Step 1", "Step 1, it failed", "Step 1, it failed", "Step 1")
+    assert [await reply_to(model, ask(text)) for text in asked] == ["first", "again", "other", "first"]
+    assert await reply_to(model, ask("Step 1, it failed")) == "again"
+
+
 async def test_pace_is_characters_a_second() -> None:
     started = time.monotonic()
     await reply_to(ScriptedModel(["ten chars " * 5], pace=500), ask("a"))

@@ -24,6 +24,7 @@ class PromptArea(TextArea):
 
     def __init__(self, pressed: Callable[[str], None]) -> None:
         super().__init__(compact=True, highlight_cursor_line=False)
+        self.cursor_blink = False  # an idle shell redraws nothing
         self._pressed = pressed
 
     async def _on_key(self, event: events.Key) -> None:
