@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
     _model_flags(parser)
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
-    parser.set_defaults(slug=None, model=None, api_base=None, max_attempts=None)
+    parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None)
     commands = parser.add_subparsers(title="commands", metavar="")
 
     def add(name: str, run: Any, text: str, *examples: str) -> argparse.ArgumentParser:
@@ -111,7 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("type", metavar="TYPE", help="feature, bug, enhancement, spike or refactor")
     new.add_argument("name", metavar="NAME", help="in a few words; it becomes the slug")
 
-    listing = add("list", _list, "list the tickets and how far each is", "cdd list", "cdd list --json")
+    listing = add("list", _list, "list the tickets and how far each is", "cdd list failed", "cdd list --json")
+    listing.add_argument("state", metavar="STATE", nargs="?", help="only those in this state: failed, in-progress, ...")
     listing.add_argument("--json", action="store_true", help="one event a line")
 
     status = add("status", _status, "show how far a ticket is", "cdd status", "cdd status feature-user-auth")
@@ -237,7 +238,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    return _command(options, "list")
+    return _command(options, "list", *([options.state] if options.state else []))
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -45,9 +45,12 @@ class Answer:
     text: str
 
 
+TICKET_STATES = ("empty", "spec", "planned", "in progress", "failed", "done", "unreadable")
+
+
 @dataclass(frozen=True)
 class TicketView:
-    """One ticket as a list shows it. `state`: empty, spec, planned, in progress, failed, done or unreadable."""
+    """One ticket as a list shows it. `state` is one of `TICKET_STATES`."""
 
     slug: str
     state: str

@@ -9,6 +9,7 @@ from cdd_agent.commands.registry import command, commands
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import (
+    TICKET_STATES,
     Answer,
     Cleared,
     Event,
@@ -82,10 +83,15 @@ async def status(session: Session, slug: str | None = None) -> AsyncGenerator[Ev
         yield _opened(session.project.tickets.find(slug or ""))
 
 
-@command("list")
-async def list_tickets(session: Session) -> AsyncGenerator[Event, None]:
-    """List the project's tickets and how far each is."""
-    yield TicketsListed(tuple(_view(ticket) for ticket in session.project.tickets.list()))
+@command("list", "[STATE]")
+async def list_tickets(session: Session, state: str | None = None) -> AsyncGenerator[Event, None]:
+    """List the project's tickets and how far each is; with a state, those in it."""
+    wanted = state.lower().replace("-", " ") if state else None
+    if wanted is not None and wanted not in TICKET_STATES:
+        allowed = ", ".join(known.replace(" ", "-") for known in TICKET_STATES)
+        raise BadInput(f"There is no state {state!r}", hint=f"Allowed: {allowed}.")
+    views = [_view(ticket) for ticket in session.project.tickets.list()]
+    yield TicketsListed(tuple(view for view in views if wanted in (None, view.state)))
 
 
 @command("plan", "SLUG")
