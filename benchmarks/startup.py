@@ -57,7 +57,8 @@ def main() -> None:
         for name, aim in (("seconds", 1.3), ("mebibytes", 1.4), ("processor", 0.5)):
             a = statistics.median(getattr(start, name) for start in shell)
             b = statistics.median(getattr(start, name) for start in minimal)
-            print(f"shell / minimal Textual app, {name}: {a:.3f} / {b:.3f} = {a / max(b, 0.001):.2f} (aim: at most {aim})")
+            ratio = a / max(b, 0.001)
+            print(f"shell / minimal Textual app, {name}: {a:.3f} / {b:.3f} = {ratio:.2f} (aim: at most {aim})")
 
 
 def _ratio(name: str, a: Callable[[], float], b: Callable[[], float], aim: float) -> None:

@@ -61,7 +61,10 @@ class TicketView:
 
 @dataclass(frozen=True)
 class TicketsListed:
+    """The tickets; with `state`, only those in it."""
+
     tickets: tuple[TicketView, ...]
+    state: str | None = None
 
 
 @dataclass(frozen=True)

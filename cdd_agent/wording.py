@@ -36,6 +36,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, tone)]
         case Answer(text=text):
             return [(text, Tone.PLAIN)]
+        case TicketsListed(tickets=(), state=str(state)):
+            return [(f"No ticket is in the state {state}.", Tone.PLAIN)]
         case TicketsListed(tickets=()):
             return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
         case TicketsListed(tickets=tickets):

@@ -91,7 +91,7 @@ async def list_tickets(session: Session, state: str | None = None) -> AsyncGener
         allowed = ", ".join(known.replace(" ", "-") for known in TICKET_STATES)
         raise BadInput(f"There is no state {state!r}", hint=f"Allowed: {allowed}.")
     views = [_view(ticket) for ticket in session.project.tickets.list()]
-    yield TicketsListed(tuple(view for view in views if wanted in (None, view.state)))
+    yield TicketsListed(tuple(view for view in views if wanted in (None, view.state)), wanted)
 
 
 @command("plan", "SLUG")

@@ -53,6 +53,6 @@ def test_the_command_line_takes_the_same_state(sandbox: Sandbox, capsys: pytest.
     assert main(["list", "planned", "--json", "-C", str(sandbox.root)]) == 0
     assert [ticket["slug"] for ticket in json.loads(capsys.readouterr().out)["tickets"]] == [SLUG]
     assert main(["list", "done", "-C", str(sandbox.root)]) == 0
-    assert SLUG not in capsys.readouterr().out
+    assert capsys.readouterr().out == "No ticket is in the state done.\n"
     assert main(["list", "finished", "-C", str(sandbox.root)]) == 2
     assert "Allowed: empty, spec, planned, in-progress" in capsys.readouterr().err
