@@ -62,6 +62,20 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has left
         sys.stderr.close()
         return ExitCode.FAILED
+    except OSError as error:
+        if options.debug or error.filename is not None:  # files are answered for where they are used
+            raise
+        sys.stderr.write(f"cdd: the output could not be written: {error.strerror or error}\n")
+        return ExitCode.FAILED
+
+
+def _reference(options: argparse.Namespace) -> str:
+    """A ticket as it was typed; a path is one from here, not from the project's root."""
+    from pathlib import Path
+
+    typed: str = options.slug
+    is_path = "/" in typed or typed in (".", "..")
+    return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
 
 
 def _complain(error: CddError) -> None:
@@ -205,7 +219,7 @@ The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` sa
 
 def _exec(options: argparse.Namespace) -> int:
     flags = {"model": options.model, "api_base": options.api_base, "max_attempts": options.max_attempts}
-    return _run_plan(options, options.project, options.slug, approve=options.yes, **flags)
+    return _run_plan(options, options.project, _reference(options), approve=options.yes, **flags)
 
 
 def _run_plan(options: argparse.Namespace, folder: Path, slug: str, *, approve: bool, **flags: Any) -> int:
@@ -242,11 +256,11 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    return _command(options, "status", *([options.slug] if options.slug else []))
+    return _command(options, "status", *([_reference(options)] if options.slug else []))
 
 
 def _plan_show(options: argparse.Namespace) -> int:
-    ticket = _project(options).tickets.find(options.slug)
+    ticket = _project(options).tickets.find(_reference(options))
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     if options.json:

@@ -90,8 +90,6 @@ def user_file() -> Path:
 
 def _from_file(path: Path) -> dict[str, Any]:
     """The keys that a file sets, valid ones. A missing or empty file sets none."""
-    if not path.is_file():
-        return {}
     import yaml
 
     try:
@@ -102,6 +100,8 @@ def _from_file(path: Path) -> dict[str, Any]:
         _refuse_hostile(path, yaml.parse(text, Loader=yaml.SafeLoader))
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         content = yaml.safe_load(text)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
@@ -110,6 +110,8 @@ def _from_file(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}" if mark else ""
         raise BadInput(f"{path}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
+    except ValueError as error:  # a date or number that is none, as in `2024-13-45`
+        raise BadInput(f"{path}: not valid YAML: {error}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -1,10 +1,10 @@
 """`cdd doctor`: what is set up and what is missing, each with what to do about it."""
 
 import asyncio
+import http.client
 import json
 import platform
 import shutil
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -25,7 +25,6 @@ _PATIENCE = 1.0  # seconds
 def examine(folder: Path) -> ExitCode:
     """Print the findings. `BAD_INPUT` when a run could not start: no model, or no key for it."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    fit = True
 
     def say(good: bool | None, name: str, text: str) -> None:
         glyph, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("!", "yellow")}[good]
@@ -100,5 +99,5 @@ def _models(url: str) -> list[str] | None:
         with direct.open(f"{url}/models", timeout=_PATIENCE) as answer:
             entries = json.loads(answer.read(1_000_000))["data"]
         return [str(entry["id"]) for entry in entries]
-    except (urllib.error.URLError, OSError, ValueError, KeyError, TypeError):
+    except (http.client.HTTPException, OSError, ValueError, KeyError, TypeError):
         return None  # nothing there, or something else

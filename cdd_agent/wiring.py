@@ -76,10 +76,8 @@ def open_engine(project: Project, ticket: Ticket, frontend: Frontend, model: Cal
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
-    files = (ticket.spec_path, ticket.plan_path, ticket.state_path)
-    protected = frozenset(path.relative_to(root).as_posix().casefold() for path in files)
     asked = frontend if config.approval == "ask" else Always()
-    runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, protected)
+    runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns)
     engine = Engine.open(root, ticket, runner)
     try:
         if engine.next_step is not None:

@@ -163,7 +163,7 @@ def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
     model = script(sandbox, says("a.txt", "good"))
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
     assert "set aside" in capsys.readouterr().err
-    assert [path.read_text() for path in sandbox.ticket.glob("*.unreadable-*")] == ["{torn"]
+    assert [path.read_text() for path in sandbox.ticket.glob("*.aside-*")] == ["{torn"]
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
 
 

@@ -3,7 +3,7 @@
 import codecs
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -14,15 +14,24 @@ from cdd_agent.workspace.paths import PathRefused, confine
 Seen = Mapping[str, str | None]
 """What the model was shown: path → digest of the content, or None for a file that did not exist."""
 
-_LEADER = r"^\s*(?:#|//|/\*|--|;|%|<!--|\*|\"|')?\s*"
+_DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
+_REST = r"(?:rest|existing|unchanged|same|previous|remaining|omitted|before|other|above|below|keep)"
+_STAYS = r"(?:\.\.\.|…|\b(?:unchanged|the same|as (?:before|is|above)|omitted|goes here|(?:remain|stay)s?)\b)"
 _ELISION = re.compile(
-    _LEADER + r"(?:"
-    r"[\(\[<{]*\s*(?:\.\.\.|…).*\b(?:rest|existing|unchanged|same|previous|remaining|omitted|as before|other)\b"
-    r"|[\(\[<{]*\s*(?:the\s+)?(?:rest of|remaining|existing|previous|other)\b.*"
-    r"(?:\.\.\.|…|\b(?:unchanged|the same|as before|omitted|goes here|remains?|stays?|here)\b)"
-    r").*$",
+    # a comment …
+    r"^\s*(?:#|//|/\*|--|;|%|<!--|\*)\s*(?:"
+    rf"{_DOTS}\W*$"  # of nothing but dots
+    rf"|{_DOTS}.*\b{_REST}\b.*"
+    rf"|[\(\[<{{]*(?:the\s+)?(?:rest of|remaining|existing|previous|other|everything else)\b.*{_STAYS}.*"
+    r"|(?:the\s+)?rest of (?:the\s+)?(?:file|code|class|function|method|module|implementation)\W*$"
+    r"|(?:unchanged|no changes?(?: here)?|same as (?:above|before))\W*$"
+    r"|keep (?:the )?(?:rest|everything|existing)\b.*"
+    # … or a line that begins with dots
+    rf")|^\s*{_DOTS}\s*\w.*\b{_REST}\b.*",
     re.IGNORECASE,
 )
+_PRIVATE = re.compile(r"^\.env|\.(?:pem|key|p12|pfx)$|^id_(?:rsa|dsa|ecdsa|ed25519)$|^\.netrc$|^\.npmrc$|^\.pypirc$")
+"""Files that hold secrets, by their names: not shown to a model only because it asks."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +57,25 @@ class ChangeSet:
     def modified(self) -> tuple[str, ...]:
         return tuple(str(change.path) for change in self.changes if change.before is not None)
 
+    def check_still_valid(self, root: Path) -> None:
+        """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
+        for change in self.changes:
+            if read_bytes(root / change.path) != change.before:
+                raise _changed_meanwhile(change.path)
+
     def apply(self, root: Path) -> None:
         """Write every file, each atomically. Raises `BadInput` when the disk refuses one."""
         for change in self.changes:
             write_atomic(root / change.path, change.after)
 
 
-def change_set(root: Path, files: Iterable[FileBlock], seen: Seen, protected: frozenset[str]) -> ChangeSet:
+def change_set(
+    root: Path, files: Iterable[FileBlock], seen: Seen, protected: Callable[[Path], bool] = lambda place: False
+) -> ChangeSet:
     """Judge what a reply wants to write and compute the changes, reading but not writing.
 
-    `protected` are paths that no reply may touch. Raises `ReplyRefused` that names every reason at once, in words
-    that a model can act on.
+    `protected` tells of a resolved place that no reply may touch it. Raises `ReplyRefused` that names every reason
+    at once, in words that a model can act on.
     """
     changes: list[FileChange] = []
     problems: list[str] = []
@@ -76,16 +93,20 @@ def change_set(root: Path, files: Iterable[FileBlock], seen: Seen, protected: fr
     return ChangeSet(tuple(change for change in changes if change.before != change.after))
 
 
-def _allowed(root: Path, text: str, protected: frozenset[str]) -> PurePosixPath:
+def _allowed(root: Path, text: str, protected: Callable[[Path], bool]) -> PurePosixPath:
+    """Judged by where the path leads, whatever links it goes through."""
     path = confine(root, text)
-    folders = [part.casefold() for part in path.parts]
-    if ".git" in folders or folders[0] == ".cdd" or str(path).casefold() in protected:
+    place = (root / path).resolve()
+    names = [part.casefold() for part in place.relative_to(root.resolve()).parts]
+    if ".git" in names or names[0] == ".cdd" or protected(place):
         raise PathRefused(f"{path} belongs to git or to the run itself; a step must not write it")
     return path
 
 
 def _change(root: Path, path: PurePosixPath, content: str, seen: Seen) -> FileChange:
     place = root / path
+    if place.is_symlink():
+        raise ReplyRefused(f"{path} is a link; write the file that it leads to.")
     if place.is_dir():
         raise ReplyRefused(f"{path} is a folder.")
     blocker = next((parent for parent in place.parents if parent.exists()), root)
@@ -102,19 +123,31 @@ def _change(root: Path, path: PurePosixPath, content: str, seen: Seen) -> FileCh
 
 def _refuse_blind_replacement(path: PurePosixPath, before: bytes, content: str, seen: Seen) -> None:
     """A file may be replaced only by someone who saw what is in it, and only by all of its new content."""
-    if seen.get(str(path)) is None:
+    if str(path) not in seen and _PRIVATE.search(path.name):
+        raise ReplyRefused(f"{path} exists already and is not shown: only a step that names it may replace it.")
+    if str(path) not in seen:
         raise ReplyRefused(f"{path} exists already and was not shown.", unseen=frozenset({str(path)}))
     if seen[str(path)] != digest(before):
-        raise ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
+        raise _changed_meanwhile(path)
     if before.strip() and not content.strip():
         raise ReplyRefused(f"{path} would be emptied.")
     old_lines = set(before.decode("utf-8", errors="replace").splitlines())
     for number, line in enumerate(content.splitlines(), 1):
-        if line not in old_lines and _ELISION.match(line):
+        if line not in old_lines and _leaves_out(path, line):
             raise ReplyRefused(
                 f"{path} is given with a part left out (line {number}: {line.strip()[:80]!r}). "
                 "The whole file is needed, every line of it."
             )
+
+
+def _changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
+    return ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
+
+
+def _leaves_out(path: PurePosixPath, line: str) -> bool:
+    """A line that stands for others. In prose, `#` begins a heading and not a comment."""
+    prose = path.suffix.lower() in {".md", ".markdown", ".rst", ".txt"} and line.lstrip().startswith(("#", "*", "-"))
+    return not prose and bool(_ELISION.match(line))
 
 
 def _in_the_habit_of(before: bytes, content: str) -> bytes:

@@ -52,8 +52,12 @@ def parse_reply(text: str) -> Reply:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     outside = list(lines)
     files: dict[str, FileBlock] = {}
+    last: str | None = None
     for token in _parser().parse(text):
         path = _path(token)
+        if token.type == "fence" and last is not None and not token.info.strip():
+            raise _unclear(last, token.markup)
+        last = path if token.type == "fence" else last
         if path is None or token.map is None:
             continue
         start, end = token.map
@@ -88,8 +92,13 @@ def _refuse_unless_whole(path: str, token: Token, lines: list[str]) -> None:
         raise ReplyRefused(f"The code block of {path} is never closed: the reply seems to be cut.")
     opening = re.compile(rf"^\s*{re.escape(mark)}[`~]*[ \t]*[A-Za-z{{]", re.MULTILINE)
     if opening.search(token.content):
-        longer = mark[0] * (len(mark) + 1)
-        raise ReplyRefused(
-            f"It is unclear where the code block of {path} ends, because it contains code blocks itself.",
-            hint=f"Open and close the block of {path} with {longer} instead of {mark}.",
-        )
+        raise _unclear(path, mark)
+
+
+def _unclear(path: str, mark: str) -> ReplyRefused:
+    """A bare fence after a file's may be the rest of that file, whose own code block has closed it too early."""
+    return ReplyRefused(
+        f"It is unclear where the code block of {path} ends.",
+        hint=f"If it contains code blocks itself, open and close it with {mark[0] * (len(mark) + 1)}. "
+        f"Give blocks that are not files a language, as in {mark}text.",
+    )

@@ -25,6 +25,10 @@ class Agent(Protocol):
         """Take what the person typed. Raises `CddError` for what a person or the model has to mend."""
         ...
 
+    def news(self) -> list[Event]:
+        """What happened when it was stopped in the middle of something; told once."""
+        ...
+
     def view(self) -> PlanOpened:
         """Where the ticket's plan is now."""
         ...

@@ -36,6 +36,9 @@ class ExecutorAgent:
     def done(self) -> bool:
         return self._left or self._engine.next_step is None
 
+    def news(self) -> list[Event]:
+        return self._engine.news()
+
     def view(self) -> PlanOpened:
         return self._engine.opened()
 

@@ -173,8 +173,7 @@ def _view(ticket: Ticket) -> TicketView:
     if state is None:
         return TicketView(ticket.slug, "planned", 0, total)
     words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
-    done = sum(state.of(step.number).status.over for step in plan.steps)
-    return TicketView(ticket.slug, words[state.status], done, total)
+    return TicketView(ticket.slug, words[state.status], state.done, total)
 
 
 def _opened(ticket: Ticket) -> PlanOpened:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -26,8 +26,8 @@ from cdd_agent.events import (
     StepStarted,
     Tone,
 )
-from cdd_agent.execution.prompt import Failure, Prompt, step_prompt
-from cdd_agent.execution.record import PutBack, RunRecord, StepRecord
+from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
+from cdd_agent.execution.record import Failure, RunRecord, set_aside
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
@@ -59,6 +59,7 @@ class Engine:
     clock: Clock = utc_now
     stopped_by: CddError | None = None
     """What ended the last step besides its own check, for whoever turns it into an exit code."""
+    _news: list[Event] = field(default_factory=list)
 
     @classmethod
     def open(cls, root: Path, ticket: Ticket, runner: StepRunner, clock: Clock = utc_now) -> Self:
@@ -66,6 +67,7 @@ class Engine:
         (which is set aside first), or when another process is at work on the ticket."""
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
+        runner.check_commands(plan)
         spec = ticket.read_spec()
         record = RunRecord.of(root, ticket.slug)
         record.prepare()
@@ -90,14 +92,20 @@ class Engine:
 
     def recover(self) -> Iterator[Event]:
         """Put back what a killed run left of a step. To be called once, after opening."""
-        for step in self.plan.steps:
-            if self.state.of(step.number).status is StepStatus.IN_PROGRESS:
-                back = self._interrupted(step)
-                yield Notice(
-                    f"Step {step.number} was interrupted. It left no trace, and goes on from its last saved reply.",
-                    Tone.WARNING,
-                )
-                yield from _told(step, back)
+        known = {**self.state.former_steps, **self.state.step_executions}
+        for number, found in known.items():
+            if found.status is not StepStatus.IN_PROGRESS:
+                continue
+            has_reply = found.attempts > 0 and self.record.attempt(number, found.attempts).reply is not None
+            self._interrupted(number)
+            how = "goes on from its saved reply" if has_reply else "starts again"
+            yield Notice(f"Step {number} was interrupted and {how}.", Tone.WARNING)
+        yield from self.news()
+
+    def news(self) -> list[Event]:
+        """What happened while nobody could be told, because whoever listened had left; told once."""
+        news, self._news = self._news, []
+        return news
 
     async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> AsyncGenerator[Event, None]:
         """Run a step until it is completed, or `attempts` attempts failed.
@@ -108,11 +116,11 @@ class Engine:
         self.stopped_by = None
         first = self._attempt_number(step, guidance)
         for number in range(first, first + attempts):
-            back = self._put_back(step)
-            for event in _told(step, back):
+            kept = self._put_back(step.number)
+            for event in self.news():
                 yield event
             outcome: Outcome | None = None
-            async with aclosing(self._attempt(step, number, guidance, frozenset(back.kept))) as events:
+            async with aclosing(self._attempt(step, number, guidance, frozenset(kept))) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
                         outcome = item
@@ -121,9 +129,8 @@ class Engine:
             if outcome is None or outcome.verification is not None:
                 break
             yield AttemptFailed(step.number, number, outcome.error, will_retry=number < first + attempts - 1)
-        yield self._finished(step)
-        for notice in self._why_stopped():
-            yield notice
+        for event in (*self.news(), self._finished(step), *self._why_stopped()):
+            yield event
 
     async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
         """Run to the end, or to the first step that fails."""
@@ -139,7 +146,8 @@ class Engine:
         """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
         before = self.state.of(step.number)
         if not keep:
-            yield from _told(step, self._put_back(step))
+            self._put_back(step.number)
+            yield from self.news()
         created, modified = (before.files_created, before.files_modified) if keep else ((), ())
         self._save(self.state.skipped(step.number, self.clock(), reason, created, modified))
         yield self._finished(step)
@@ -170,33 +178,32 @@ class Engine:
         self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
     ) -> AsyncGenerator[Event | Outcome, None]:
         """One attempt, with its state saved before and after. On every way out but its own end it is put back."""
-        record = self.record.step(step.number)
-        attempt = record.attempt(number)
+        attempt = self.record.attempt(step.number, number)
         if number != self.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
-            attempt.save_guidance(guidance)
+            attempt.begin(guidance)
         self._save(self.state.started(step.number, self.clock(), attempt=number))
-        yield StepStarted(step.number, step.title, number)
         settled = False
         try:
-            prompt = self._prompt(step, record, number, also_show)
-            async with aclosing(self.runner.attempt(step, prompt, record, attempt)) as events:
+            yield StepStarted(step.number, step.title, number)
+            prompt = self._prompt(step, number, also_show)
+            async with aclosing(self.runner.attempt(step, prompt, attempt)) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
                         if item.verification is None:
-                            attempt.save_failure(item.detail, item.unseen)
+                            attempt.save_failure(Failure(detail=item.detail, unseen=item.unseen))
                         self._settle(step, item)
                         settled = True
                     yield item
         except NotApproved as error:
-            self._interrupted(step)
+            self._interrupted(step.number)
             settled, self.stopped_by = True, error
         except CddError as error:
-            self._put_back(step)
+            self._put_back(step.number)
             self._save(self.state.failed(step.number, self.clock(), error.message))
             settled, self.stopped_by = True, error
         finally:
             if not settled:
-                self._interrupted(step)
+                self._interrupted(step.number)
 
     def _why_stopped(self) -> Iterator[Notice]:
         if isinstance(self.stopped_by, NotApproved):  # any other reason is the step's own error
@@ -212,42 +219,47 @@ class Engine:
         else:
             self._save(self.state.completed(step.number, now, outcome.verification, *files))
 
-    def _put_back(self, step: PlanStep) -> PutBack:
-        """Take back what the last attempt left. A record without attempts is of an earlier run, and void."""
-        if self.state.of(step.number).attempts:
-            return self.record.step(step.number).put_back()
-        self.record.forget_step(step.number)
-        return PutBack()
+    def _put_back(self, step: int) -> tuple[str, ...]:
+        """Take back what the step's last attempt left. Returns the files that were edited since, and so were kept."""
+        attempts = self.state.of(step).attempts
+        if not attempts:
+            return ()
+        back = self.record.attempt(step, attempts).put_back()
+        if back.restored or back.kept:
+            self._news.append(ChangesPutBack(step, back.restored, back.kept))
+        return back.kept
 
-    def _interrupted(self, step: PlanStep) -> PutBack:
-        back = self._put_back(step)
-        self._save(self.state.put_back(step.number))
-        return back
+    def _interrupted(self, step: int) -> None:
+        self._put_back(step)
+        self._save(self.state.put_back(step))
 
     def _attempt_number(self, step: PlanStep, guidance: str) -> int:
+        """An interrupted attempt goes on, unless there is something new to be said, or the plan's step has changed."""
         before = self.state.of(step.number)
-        goes_on = before.status is StepStatus.PENDING and before.attempts > 0 and not guidance
-        return before.attempts if goes_on else before.attempts + 1
+        if before.status is StepStatus.PENDING and before.attempts and not guidance:
+            attempt = self.record.attempt(step.number, before.attempts)
+            if attempt.shown is None or attempt.shown.step == step_digest(step, attempt.guidance):
+                return before.attempts
+        return before.attempts + 1
 
-    def _prompt(self, step: PlanStep, record: StepRecord, number: int, also_show: frozenset[str]) -> Prompt:
-        failure, unseen = self._last_failure(record, number)
+    def _prompt(self, step: PlanStep, number: int, also_show: frozenset[str]) -> Prompt:
+        earlier, unseen = self._last_failure(step.number, number)
         return step_prompt(
             self.runner.root,
             self.spec,
             self.plan,
             self.state,
             step,
-            failure=failure,
+            earlier=earlier,
             also_show=also_show | unseen,
-            guidance=record.attempt(number).guidance,
+            guidance=self.record.attempt(step.number, number).guidance,
         )
 
-    def _last_failure(self, record: StepRecord, number: int) -> tuple[Failure | None, frozenset[str]]:
-        for earlier in range(number - 1, 0, -1):
-            attempt = record.attempt(earlier)
-            if (saved := attempt.failure) is not None:
-                detail, unseen = saved
-                return Failure(detail, attempt.reply or ""), unseen
+    def _last_failure(self, step: int, number: int) -> tuple[Earlier | None, frozenset[str]]:
+        for before in range(number - 1, 0, -1):
+            attempt = self.record.attempt(step, before)
+            if (failure := attempt.failure) is not None:
+                return Earlier(failure.detail, attempt.reply or ""), failure.unseen
         return None, frozenset()
 
     def _finished(self, step: PlanStep) -> StepFinished:
@@ -261,7 +273,7 @@ class Engine:
             now.reason,
             now.files_created,
             now.files_modified,
-            done=sum(self.state.of(other.number).status.over for other in self.plan.steps),
+            done=self.state.done,
             total=len(self.plan.steps),
         )
 
@@ -269,11 +281,6 @@ class Engine:
         """The file first: what this process believes is never ahead of the disk."""
         save_state(self.ticket.state_path, state)
         self.state = state
-
-
-def _told(step: PlanStep, back: PutBack) -> Iterator[Event]:
-    if back.restored or back.kept:
-        yield ChangesPutBack(step.number, back.restored, back.kept)
 
 
 def _locked(record: RunRecord, slug: str) -> FileLock:
@@ -297,19 +304,9 @@ def _state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState:
     try:
         saved = load_state(ticket.state_path, ticket.slug, plan)
     except StateUnreadable as error:
-        aside = _set_aside(ticket.state_path)
+        aside = set_aside(ticket.state_path)
         raise BadInput(
             f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
             hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
         ) from error
     return saved or new_state(ticket.slug, plan)
-
-
-def _set_aside(path: Path) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = path.with_name(f"{path.stem}.unreadable-{stamp}{path.suffix}")
-    try:
-        path.rename(aside)
-    except OSError as error:
-        raise BadInput(f"{path} is unreadable and could not be set aside: {error.strerror or error}") from error
-    return aside

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from cdd_agent.execution.record import Shown
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
@@ -20,7 +21,7 @@ _LARGEST_SHOWN = 200_000
 
 
 @dataclass(frozen=True)
-class Failure:
+class Earlier:
     """What the attempt before this one did, and why that was not good."""
 
     reason: str
@@ -29,10 +30,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A request, and the digests of the files it shows (None: shown as not existing)."""
+    """A request, and what it shows."""
 
     request: Request
-    seen: dict[str, str | None]
+    shown: Shown
 
     @property
     def text(self) -> str:
@@ -46,7 +47,7 @@ def step_prompt(
     state: ExecutionState,
     step: PlanStep,
     *,
-    failure: Failure | None = None,
+    earlier: Earlier | None = None,
     also_show: frozenset[str] = frozenset(),
     guidance: str = "",
 ) -> Prompt:
@@ -54,14 +55,20 @@ def step_prompt(
     wanted = [file.path for file in step.files_affected]
     extra = sorted(also_show - set(wanted)) + [path for path in _checked_files(root, step) if path not in wanted]
     shown, seen = _present_files(root, list(dict.fromkeys([*wanted, *extra])))
-    parts = [_earlier(plan, state, step), shown, _step(plan, step), _failed(failure), _guided(guidance)]
+    parts = [_earlier(plan, state, step), shown, _step(plan, step), _failed(earlier), _guided(guidance)]
     request = Request(
         (
             Message("system", f"{_rules()}\n\n{_ticket(spec)}\n\n{_overview(plan)}"),
             Message("user", "\n\n".join(part for part in parts if part)),
         )
     )
-    return Prompt(request, seen)
+    return Prompt(request, Shown(step=step_digest(step, guidance), files=seen))
+
+
+def step_digest(step: PlanStep, guidance: str) -> str:
+    """What identifies what a step asks for: a reply to something else is not used for it."""
+    asked = (step.number, step.title, step.description, [file.path for file in step.files_affected], step.verify)
+    return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
 def _rules() -> str:
@@ -152,7 +159,14 @@ def _checked_files(root: Path, step: PlanStep) -> list[str]:
     except ValueError:
         return []
     names = [word.partition("::")[0] for word in words]
-    return [name for name in names if not name.startswith("-") and "." in name and (root / name).is_file()]
+    return [name for name in names if not name.startswith("-") and _is_file(root, name)]
+
+
+def _is_file(root: Path, name: str) -> bool:
+    try:
+        return (root / confine(root, name)).is_file()
+    except PathRefused:
+        return False
 
 
 def _step(plan: ImplementationPlan, step: PlanStep) -> str:
@@ -162,12 +176,12 @@ def _step(plan: ImplementationPlan, step: PlanStep) -> str:
     return head + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "") + check
 
 
-def _failed(failure: Failure | None) -> str:
-    if failure is None:
+def _failed(earlier: Earlier | None) -> str:
+    if earlier is None:
         return ""
     return (
         "# The last attempt failed\n\nEverything it wrote was taken back, so send every file that this step needs.\n\n"
-        f"What went wrong:\n\n{_fenced('', failure.reason)}\n\nThe reply was:\n\n{_fenced('.md', failure.reply)}"
+        f"What went wrong:\n\n{_fenced('', earlier.reason)}\n\nThe reply was:\n\n{_fenced('.md', earlier.reply)}"
     )
 
 

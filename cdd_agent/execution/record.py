@@ -1,44 +1,85 @@
-"""What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what each step wrote.
+"""What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
 
-    step-02/
-      attempt-1/  guidance.md  seen.json  request.md  reply.md  output.txt  failure.json
-      changes.json  before-0  before-1 …      the files the step wrote, as they were before it
+    step-02/attempt-1/
+      guidance.md  shown.json  request.md  reply.md  output.txt  failure.json
+      changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
 
-The journal is written before the files are, so that a step can be put back after a kill at any moment.
+The journal is written before the files are, so that an attempt can be put back after a kill at any moment. What an
+attempt replaced stays here also when it is put back: nothing that was in a file is ever only in memory.
 """
 
 import contextlib
-import json
-import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, write_atomic
+from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, write_atomic
+from cdd_agent.workspace.paths import confine
 
 
 @dataclass(frozen=True)
 class PutBack:
-    """What became of a step's files: `restored` are as before the step, `kept` were edited since and left alone."""
+    """What became of an attempt's files: `restored` are as before it, `kept` were edited since and left alone."""
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
 
 
+class _Saved(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_AnySaved = TypeVar("_AnySaved", bound=_Saved)
+
+
+class Shown(_Saved):
+    """What a prompt was made of: the step's own text and guidance as a digest, and each file's (None: no such file).
+
+    A reply is applied only to the step and the files that the model was shown.
+    """
+
+    step: str
+    files: dict[str, str | None]
+
+
+class Failure(_Saved):
+    """Why a reply was no good, and which files the next attempt has to be shown."""
+
+    detail: str
+    unseen: frozenset[str] = frozenset()
+
+
+class _JournalEntry(_Saved):
+    path: str
+    before: str | None
+    after: str
+    new_folders: tuple[str, ...]
+
+
+class _Journal(_Saved):
+    files: tuple[_JournalEntry, ...]
+
+
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt's files. Texts are None until they are saved."""
+    """One attempt's files. What was not saved is None."""
 
+    root: Path
     folder: Path
 
-    def save_guidance(self, text: str) -> None:
-        self._write("guidance.md", text)
+    def begin(self, guidance: str) -> None:
+        """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside."""
+        if self.folder.exists():
+            set_aside(self.folder)
+        self._write("guidance.md", guidance)
 
-    def save_request(self, prompt: str, seen: dict[str, str | None]) -> None:
-        """The digests go with the prompt: a reply is applied only to what the model was shown."""
-        self._write("seen.json", json.dumps(seen, indent=1))
+    def save_request(self, prompt: str, shown: Shown) -> None:
+        self._write("shown.json", shown.model_dump_json(indent=1))
         self._write("request.md", prompt)
 
     def save_reply(self, text: str) -> None:
@@ -48,12 +89,11 @@ class Attempt:
         """A reply that stopped early: kept to be looked at, never to be applied."""
         self._write("reply-partial.md", text)
 
-    def save_failure(self, detail: str, unseen: frozenset[str]) -> None:
-        """Why the reply was no good, and which files the next attempt has to be shown."""
-        self._write("failure.json", json.dumps({"detail": detail, "unseen": sorted(unseen)}, indent=1))
-
     def save_output(self, text: str) -> None:
         self._write("output.txt", text)
+
+    def save_failure(self, failure: Failure) -> None:
+        self._write("failure.json", failure.model_dump_json(indent=1))
 
     @property
     def guidance(self) -> str:
@@ -64,17 +104,61 @@ class Attempt:
         return self._read("reply.md")
 
     @property
-    def failure(self) -> tuple[str, frozenset[str]] | None:
-        """What `save_failure` saved."""
-        text = self._read("failure.json")
-        if text is None:
-            return None
-        content = _parsed(self.folder / "failure.json", text)
-        return str(content.get("detail", "")), frozenset(map(str, content.get("unseen", ())))
+    def shown(self) -> Shown | None:
+        return self._load("shown.json", Shown)
 
     @property
-    def seen(self) -> dict[str, str | None]:
-        return dict(_parsed(self.folder / "seen.json", self._read("seen.json") or "{}"))
+    def failure(self) -> Failure | None:
+        return self._load("failure.json", Failure)
+
+    def journal(self, changes: ChangeSet) -> None:
+        """Write down what is about to be written, with the content that it replaces."""
+        entries = []
+        for index, change in enumerate(changes.changes):
+            if change.before is not None:
+                write_atomic(self.folder / f"before-{index}", change.before)
+            new_folders = _missing_folders(self.root, self.root / change.path)
+            after = digest(change.after)
+            entries.append(
+                _JournalEntry(path=str(change.path), before=digest(change.before), after=after, new_folders=new_folders)
+            )
+        self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
+
+    def put_back(self) -> PutBack:
+        """Undo what the journal says was written; harmless when repeated, or when nothing was written.
+
+        Only a file that still holds what the attempt wrote is put back: anybody's later edit stays.
+        """
+        journal = self._load("changes.json", _Journal)
+        if journal is None:
+            return PutBack()
+        restored, kept = [], []
+        for index, entry in enumerate(journal.files):
+            path = self.root / confine(self.root, entry.path)
+            remove_leftover(path)
+            now = digest(read_bytes(path))
+            if now == entry.after:
+                self._restore(path, index, entry)
+                restored.append(entry.path)
+            elif now != entry.before:
+                kept.append(entry.path)
+            for folder in entry.new_folders:
+                with contextlib.suppress(OSError):  # it is not empty, or was never made
+                    (self.root / confine(self.root, folder)).rmdir()
+        (self.folder / "changes.json").unlink(missing_ok=True)
+        return PutBack(tuple(restored), tuple(kept))
+
+    def _restore(self, path: Path, index: int, entry: _JournalEntry) -> None:
+        if entry.before is None:
+            path.unlink(missing_ok=True)
+            return
+        before = read_bytes(self.folder / f"before-{index}")
+        if before is None or digest(before) != entry.before:
+            raise BadInput(
+                f"{self.folder / f'before-{index}'} no longer holds what {entry.path} was before the step",
+                hint=f"Put {entry.path} in order by hand, then remove {self.folder / 'changes.json'}.",
+            )
+        write_atomic(path, before)
 
     def _write(self, name: str, text: str) -> None:
         write_atomic(self.folder / name, text.encode("utf-8", errors="replace"))
@@ -83,71 +167,17 @@ class Attempt:
         data = read_bytes(self.folder / name)
         return None if data is None else data.decode("utf-8", errors="replace")
 
-
-@dataclass(frozen=True)
-class StepRecord:
-    """The record of one step, and its journal."""
-
-    root: Path
-    folder: Path
-
-    def attempt(self, number: int) -> Attempt:
-        return Attempt(self.folder / f"attempt-{number}")
-
-    @property
-    def _journal(self) -> Path:
-        return self.folder / "changes.json"
-
-    def begin(self, changes: ChangeSet) -> None:
-        """Journal what is about to be written, with the content that it replaces."""
-        files = []
-        for index, change in enumerate(changes.changes):
-            if change.before is not None:
-                write_atomic(self.folder / f"before-{index}", change.before)
-            files.append(
-                {
-                    "path": str(change.path),
-                    "before": digest(change.before),
-                    "after": digest(change.after),
-                    "new_folders": _missing_folders(self.root, self.root / change.path),
-                }
-            )
-        write_atomic(self._journal, json.dumps({"files": files}, indent=1).encode())
-
-    def put_back(self) -> PutBack:
-        """Undo what the journal says was written; harmless when repeated, or when nothing was written.
-
-        Only a file that still holds what the step wrote is put back: anybody's later edit stays.
-        """
-        data = read_bytes(self._journal)
-        if data is None:
-            return PutBack()
-        restored, kept = [], []
-        for index, entry in enumerate(_parsed(self._journal, data.decode("utf-8", errors="replace"))["files"]):
-            path = self.root / entry["path"]
-            now = digest(read_bytes(path))
-            if now == entry["after"]:
-                self._restore(path, index, entry)
-                restored.append(entry["path"])
-            elif now != entry["before"]:
-                kept.append(entry["path"])
-        self._journal.unlink(missing_ok=True)
-        return PutBack(tuple(restored), tuple(kept))
-
-    def _restore(self, path: Path, index: int, entry: dict[str, Any]) -> None:
-        before = None if entry["before"] is None else read_bytes(self.folder / f"before-{index}")
-        if digest(before) != entry["before"]:
+    def _load(self, name: str, kind: type[_AnySaved]) -> _AnySaved | None:
+        text = self._read(name)
+        if text is None:
+            return None
+        try:
+            return kind.model_validate_json(text)
+        except ValidationError as error:
             raise BadInput(
-                f"{self.folder / f'before-{index}'} no longer holds what {entry['path']} was before the step",
-                hint=f"Put {entry['path']} in order by hand, then remove {self._journal}.",
-            )
-        if before is not None:
-            write_atomic(path, before)
-            return
-        path.unlink(missing_ok=True)
-        for folder in entry["new_folders"]:
-            with contextlib.suppress(OSError):  # somebody has put something of their own there
-                (self.root / folder).rmdir()
+                f"{self.folder / name} is damaged: {error.errors()[0]['msg']}",
+                hint="It is a run's own record. Look at it, and move it away to go on.",
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -172,33 +202,25 @@ class RunRecord:
             ) from error
         ignore_runs(self.root)
 
-    def step(self, number: int) -> StepRecord:
-        return StepRecord(self.root, self.folder / f"step-{number:02}")
-
-    def forget_step(self, number: int) -> None:
-        """Start a step's record anew, when the step itself starts anew."""
-        folder = self.folder / f"step-{number:02}"
-        try:
-            if folder.exists():
-                shutil.rmtree(folder)
-        except OSError as error:
-            raise BadInput(f"{folder} could not be removed: {error.strerror or error}") from error
+    def attempt(self, step: int, number: int) -> Attempt:
+        return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}")
 
 
-def _missing_folders(root: Path, path: Path) -> list[str]:
+def set_aside(path: Path) -> Path:
+    """Rename a file or folder that must neither be used nor lost. Returns where it is now."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside = path.with_name(f"{path.stem}.aside-{stamp}{path.suffix}")
+    try:
+        path.rename(aside)
+    except OSError as error:
+        raise BadInput(f"{path} could not be set aside: {error.strerror or error}") from error
+    return aside
+
+
+def _missing_folders(root: Path, path: Path) -> tuple[str, ...]:
     """The folders that writing `path` makes, innermost first, relative to `root`."""
-    return [
+    return tuple(
         parent.relative_to(root).as_posix()
         for parent in path.parents
         if parent != root and parent.is_relative_to(root) and not parent.exists()
-    ]
-
-
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise BadInput(f"{path} is damaged: {error}", hint="It is a run's own record; remove it to go on.") from error
-    if not isinstance(content, dict):
-        raise BadInput(f"{path} is damaged: it should hold a JSON object", hint="Remove it to go on.")
-    return content
+    )

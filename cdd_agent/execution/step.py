@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet, change_set
 from cdd_agent.actions.replies import Reply, ReplyRefused, parse_reply
-from cdd_agent.errors import NotApproved
+from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
     ChangesProposed,
@@ -22,10 +22,10 @@ from cdd_agent.events import (
 )
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.prompt import Prompt
-from cdd_agent.execution.record import Attempt, StepRecord
+from cdd_agent.execution.record import Attempt
 from cdd_agent.execution.verify import Verdict, check_for, useful_end, verify
 from cdd_agent.llm.port import Model, StopReason, TextDelta
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.process import OutputChunk
 
@@ -41,15 +41,6 @@ class Outcome:
     unseen: frozenset[str] = frozenset()
 
 
-class AttemptFailed(Exception):  # ends an attempt, inside this module
-    """The reply cannot be used."""
-
-    def __init__(self, error: str, *, unseen: frozenset[str] = frozenset()) -> None:
-        super().__init__(error)
-        self.error = error
-        self.unseen = unseen
-
-
 @dataclass(frozen=True)
 class StepRunner:
     """Makes attempts at steps. `model` is called only when a reply is needed that was not saved before."""
@@ -59,34 +50,36 @@ class StepRunner:
     frontend: Frontend
     test_command: str | None
     test_timeout: float
-    protected: frozenset[str]
+    protected: Callable[[Path], bool]
 
-    async def attempt(
-        self, step: PlanStep, prompt: Prompt, record: StepRecord, attempt: Attempt
-    ) -> AsyncGenerator[Event | Outcome, None]:
+    def check_commands(self, plan: ImplementationPlan) -> None:
+        """Raises `BadInput` for a check that cannot be run, before anything else is."""
+        for step in plan.steps:
+            try:
+                check_for(step, self.test_command, self.root)
+            except BadInput as error:
+                raise BadInput(f"Step {step.number}: {error.message}", hint=error.hint) from error
+
+    async def attempt(self, step: PlanStep, prompt: Prompt, attempt: Attempt) -> AsyncGenerator[Event | Outcome, None]:
         """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, or
         `BadInput` when the disk or the check's command refuses."""
-        changes = ChangeSet(())
         check = check_for(step, self.test_command, self.root)
+        changes = ChangeSet(())
         try:
             async with aclosing(self._reply(step, prompt, attempt)) as events:
                 async for event in events:
                     yield event
             reply = _usable(step, attempt.reply or "")
-            changes = change_set(self.root, reply.files, attempt.seen, self.protected)
-        except AttemptFailed as failure:
-            yield Outcome(changes, None, failure.error, failure.error)
-            return
+            shown = attempt.shown
+            changes = change_set(self.root, reply.files, shown.files if shown else {}, self.protected)
+            async for event in self._apply(step, changes, attempt):
+                yield event
         except ReplyRefused as refusal:
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            yield Outcome(changes, None, f"The reply was refused: {detail}", detail, refusal.unseen)
+            yield Outcome(ChangeSet(()), None, f"The reply was not used. {detail}", detail, refusal.unseen)
             return
-        if changes.changes:
-            async for event in self._apply(step, changes, record):
-                yield event
-        asked_for = step.verify is not None or bool(reply.files)
-        if check is None or not asked_for:
-            reason = "no test framework was found" if check is None and step.verify is None else "nothing to check"
+        if check is None or not (step.verify or reply.files):
+            reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
             yield Outcome(changes, Verification.NONE)
             return
@@ -106,7 +99,7 @@ class StepRunner:
             yield ReplyStarted(step.number, "", saved=True)
             return
         model = self.model()
-        attempt.save_request(prompt.text, prompt.seen)
+        attempt.save_request(prompt.text, prompt.shown)
         yield ReplyStarted(step.number, model.name)
         pieces: list[str] = []
         async with aclosing(model.stream(prompt.request)) as stream:
@@ -118,15 +111,18 @@ class StepRunner:
                 yield ReplyFinished(step.number, item.usage)
                 if item.stop_reason is not StopReason.STOP:
                     attempt.save_partial("".join(pieces))
-                    raise AttemptFailed(_STOPPED[item.stop_reason])
+                    raise ReplyRefused(_STOPPED[item.stop_reason])
         attempt.save_reply("".join(pieces))
 
-    async def _apply(self, step: PlanStep, changes: ChangeSet, record: StepRecord) -> AsyncGenerator[Event, None]:
+    async def _apply(self, step: PlanStep, changes: ChangeSet, attempt: Attempt) -> AsyncGenerator[Event, None]:
+        if not changes.changes:
+            return
         proposed = ChangesProposed(step.number, changes.created, changes.modified)
         yield proposed
         if not await self.frontend.approve(proposed):
             raise NotApproved(f"The changes of step {step.number} were not approved; nothing was written")
-        record.begin(changes)
+        changes.check_still_valid(self.root)  # the answer may have taken hours
+        attempt.journal(changes)
         changes.apply(self.root)
         declared = {file.path.removeprefix("./") for file in step.files_affected}
         written = (*changes.created, *changes.modified)
@@ -143,12 +139,12 @@ _STOPPED = {
 def _usable(step: PlanStep, text: str) -> Reply:
     """The parsed reply, if it is one that this kind of step can do something with."""
     if not text.strip():
-        raise AttemptFailed("The model sent an empty reply.")
+        raise ReplyRefused("The model sent an empty reply.")
     reply = parse_reply(text)
     if step.files_affected and not reply.files:
-        raise AttemptFailed(
-            "The reply gives no file, and this step names files. "
-            "Each file is needed as a code block whose info string is `language:path`."
+        raise ReplyRefused(
+            "The reply gives no file, and this step names files.",
+            hint="Each file is needed as a code block whose info string is `language:path`.",
         )
     return reply
 

@@ -22,7 +22,7 @@ from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command
 
 _PYTEST_NOTHING_COLLECTED = 5  # https://docs.pytest.org/en/stable/reference/exit-codes.html
 _NPM_PLACEHOLDER = "no test specified"  # what `npm init` writes as the test script
-_SHELL = {"|", "||", "&", "&&", ";", ">", ">>", "<", "<<"}
+_SHELL = "|&;<>"
 _END_LINES, _END_CHARACTERS = 80, 6000
 
 
@@ -33,6 +33,8 @@ class Check:
     argv: tuple[str, ...]
     shown: str
     """As people write it."""
+    found: bool = False
+    """Nobody asked for it by name: it was found by what the project holds, and may have nothing to say yet."""
 
     @property
     def is_pytest(self) -> bool:
@@ -76,8 +78,8 @@ def parse_command(command: str, root: Path) -> Check:
     """A command as people write it; `pytest` and `python` mean the project's own environment's."""
     try:
         argv = shlex.split(command)
-        words = shlex.shlex(command, posix=False, punctuation_chars="|&;<>")  # quoted ones keep their quotes
-        needs_shell = bool(_SHELL & set(words))
+        words = shlex.shlex(command, posix=False, punctuation_chars=_SHELL)  # quoted ones keep their quotes
+        needs_shell = any(set(word) <= set(_SHELL) for word in words) or "=" in argv[0] if argv else False
     except ValueError as error:
         raise BadInput(f"The check `{command}` cannot be read: {error}") from error
     if not argv:
@@ -112,7 +114,7 @@ def judge(check: Check, result: CommandResult, limit: float) -> Verdict:
         return verdict(None, f"`{check.shown}` was still running after {limit:g} s and was ended")
     if result.return_code == 0:
         return verdict(Verification.PASSED, f"`{check.shown}` passed")
-    if check.is_pytest and result.return_code == _PYTEST_NOTHING_COLLECTED:
+    if check.found and check.is_pytest and result.return_code == _PYTEST_NOTHING_COLLECTED:
         return verdict(Verification.NONE, f"`{check.shown}` found no tests")
     if result.return_code == 127:
         return verdict(None, f"`{check.shown}` could not be run: {result.stderr.strip() or 'no such program'}")
@@ -129,7 +131,7 @@ def useful_end(output: str) -> str:
 
 
 def _check(*argv: str) -> Check:
-    return Check(argv, shlex.join((Path(argv[0]).name, *argv[1:])))
+    return Check(argv, shlex.join((Path(argv[0]).name, *argv[1:])), found=True)
 
 
 def _uses_pytest(root: Path) -> bool:

@@ -172,7 +172,7 @@ class _ScriptFile:
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise self._refusal(line, f"not YAML: {error.problem}", "Mend the YAML.") from error
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none; nested too deeply
             raise self._refusal(1, f"not YAML: {error}", "Mend the YAML.") from error
         self._check_keys(1, script, required={"replies"}, optional={"pace"})
         assert root is not None  # it has the key `replies`

@@ -5,11 +5,11 @@ States are values: a transition gives a new one. Only the engine writes the file
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -21,6 +21,14 @@ class StateUnreadable(BadInput):
     """The state file is torn or not a state."""
 
 
+def _aware(moment: datetime) -> datetime:
+    """Older files have times without a zone; they were UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(_aware)]
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")  # newer versions may have added keys: keep them
 
@@ -30,8 +38,8 @@ class StepExecution(_Record):
 
     step_number: int
     status: StepStatus = StepStatus.PENDING
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
+    started_at: Moment | None = None
+    completed_at: Moment | None = None
     error: str | None = None
     files_created: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
@@ -48,9 +56,11 @@ class ExecutionState(_Record):
     ticket_slug: str
     current_step: int = 0
     """The step last started; 0 before the first."""
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
+    started_at: Moment | None = None
+    completed_at: Moment | None = None
     step_executions: dict[int, StepExecution] = Field(default_factory=dict)
+    former_steps: dict[int, StepExecution] = Field(default_factory=dict)
+    """Steps that are no longer in the plan: kept as history, not counted."""
 
     @property
     def status(self) -> RunStatus:
@@ -65,12 +75,13 @@ class ExecutionState(_Record):
         return sum(step.status.over for step in self.step_executions.values())
 
     def of(self, number: int) -> StepExecution:
-        return self.step_executions.get(number, StepExecution(step_number=number))
+        return self.step_executions.get(number) or self.former_steps.get(number) or StepExecution(step_number=number)
 
     def with_steps(self, numbers: Iterable[int]) -> Self:
-        """The same state with an entry for every step of the plan, in the plan's order."""
-        entries = {number: self.of(number) for number in numbers}
-        return self.model_copy(update={"step_executions": {**entries, **self.step_executions}})
+        """The same state with an entry for every step of the plan, in the plan's order, and for no other."""
+        known = {**self.former_steps, **self.step_executions}
+        entries = {number: known.pop(number, StepExecution(step_number=number)) for number in numbers}
+        return self.model_copy(update={"step_executions": entries, "former_steps": known})
 
     def started(self, number: int, now: datetime, *, attempt: int) -> Self:
         previous = self.of(number)
@@ -146,15 +157,18 @@ class ExecutionState(_Record):
         return after.model_copy(update={"completed_at": now if after.status is RunStatus.COMPLETED else None})
 
     def _with(self, step: StepExecution) -> Self:
-        return self.model_copy(update={"step_executions": {**self.step_executions, step.step_number: step}})
+        place = "former_steps" if step.step_number in self.former_steps else "step_executions"
+        return self.model_copy(update={place: {**getattr(self, place), step.step_number: step}})
 
     def to_json(self) -> str:
         """The promised keys first, in their order; then whatever else the file held."""
         promised = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
         data = {**self.model_dump(mode="json"), "status": self.status.value}
-        for record in (data, *data["step_executions"].values()):
+        for record in (data, *data["step_executions"].values(), *data["former_steps"].values()):
             for key in ("started_at", "completed_at"):
                 record[key] = record[key].replace("Z", "+00:00") if record[key] else None
+        if not self.former_steps:
+            del data["former_steps"]
         ordered = {key: data[key] for key in promised} | data
         return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
 

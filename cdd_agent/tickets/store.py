@@ -154,7 +154,19 @@ class TicketStore:
         folder = path.parent if path.name in {_SPEC, _PLAN, _STATE} else path
         if os.path.realpath(folder) == str(real_root) or not _is_ticket(folder):
             return None
+        for known in self.list():  # a run is known by its slug
+            if known.slug == folder.name and not known.folder.samefile(folder):
+                raise BadInput(
+                    f"{_short(reference)} has the same slug as {known.shown(known.folder)}.", hint="Rename one."
+                )
         return self._ticket(folder)
+
+    def owns(self, place: Path) -> bool:
+        """Whether a resolved place is a file by which a ticket is known or run: people's and the engine's alone."""
+        if place.name.casefold() not in {_SPEC, _PLAN, _STATE}:
+            return False
+        folders = {ticket.folder.resolve() for ticket in self.list()}
+        return place.name.casefold() == _STATE or place.parent in folders
 
     def _template(self, kind: str) -> str:
         own = self.root / ".cdd" / "templates" / f"{kind}.yaml"

@@ -184,7 +184,9 @@ class Shell(App[CddError]):
                 self.show(Notice(error.hint))
         except asyncio.CancelledError:
             if self.is_running:
-                self.show(Notice("Stopped. What was not finished left no trace; `continue` goes on.", Tone.WARNING))
+                self.show(Notice("Stopped; `continue` goes on.", Tone.WARNING))
+                for event in self._agent.news() if self._agent is not None else ():
+                    self.show(event)
             raise
         finally:
             if self.is_running:

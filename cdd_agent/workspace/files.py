@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import secrets
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
@@ -18,7 +17,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises `BadInput` when the disk refuses (read-only, full, a folder in the way); then nothing has changed.
     """
     target = path.resolve()
-    temporary = target.parent / f".cdd-{secrets.token_hex(6)}.tmp"
+    temporary = _temporary(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _write_synced(temporary, data, mode_like=target)
@@ -31,6 +30,12 @@ def write_atomic(path: Path, data: bytes) -> None:
             f"{path} could not be written: {error.strerror or error}",
             hint="Check that the folder is writable and that the disk has space.",
         ) from error
+
+
+def remove_leftover(path: Path) -> None:
+    """Remove the temporary file that a write of `path` leaves when the process is killed in the middle of it."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        _temporary(path.resolve()).unlink()
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -57,8 +62,14 @@ def digest(data: bytes | None) -> str | None:
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
+def _temporary(target: Path) -> Path:
+    """Always the same for a file: what a killed process left is used again, or found by its name."""
+    return target.parent / f".cdd-{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.tmp"
+
+
 def _write_synced(path: Path, data: bytes, *, mode_like: Path) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags, 0o666)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
@@ -68,10 +79,10 @@ def _write_synced(path: Path, data: bytes, *, mode_like: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a folder, and its rename needs no such sync
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Where the system can: Windows and some network disks cannot, and the file itself is in its place by now."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

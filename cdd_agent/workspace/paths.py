@@ -6,7 +6,8 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.errors import BadInput
 
 _WINDOWS_ABSOLUTE = re.compile(r"^([A-Za-z]:|\\\\|//)")
-_MAX_LENGTH = 1000
+_MAX_LENGTH, _MAX_NAME = 1000, 255  # bytes of a name are what most disks limit
+_MARKERS = (".cdd", ".git")
 
 
 class PathRefused(BadInput):
@@ -14,13 +15,13 @@ class PathRefused(BadInput):
 
 
 def find_root(start: Path) -> Path:
-    """The project that `start` is in: the nearest folder with `.cdd`, else with `.git`, else `start` itself."""
-    start = start.resolve()
-    for marker in (".cdd", ".git"):
-        for folder in (start, *start.parents):
-            if (folder / marker).exists():
-                return folder
-    return start
+    """The project that `start` is in: the nearest folder with `.cdd` or `.git`, else `start` itself."""
+    try:
+        start = start.resolve()
+        marked = (folder for folder in (start, *start.parents) if any((folder / name).exists() for name in _MARKERS))
+        return next(marked, start)
+    except OSError as error:  # a working folder that was removed, or that may not be looked at
+        raise BadInput(f"{start} cannot be looked at: {error.strerror or error}") from error
 
 
 def confine(root: Path, text: str) -> PurePosixPath:
@@ -36,6 +37,8 @@ def confine(root: Path, text: str) -> PurePosixPath:
     if _WINDOWS_ABSOLUTE.match(text) or text.startswith(("/", "\\", "~")):
         raise PathRefused(f"{text} is absolute; paths are relative to the project")
     path = PurePosixPath(text.replace("\\", "/"))
+    if any(len(part.encode("utf-8", "surrogatepass")) > _MAX_NAME for part in path.parts):
+        raise PathRefused(f"{text[:60]!r} is not a usable path: a name in it is too long")
     if ".." in path.parts:
         raise PathRefused(f"{text} leaves the project")
     if not path.parts:

@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +62,8 @@ async def run_command(
     Nothing is raised for a command that fails, is not there, or takes too long: the result says so. Closing
     the iterator early ends the command and everything it started in its group.
     """
-    started = time.monotonic()
+    clock = asyncio.get_running_loop().time
+    started = clock()
     try:
         process = _start(argv, cwd, child_environment(env))
     except FileNotFoundError:
@@ -74,14 +74,15 @@ async def run_command(
         return
     output = _Output(process)
     try:
-        while (chunk := await output.next(limit - (time.monotonic() - started))) is not None:
+        while (chunk := await output.next(until=started + limit)) is not None:
             yield chunk
-        timed_out = time.monotonic() - started >= limit and process.poll() is None
+        timed_out = process.poll() is None
         if timed_out:
             await asyncio.to_thread(_end_group, process)
-            while (chunk := await output.next(_GRACE)) is not None:
+            last = clock() + _GRACE
+            while (chunk := await output.next(until=last)) is not None:
                 yield chunk
-        yield output.result(await asyncio.to_thread(process.wait), time.monotonic() - started, timed_out=timed_out)
+        yield output.result(await asyncio.to_thread(process.wait), clock() - started, timed_out=timed_out)
     finally:
         output.close()
         await asyncio.to_thread(_end_group, process)
@@ -138,52 +139,62 @@ class _Output:
         )
         for name, pipe in pipes:
             threading.Thread(target=self._read, args=(name, pipe), daemon=True).start()
+        self._exited_at: float | None = None
         self._exit = asyncio.ensure_future(asyncio.to_thread(process.wait))
+        self._exit.add_done_callback(self._note_exit)
 
-    async def next(self, limit: float) -> OutputChunk | None:
-        """The next piece; None when both pipes ended, `limit` seconds passed, or the program is gone.
+    async def next(self, *, until: float) -> OutputChunk | None:
+        """The next piece; None when both pipes ended and the program is gone, or at `until` (the loop's time).
 
         A background child may hold a pipe open after the program's own end; that is not waited for long.
         """
-        deadline = self._loop.time() + limit
         while self._open_pipes or not self._queue.empty():
-            remaining = deadline - self._loop.time()
-            getting = asyncio.ensure_future(self._queue.get())
-            try:
-                waiting = {getting} if self._exit.done() else {getting, self._exit}
-                patience = min(remaining, _GRACE) if self._exit.done() else remaining
-                await asyncio.wait(waiting, timeout=max(patience, 0), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                chunk_came = getting.done()
-                if not chunk_came:
-                    getting.cancel()
-            if chunk_came:
-                chunk = getting.result()
-                if chunk is None:
-                    self._open_pipes -= 1
-                    continue
-                self._ahead.release()
-                self._kept[chunk.stream].add(chunk.text)
-                return chunk
-            if patience < remaining or self._loop.time() >= deadline:
+            if self._exited_at is not None:
+                until = min(until, self._exited_at + _GRACE)
+            if self._loop.time() >= until:
                 return None
+            chunk = await self._piece_or_exit(until)
+            if chunk is not None:
+                return chunk
         with contextlib.suppress(TimeoutError):  # the pipes are closed, but the program may go on
-            await asyncio.wait_for(asyncio.shield(self._exit), max(deadline - self._loop.time(), 0))
+            await asyncio.wait_for(asyncio.shield(self._exit), max(until - self._loop.time(), 0))
         return None
+
+    async def _piece_or_exit(self, until: float) -> OutputChunk | None:
+        getting = asyncio.ensure_future(self._queue.get())
+        waiting = {getting} if self._exit.done() else {getting, self._exit}
+        try:
+            await asyncio.wait(waiting, timeout=until - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not getting.done():
+                getting.cancel()
+        if not getting.done() or getting.cancelled():
+            return None
+        chunk = getting.result()
+        if chunk is None:
+            self._open_pipes -= 1
+            return None
+        self._ahead.release()
+        self._kept[chunk.stream].add(chunk.text)
+        return chunk
+
+    def _note_exit(self, exit_: "asyncio.Future[int]") -> None:
+        del exit_
+        self._exited_at = self._loop.time()
 
     def result(self, return_code: int, seconds: float, *, timed_out: bool) -> CommandResult:
         out, err = self._kept["stdout"], self._kept["stderr"]
         return CommandResult(out.text(), err.text(), return_code, seconds, timed_out, cut=out.cut or err.cut)
 
     def close(self) -> None:
-        """Let the readers run off: what they still read is dropped."""
+        """Let the readers stop, and close the pipes: whoever still writes into them is told so by the system."""
         self._closed.set()
         self._ahead.release(_AHEAD + 2)
 
     def _read(self, name: StreamName, pipe: IO[bytes]) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         with pipe:
-            while data := pipe.read1(65536):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
+            while not self._closed.is_set() and (data := pipe.read1(65536)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
                 self._hand_over(decoder.decode(data), name)
         self._hand_over(decoder.decode(b"", final=True), name)
         self._post(None)

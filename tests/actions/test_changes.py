@@ -15,7 +15,7 @@ def seen(root: Path, *paths: str) -> dict[str, str | None]:
 
 def changes(root: Path, *files: tuple[str, str], shown: tuple[str, ...] = ()) -> ChangeSet:
     blocks = [FileBlock(path, content) for path, content in files]
-    return change_set(root, blocks, seen(root, *shown), frozenset({"tickets/feature-x/plan.md"}))
+    return change_set(root, blocks, seen(root, *shown), lambda place: place.name == "plan.md")
 
 
 def test_new_and_changed_files_are_told_apart_and_unchanged_ones_left_out(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_replaced(tmp_path: Path) 
     shown = seen(tmp_path, "a.py")
     (tmp_path / "a.py").write_text("a person's edit\n")
     with pytest.raises(ReplyRefused, match="changed by someone else"):
-        change_set(tmp_path, [FileBlock("a.py", "new\n")], shown, frozenset())
+        change_set(tmp_path, [FileBlock("a.py", "new\n")], shown)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,12 @@ def test_a_file_that_changed_since_it_was_shown_is_not_replaced(tmp_path: Path) 
         "    # … (existing imports) …",
         "# existing functions stay here",
         "... rest of the file as before",
+        "# ...",
+        "# unchanged",
+        "// same as above",
+        "# rest of the file",
+        "# ... code above stays",
+        "# keep everything else as is",
     ],
 )
 def test_a_shortened_file_is_refused_with_the_line(tmp_path: Path, line: str) -> None:
@@ -137,3 +143,9 @@ def test_one_path_cannot_be_a_file_and_a_folder(tmp_path: Path) -> None:
 def test_two_spellings_of_one_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ReplyRefused, match="same file"):
         changes(tmp_path, ("Readme.md", "x\n"), ("README.md", "y\n"))
+
+
+def test_prose_is_not_code(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one\n")
+    text = "# Existing data remains\n\n- other files stay\n"
+    assert changes(tmp_path, ("a.md", text), shown=("a.md",)).modified

@@ -49,6 +49,8 @@ def test_a_longer_fence_may_hold_fences() -> None:
         ("````python:a.py\nx = 1\n```", "never closed"),
         ("```markdown:R.md\n# Hi\n```bash\nls\n```\nmore\n```\n", "unclear where"),
         ("```py:a.py\n1\n```\n```py:a.py\n2\n```\n", "twice"),
+        ("```markdown:R.md\n# Hi\n```\nls\n```\nmore\n```\n", "unclear where"),
+        ("```markdown:R.md\n# Hi\n```\nls\n```\nmore\n", "unclear where"),
     ],
 )
 def test_an_uncertain_reply_is_refused_with_the_reason(text: str, reason: str) -> None:

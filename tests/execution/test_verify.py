@@ -113,7 +113,10 @@ def test_the_steps_own_check_wins_then_the_config_then_what_is_found(tmp_path: P
     assert shown == ["ls -l", None, None, "true", "go test ./..."]
 
 
-@pytest.mark.parametrize("command", ["cd x && pytest", "pytest | tee log", "pytest > log", "a; b", "a & b"])
+@pytest.mark.parametrize(
+    "command",
+    ["cd x && pytest", "pytest | tee log", "pytest > log", "a; b", "a & b", "pytest 2>&1", "a;; b", "A=1 pytest"],
+)
 def test_a_check_that_needs_a_shell_is_refused_with_a_way_out(tmp_path: Path, command: str) -> None:
     with pytest.raises(BadInput, match="needs a shell") as caught:
         parse_command(command, tmp_path)
@@ -141,7 +144,7 @@ async def outcome(command: str, root: Path, limit: float = 60) -> Verdict:
     [
         ("def test_x(): assert True", Verification.PASSED, "passed"),
         ("def test_x(): assert 1 == 2", None, "exit code 1"),
-        ("x = 1", Verification.NONE, "found no tests"),
+        ("x = 1", None, "exit code 5"),
         ("import nothing_like_this", None, "exit code 2"),
     ],
 )
@@ -150,6 +153,16 @@ async def test_what_real_pytest_says(tmp_path: Path, test: str, verification: Ve
     verdict = await outcome(f"{sys.executable} -m pytest -p no:cacheprovider", tmp_path)
     assert verdict.verification is verification
     assert words in verdict.reason
+
+
+async def test_tests_that_were_found_and_collect_nothing_verify_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    check = detect(tmp_path)
+    assert check
+    verdicts = [item async for item in verify(check, tmp_path, 60) if isinstance(item, Verdict)]
+    assert [(verdict.verification, verdict.reason) for verdict in verdicts] == [
+        (Verification.NONE, f"`{check.shown}` found no tests")
+    ]
 
 
 async def test_a_file_rewritten_within_a_second_is_not_judged_by_its_old_bytecode(tmp_path: Path) -> None:

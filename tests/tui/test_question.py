@@ -69,7 +69,7 @@ async def test_ctrl_c_during_the_question_stops_the_step(asking: Sandbox) -> Non
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
         await answer(person, "ctrl+c")
-        assert "Stopped." in person.told
+        assert "Stopped;" in person.told
         assert asking.statuses() == ["pending", "pending"]
 
 

@@ -15,7 +15,7 @@ SLOW_CHECK = (
     f'{sys.executable} -c "import pathlib, time; '
     "print('begun', flush=True); time.sleep(60 * pathlib.Path('slow').exists())\""
 )
-STOPPED = "Stopped. What was not finished left no trace"
+STOPPED = "Stopped; `continue` goes on"
 
 
 def streaming(sandbox: Sandbox) -> Sandbox:

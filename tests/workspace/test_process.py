@@ -121,3 +121,20 @@ async def test_secrets_do_not_reach_the_command(tmp_path: Path, monkeypatch: pyt
     code = "import os; print('s3cret' in str(dict(os.environ)), os.environ['KEYBOARD_LAYOUT'], os.environ['MODE'])"
     items = [item async for item in run_command(python(code), cwd=tmp_path, limit=30, env={"MODE": "x"})]
     assert items[-1].stdout == "False de x\n"  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell and `yes`")
+@pytest.mark.parametrize(
+    ("command", "limit", "timed_out"),
+    [("setsid yes & sleep 100", 1.0, True), ("yes & exit 0", 60.0, False), ("yes", 1.0, True)],
+)
+async def test_a_command_that_keeps_printing_does_not_outlast_its_limit(
+    tmp_path: Path, command: str, limit: float, timed_out: bool
+) -> None:
+    async with asyncio.timeout(20):
+        items = []
+        async for item in run_command(["sh", "-c", command], cwd=tmp_path, limit=limit):
+            items.append(item)
+            await asyncio.sleep(0.005)  # somebody who shows it takes a while
+    assert isinstance(items[-1], CommandResult)
+    assert items[-1].timed_out is timed_out
