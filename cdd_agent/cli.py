@@ -99,7 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     _model_flags(parser)
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
     parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None)
-    commands = parser.add_subparsers(title="commands", metavar="")
+    _add_commands(parser.add_subparsers(title="commands", metavar=""))
+    return parser
+
+
+def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    import argparse
 
     def add(name: str, run: Any, text: str, *examples: str) -> argparse.ArgumentParser:
         epilog = "examples:\n" + "\n".join(f"  {example}" for example in examples)
@@ -153,7 +158,6 @@ def _parser() -> argparse.ArgumentParser:
     execute.add_argument("--max-attempts", type=int, metavar="N", help="model attempts a step, the first included")
 
     add("doctor", _doctor, "show what is set up and what is missing", "cdd doctor")
-    return parser
 
 
 def _common_flags(parser: argparse.ArgumentParser) -> None:

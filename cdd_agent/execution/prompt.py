@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cdd_agent.execution.record import Shown
 from cdd_agent.llm.port import Message, Request
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
@@ -172,7 +172,7 @@ def _is_file(root: Path, name: str) -> bool:
 def _step(plan: ImplementationPlan, step: PlanStep) -> str:
     files_affected = _bullets(f"{file.path} ({file.note})" if file.note else file.path for file in step.files_affected)
     head = f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
-    check = f"\n\nChecked by: {step.verify}" if step.verify and step.verify.lower() != "none" else ""
+    check = f"\n\nChecked by: {step.verify}" if step.verify not in (None, NO_CHECK) else ""
     return head + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "") + check
 
 

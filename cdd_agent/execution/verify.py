@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan import NO_CHECK, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command
 
@@ -54,7 +54,7 @@ class Verdict:
 def check_for(step: PlanStep, test_command: str | None, root: Path) -> Check | None:
     """What verifies this step; None when there is nothing to run. Raises `BadInput` for an unusable command."""
     if step.verify is not None:
-        return None if step.verify.strip().lower() == "none" else parse_command(step.verify, root)
+        return None if step.verify == NO_CHECK else parse_command(step.verify, root)
     return parse_command(test_command, root) if test_command else detect(root)
 
 
