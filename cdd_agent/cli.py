@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     _model_flags(parser)
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
     parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None)
-    _add_commands(parser.add_subparsers(title="commands", metavar=""))
+    _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 
 
@@ -149,7 +149,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "carry out a ticket's plan to its end",
         "cdd exec feature-user-auth --yes",
         "cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5",
-        "CDD_API_BASE=http://127.0.0.1:11434/v1 cdd exec auth --model openai/qwen3-coder",
+        "CDD_API_BASE=http://127.0.0.1:11434/v1 cdd exec feature-user --model openai/qwen3-coder",
     )
     execute.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
     execute.add_argument("--yes", action="store_true", help="approve everything (`approval: auto`)")
@@ -211,7 +211,9 @@ def _demo(options: argparse.Namespace) -> int:
     seen = sys.stdin.isatty() and sys.stdout.isatty()
     if seen and not (options.headless or options.json):
         options.project = folder
-        return _open_shell(options, _DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
+        code = _open_shell(options, _DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
+        sys.stderr.write(f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n")
+        return code
     sys.stderr.write(_DEMO_NOTE.format(folder=folder) + "\n")
     return _run_plan(options, folder, SLUG, approve=True)
 

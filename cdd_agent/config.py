@@ -3,6 +3,7 @@
 The later wins, key by key. A wrong key or value is an error that names the file, the line and what is allowed.
 """
 
+import difflib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -56,6 +57,12 @@ class Config(_Section):
     budget: Budget = Budget()
 
 
+_ALLOWED = {
+    "test_timeout": "a number of seconds over 0, at most 86400",
+    "max_attempts": "a whole number from 1 to 100",
+    "commands": "a mapping with mode, allow, timeout",
+    "budget": "a mapping with usd, tokens",
+}
 _FROM_ENVIRONMENT = (
     "model",
     "api_base",
@@ -145,7 +152,9 @@ def _complaint(detail: Any, where: Any) -> str:
     name = ".".join(map(str, path))
     if detail["type"] == "extra_forbidden":
         section: Any = Config if len(path) == 1 else Config.model_fields[str(path[0])].annotation
-        return f"{where(path)}: there is no setting `{name}`; allowed are {', '.join(section.model_fields)}"
+        near = difflib.get_close_matches(str(path[-1]), section.model_fields, n=1)
+        hint = f"did you mean `{near[0]}`? " if near else ""
+        return f"{where(path)}: there is no setting `{name}`; {hint}allowed are {', '.join(section.model_fields)}"
     match detail["type"]:
         case "none_required":
             allowed = "allowed: null (this version cannot watch a budget)"
@@ -154,7 +163,7 @@ def _complaint(detail: Any, where: Any) -> str:
         case "literal_error":
             allowed = f"allowed: {detail['ctx']['expected']}"
         case _:
-            allowed = detail["msg"]
+            allowed = f"allowed: {_ALLOWED.get(name, 'a text')}"
     return f"{where(path)}: `{name}: {str(detail['input'])[:60]}` is not allowed; {allowed}"
 
 

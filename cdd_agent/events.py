@@ -233,7 +233,7 @@ class RunFinished:
     unverified: int
     total: int
     seconds: float | None
-    """From the first step's start to the last one's end."""
+    """What the steps took together, waiting for a person left out."""
     files: tuple[str, ...]
 
 

@@ -21,12 +21,15 @@ def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     model = cache(lambda: make_model(project.config, project.root, watched=False))
     engine = open_engine(project, project.tickets.find(slug), Refusing(), model)
+    printer = _printer(as_json)
     try:
-        _run(_shown(_whole_run(engine, project.config.max_attempts), _printer(as_json)))
+        _run(_shown(_whole_run(engine, project.config.max_attempts), printer))
         if engine.stopped_by is not None:
             return engine.stopped_by.exit_code
         return ExitCode.DONE if engine.state.status is RunStatus.COMPLETED else ExitCode.FAILED
     finally:
+        for event in engine.news():
+            printer.show(event)
         engine.close()
 
 

@@ -14,11 +14,13 @@ from cdd_agent.events import (
     ReplyDelta,
     ReplyFinished,
     ReplyStarted,
+    StepFinished,
     TestsFinished,
     TestsStarted,
     Tone,
     to_json,
 )
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording import described
 
 _STYLES = {
@@ -57,7 +59,7 @@ class TextPrinter:
     def __init__(self) -> None:
         self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._live = self._console.status("") if self._console.is_terminal else None
-        self._received = 0
+        self._reply: list[str] = []
         self._output: list[str] = []
 
     def close(self) -> None:
@@ -67,11 +69,12 @@ class TextPrinter:
     def show(self, event: Event) -> None:
         match event:
             case ReplyStarted(model=model, saved=saved):
-                self._received = 0
+                self._reply = []
+                self._line("using the saved reply" if saved else f"asking {model}", Tone.QUIET)
                 self._wait("Using the saved reply" if saved else f"Waiting for {model}")
             case ReplyDelta(text=text):
-                self._received += len(text)
-                self._wait(f"Receiving the reply: {self._received:,} characters")
+                self._reply.append(text)
+                self._wait(f"Receiving the reply: {sum(map(len, self._reply)):,} characters")
             case ReplyFinished(usage=usage):
                 self._rest()
                 if usage:
@@ -87,6 +90,9 @@ class TextPrinter:
             case TestsFinished():
                 self._rest()
                 self._tests(event)
+            case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=()):
+                self._line("".join(self._reply).strip(), Tone.PLAIN)  # an answer in words is all there is
+                self._describe(event)
             case AgentChanged():
                 pass
             case _:

@@ -30,9 +30,13 @@ class Session:
 
     async def execute(self, ticket: Ticket) -> AsyncGenerator[Event, None]:
         """Make the Executor the active agent, at work on a ticket. A finished ticket is told and left."""
+        if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it holds the ticket's lock
+            for event in self.leave():
+                yield event
+        agent = self._open_executor(ticket)  # if that fails, whoever is active stays so
         for event in self.leave():
             yield event
-        self.agent = agent = self._open_executor(ticket)
+        self.agent = agent
         yield AgentChanged(agent.name, agent.ticket_slug)
         async with aclosing(agent.opening()) as events:
             async for event in events:
@@ -44,7 +48,7 @@ class Session:
         """Plain text: for the active agent."""
         if self.agent is None:
             if line.strip():
-                yield Notice("Nobody is listening to plain text. `/exec SLUG` carries out a plan; `/help` says more.")
+                yield Notice("This version has no chat. `/exec SLUG` carries out a plan; `/help` lists the commands.")
             return
         async with aclosing(self.agent.say(line)) as events:
             async for event in events:

@@ -106,7 +106,8 @@ def _run_finished(event: RunFinished) -> tuple[str, Tone]:
     counts += [str(timedelta(seconds=round(event.seconds)))] if event.seconds is not None else []
     good = event.status is RunStatus.COMPLETED
     what = "done" if good else event.status.value.replace("_", " ")
-    return f"{event.ticket_slug} {what}: {', '.join(counts)}", Tone.GOOD if good else Tone.ERROR
+    tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(event.status, Tone.WARNING)
+    return f"{event.ticket_slug} {what}: {', '.join(counts)}", tone
 
 
 def _step(step: StepView) -> str:

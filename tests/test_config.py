@@ -57,12 +57,12 @@ def test_the_later_layer_wins_key_by_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("model: x\nmodle: y\n", 2, "no setting `modle`; allowed are model, api_base"),
+        ("model: x\nmodle: y\n", 2, "no setting `modle`; did you mean `model`? allowed are model, api_base"),
         ("\n\napproval: maybe\n", 3, "'ask', 'edits' or 'auto'"),
         ("approval: yes\n", 1, "'ask', 'edits' or 'auto'"),
-        ("max_attempts: 0\n", 1, "greater than or equal to 1"),
-        ("test_timeout: soon\n", 1, "valid number"),
-        ("model: [a]\n", 1, "valid string"),
+        ("max_attempts: 0\n", 1, "a whole number from 1 to 100"),
+        ("test_timeout: soon\n", 1, "a number of seconds"),
+        ("model: [a]\n", 1, "a text"),
         ("commands:\n  mode: safe\n  alow: []\n", 3, "no setting `commands.alow`"),
         ("commands: 3\n", 1, "`commands: 3`"),
         ("commit: step\n", 1, "'off'"),

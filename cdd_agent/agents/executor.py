@@ -90,7 +90,8 @@ class ExecutorAgent:
                 yield event
 
     async def _retry(self) -> AsyncGenerator[Event, None]:
-        if not self._has_failed():
+        step = self._engine.next_step
+        if step is None or not self._engine.state.of(step.number).attempts:
             yield Notice("No step has failed.")
             yield self._what_next()
             return

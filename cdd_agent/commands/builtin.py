@@ -166,6 +166,7 @@ def _view(ticket: Ticket) -> TicketView:
         if not ticket.plan_path.exists():
             return TicketView(ticket.slug, "spec" if ticket.spec_path.exists() else "empty")
         plan = ticket.read_plan()
+        plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)
     except CddError as error:
         return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0])

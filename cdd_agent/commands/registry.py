@@ -91,11 +91,13 @@ def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
         raise BadInput(f"{line.strip()}: {error}", hint="Close the quotation mark.") from error
     known = commands().get(name.lower())
     if known is None:
-        near = difflib.get_close_matches(name, commands(), n=1)
-        raise BadInput(
-            f"There is no command /{name}", hint=f"Did you mean /{near[0]}?" if near else "/help lists them."
-        )
+        near = [f"/{other}" for other in commands() if name and other.startswith(name.lower())]
+        near = near or [f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)]
+        hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."
+        raise BadInput(f"There is no command /{name}", hint=hint)
     required = sum(not word.startswith("[") for word in known.usage.split())
     if not required <= len(arguments) <= len(known.usage.split()):
-        raise BadInput(f"Usage: {known.synopsis}", hint=known.help.partition("\n")[0])
+        many = len(arguments) > len(known.usage.split())
+        hint = "Put words that belong together in quotation marks." if many else known.help.partition("\n")[0]
+        raise BadInput(f"Usage: {known.synopsis}", hint=hint)
     return known.run(session, *arguments)

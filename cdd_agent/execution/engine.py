@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -91,7 +91,9 @@ class Engine:
         return PlanOpened.of(self.spec.title, self.plan, self.state)
 
     def recover(self) -> Iterator[Event]:
-        """Put back what a killed run left of a step. To be called once, after opening."""
+        """Put back what a killed run left of a step, and say what else there is to know. To be called once."""
+        for lack in self.spec.missing() if self.next_step is not None else ():
+            yield Notice(f"{self.ticket.shown(self.ticket.spec_path)} is not complete: {lack}", Tone.WARNING)
         known = {**self.state.former_steps, **self.state.step_executions}
         for number, found in known.items():
             if found.status is not StepStatus.IN_PROGRESS:
@@ -158,10 +160,7 @@ class Engine:
 
     def summary(self) -> RunFinished:
         states = [self.state.of(step.number) for step in self.plan.steps]
-        began, ended = (
-            self.state.started_at,
-            max((s.completed_at for s in states if s.completed_at), default=None),
-        )
+        worked = [step.completed_at - step.started_at for step in states if step.completed_at and step.started_at]
         files = {path for step in states for path in (*step.files_created, *step.files_modified)}
         return RunFinished(
             self.ticket.slug,
@@ -170,7 +169,7 @@ class Engine:
             skipped=sum(step.status is StepStatus.SKIPPED for step in states),
             unverified=sum(step.verification is Verification.NONE for step in states),
             total=len(states),
-            seconds=(ended - began).total_seconds() if began and ended else None,
+            seconds=sum(worked, timedelta()).total_seconds() if worked else None,
             files=tuple(sorted(files)),
         )
 
@@ -181,7 +180,7 @@ class Engine:
         attempt = self.record.attempt(step.number, number)
         if number != self.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
             attempt.begin(guidance)
-        self._save(self.state.started(step.number, self.clock(), attempt=number))
+        self._save(self.state.started(step.number, self.clock(), attempt=number, title=step.title))
         settled = False
         try:
             yield StepStarted(step.number, step.title, number)
@@ -234,13 +233,15 @@ class Engine:
         self._save(self.state.put_back(step))
 
     def _attempt_number(self, step: PlanStep, guidance: str) -> int:
-        """An interrupted attempt goes on, unless there is something new to be said, or the plan's step has changed."""
+        """An attempt of which nothing was seen yet goes on: it was interrupted, the model gave no answer, or the check
+        could not be run. Not if there is something new to be said, or the plan's step has changed since."""
         before = self.state.of(step.number)
-        if before.status is StepStatus.PENDING and before.attempts and not guidance:
-            attempt = self.record.attempt(step.number, before.attempts)
-            if attempt.shown is None or attempt.shown.step == step_digest(step, attempt.guidance):
-                return before.attempts
-        return before.attempts + 1
+        if not before.attempts or guidance:
+            return before.attempts + 1
+        attempt = self.record.attempt(step.number, before.attempts)
+        same = attempt.shown is not None and attempt.shown.step == step_digest(step, attempt.guidance)
+        undecided = attempt.failure is None and (attempt.reply is None or same)
+        return before.attempts if undecided else before.attempts + 1
 
     def _prompt(self, step: PlanStep, number: int, also_show: frozenset[str]) -> Prompt:
         earlier, unseen = self._last_failure(step.number, number)

@@ -126,7 +126,7 @@ class StepRunner:
         changes.apply(self.root)
         declared = {file.path.removeprefix("./") for file in step.files_affected}
         written = (*changes.created, *changes.modified)
-        undeclared = tuple(path for path in written if path not in declared)
+        undeclared = tuple(path for path in written if declared and path not in declared)
         yield ChangesApplied(step.number, changes.created, changes.modified, undeclared)
 
 

@@ -97,9 +97,17 @@ def parse_command(command: str, root: Path) -> Check:
 
 
 async def verify(check: Check, root: Path, limit: float) -> AsyncGenerator[OutputChunk | Verdict, None]:
-    """Run a check: its output as it comes, then one `Verdict`. A timeout is a failure."""
+    """Run a check: its output as it comes, then one `Verdict`. A timeout is a failure.
+
+    Raises `BadInput` when it cannot be started: no reply of a model would mend that.
+    """
     # Bytecode of a file rewritten within the same second and with the same size would be taken for current.
     async for item in run_command(check.argv, cwd=root, limit=limit, env={"PYTHONDONTWRITEBYTECODE": "1"}):
+        if isinstance(item, CommandResult) and not item.started:
+            raise BadInput(
+                f"The check `{check.shown}` could not be run: {item.stderr}",
+                hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
+            )
         yield item if isinstance(item, OutputChunk) else judge(check, item, limit)
 
 
@@ -116,8 +124,6 @@ def judge(check: Check, result: CommandResult, limit: float) -> Verdict:
         return verdict(Verification.PASSED, f"`{check.shown}` passed")
     if check.found and check.is_pytest and result.return_code == _PYTEST_NOTHING_COLLECTED:
         return verdict(Verification.NONE, f"`{check.shown}` found no tests")
-    if result.return_code == 127:
-        return verdict(None, f"`{check.shown}` could not be run: {result.stderr.strip() or 'no such program'}")
     return verdict(None, f"`{check.shown}` failed (exit code {result.return_code})")
 
 

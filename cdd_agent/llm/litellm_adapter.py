@@ -129,6 +129,7 @@ def _import_quietly() -> Any:
         logging.getLogger(logger).handlers = [logging.NullHandler()]
     warnings.filterwarnings("ignore", module=r"litellm\b")
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
+    warnings.filterwarnings("ignore", message="Item .* on TypedDict class")  # on building OpenAI's types
     return litellm
 
 

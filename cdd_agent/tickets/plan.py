@@ -165,7 +165,7 @@ class ImplementationPlan:
         if problems:
             raise PlanInvalid(
                 "\n".join(f"{source}:{line}: {reason}" for line, reason in problems),
-                hint=f"Mend {source} by hand, or let the planner write it again with /plan.",
+                hint=f"Mend {source} by hand, or look at the form that `/plan` shows.",
             )
 
 
@@ -279,14 +279,14 @@ def _step(text: StepText, earlier: list[int]) -> PlanStep:
         description=text.description,
         complexity=text.fields.get(Field.COMPLEXITY, ""),
         estimated_time=text.fields.get(Field.ESTIMATED_TIME, ""),
-        dependencies=_dependencies(text.fields.get(Field.DEPENDENCIES, ""), earlier),
+        dependencies=_dependencies(text.fields.get(Field.DEPENDENCIES, ""), earlier, text.line),
         files_affected=tuple(AffectedFile(path, note) for path, note in text.files),
         verify=_command(text.fields.get(Field.VERIFY, "")),
         line=text.line,
     )
 
 
-def _dependencies(text: str, earlier: list[int]) -> tuple[int, ...]:
+def _dependencies(text: str, earlier: list[int], line: int) -> tuple[int, ...]:
     text = _REMARK.sub("", text).strip("*_` \t.")
     if _NOBODY.match(text):
         return ()
@@ -301,6 +301,11 @@ def _dependencies(text: str, earlier: list[int]) -> tuple[int, ...]:
             numbers.append(int(last))
             if int(last) - int(first) < _LONGEST_RANGE:  # of an absurd one the ends are enough for `check`
                 numbers.extend(range(int(first), int(last)))
+    if text and not numbers:
+        raise PlanInvalid(
+            f"The step in line {line} has dependencies that cannot be read: {text[:80]!r}",
+            hint="Write `None`, `Step 1`, `Steps 1-3` or `All previous steps`.",
+        )
     return tuple(numbers)
 
 

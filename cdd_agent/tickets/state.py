@@ -37,6 +37,8 @@ class StepExecution(_Record):
     """What became of one step. Paths are relative to the project."""
 
     step_number: int
+    title: str | None = None
+    """As the plan had it when the step was last started; None in older files."""
     status: StepStatus = StepStatus.PENDING
     started_at: Moment | None = None
     completed_at: Moment | None = None
@@ -83,11 +85,11 @@ class ExecutionState(_Record):
         entries = {number: known.pop(number, StepExecution(step_number=number)) for number in numbers}
         return self.model_copy(update={"step_executions": entries, "former_steps": known})
 
-    def started(self, number: int, now: datetime, *, attempt: int) -> Self:
+    def started(self, number: int, now: datetime, *, attempt: int, title: str | None = None) -> Self:
         previous = self.of(number)
         fresh = previous.started_at if previous.status is StepStatus.IN_PROGRESS else now
         step = StepExecution(
-            step_number=number, status=StepStatus.IN_PROGRESS, started_at=fresh or now, attempts=attempt
+            step_number=number, title=title, status=StepStatus.IN_PROGRESS, started_at=fresh or now, attempts=attempt
         )
         return self._with(step).model_copy(
             update={"current_step": number, "started_at": self.started_at or now, "completed_at": None}
@@ -149,7 +151,8 @@ class ExecutionState(_Record):
 
     def put_back(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
-        return self._with(StepExecution(step_number=number, attempts=self.of(number).attempts))
+        before = self.of(number)
+        return self._with(StepExecution(step_number=number, title=before.title, attempts=before.attempts))
 
     def _ended(self, number: int, now: datetime, **update: Any) -> Self:
         step = self.of(number).model_copy(update={"completed_at": now, **update})
@@ -196,7 +199,20 @@ def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionStat
             f"{path} is the state of another ticket, {state.ticket_slug}",
             hint="Move it away if it was copied here by mistake.",
         )
-    return state.with_steps(step.number for step in plan.steps)
+    state = state.with_steps(step.number for step in plan.steps)
+    _refuse_another_plan(path, plan, state)
+    return state
+
+
+def _refuse_another_plan(path: Path, plan: ImplementationPlan, state: ExecutionState) -> None:
+    """Steps are known by their number: one that is over must still be the step that was carried out."""
+    for step in plan.steps:
+        done = state.of(step.number)
+        if done.status.over and done.title not in (None, step.title):
+            raise BadInput(
+                f"Step {step.number} is {step.title!r} in the plan; the one that is {done.status} was {done.title!r}",
+                hint=f"Give new steps new numbers. To start over with another plan, move {path} away.",
+            )
 
 
 def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:

@@ -67,7 +67,7 @@ class Ticket:
         """The plan as it is written; whether it can be run says its `check`. Raises `BadInput` if there is none."""
         from cdd_agent.tickets.plan import ImplementationPlan
 
-        hint = f"Make one with /plan {self.slug}."
+        hint = f"`/plan {self.slug}` in the shell shows how to write it."
         text = self._read(self.plan_path, hint=hint)
         if not text.removeprefix("\ufeff").strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)

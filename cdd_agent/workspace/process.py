@@ -46,6 +46,8 @@ class CommandResult:
     timed_out: bool = False
     cut: bool = False
     """Output was longer than what is kept: the middle is left out."""
+    started: bool = True
+    """False when there is no such program or it could not be run: then nothing happened."""
 
 
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -67,10 +69,10 @@ async def run_command(
     try:
         process = _start(argv, cwd, child_environment(env))
     except FileNotFoundError:
-        yield CommandResult("", f"Command not found: {argv[0]}", 127)
+        yield CommandResult("", f"Command not found: {argv[0]}", 127, started=False)
         return
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
-        yield CommandResult("", f"{argv[0]} could not be started: {error}", 126)
+        yield CommandResult("", f"{argv[0]} could not be started: {error}", 126, started=False)
         return
     output = _Output(process)
     try:

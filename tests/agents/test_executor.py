@@ -165,6 +165,30 @@ async def test_another_exec_lets_go_of_the_first_ticket(sandbox: Sandbox) -> Non
     session.leave()
 
 
+async def test_an_exec_that_fails_leaves_the_active_agent_active(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).session()
+    await say(session, f"/exec {SLUG}", "/new bug other")
+    with pytest.raises(BadInput, match=r"no plan\.md"):
+        await say(session, "/exec bug-other")
+    assert session.agent is not None
+    assert session.agent.ticket_slug == SLUG
+    session.leave()
+
+
+async def test_retry_goes_on_with_a_step_that_was_stopped(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "c")
+    events = handle(session, "retry")
+    async for event in events:
+        if isinstance(event, StepStarted):
+            break
+    await events.aclose()
+    assert sandbox.statuses()[0] == "pending"
+    assert started(await say(session, "retry")) == [1]
+    assert sandbox.statuses()[0] == "completed"
+    session.leave()
+
+
 async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).session()
     await say(session, f"/exec {SLUG}")

@@ -614,3 +614,44 @@ async def test_a_state_of_an_older_tool_with_times_without_a_zone_runs_to_its_en
     (sandbox.ticket / "execution-state.json").write_text(json.dumps(older))
     events = await run_all(sandbox.replies(says("b.txt", "good")))
     assert of(RunFinished, events)[0].completed == 2
+
+
+async def test_another_plan_under_the_same_numbers_is_not_taken_for_done(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    sandbox.write(Step("b.txt", check("b.txt")))
+    with pytest.raises(BadInput, match="the one that is completed was 'Make a"):
+        sandbox.engine()
+
+
+async def test_what_got_no_answer_is_no_attempt(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    for _ in range(3):
+        await run_all(sandbox.replies(AuthenticationFailed("no")), attempts=3)
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
+
+
+async def test_a_check_that_cannot_be_started_ends_the_run_and_the_reply_is_used_when_it_can(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    sandbox.flags = {"test_command": "no-such-tester"}
+    engine = sandbox.replies(says("a.txt", "good"), says("a.txt", "again")).engine()
+    await collect(engine.run_all(attempts=3))
+    engine.close()
+    assert engine.stopped_by
+    assert engine.stopped_by.exit_code is ExitCode.BAD_INPUT
+    assert not (sandbox.root / "a.txt").exists()
+
+    sandbox.flags = {"test_command": "ls"}
+    await run_all(sandbox)
+
+    assert len(sandbox.model.requests) == 1
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_a_spec_that_is_not_filled_in_is_told(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"), spec="title: '<one line: what is wanted>'\ndescription: x\n")
+    engine = sandbox.engine()
+    told = str(list(engine.recover()))
+    engine.close()
+    assert "spec.yaml is not complete" in told

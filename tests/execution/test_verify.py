@@ -175,10 +175,9 @@ async def test_a_file_rewritten_within_a_second_is_not_judged_by_its_old_bytecod
         assert verdict.verification is verification
 
 
-async def test_a_program_that_is_missing_fails_and_says_so(tmp_path: Path) -> None:
-    verdict = await outcome("cargo-that-is-not-here test", tmp_path)
-    assert verdict.verification is None
-    assert "Command not found: cargo-that-is-not-here" in verdict.reason
+async def test_a_program_that_is_missing_is_for_the_person_to_mend(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="Command not found: cargo-that-is-not-here"):
+        await outcome("cargo-that-is-not-here test", tmp_path)
 
 
 async def test_a_timeout_is_a_failure(tmp_path: Path) -> None:

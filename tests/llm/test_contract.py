@@ -27,7 +27,10 @@ from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from tests.llm.server import LoopbackServer
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
+    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+]
 
 MakeModel = Callable[[Sequence[str | ModelError | ScriptedReply]], Model]
 REQUEST = Request((Message("system", "Be brief."), Message("user", "Say hello.")))

@@ -25,7 +25,10 @@ from cdd_agent.llm.port import (
 from tests.llm.server import Answer, LoopbackServer, Recorded, failure
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
+    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+]
 
 MODEL = "openai/test-model"
 REQUEST = Request((Message("user", "Say hello."),))

@@ -357,3 +357,9 @@ def test_reading_costs_no_more_than_twice_the_markdown_parser() -> None:
     parser = seconds(lambda: MarkdownIt("commonmark").parse(text))
 
     assert seconds(lambda: ImplementationPlan.from_markdown(text)) < 2 * parser
+
+
+def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
+    text = "# Plan\n\n### Step 1: A\n\n### Step 2: B\n\n**Dependencies:** the first one\n"
+    with pytest.raises(BadInput, match="line 5 has dependencies that cannot be read: 'the first one'"):
+        ImplementationPlan.from_markdown(text)

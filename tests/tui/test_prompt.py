@@ -142,7 +142,7 @@ async def test_pasted_lines_are_one_message(tickets: Sandbox) -> None:
         assert person.told == "Welcome."
 
         await person.press("enter")
-        await person.until_told("Nobody is listening")
+        await person.until_told("This version has no chat")
         assert "third" in person.told
         assert person.prompt.text == ""
 
@@ -175,3 +175,12 @@ async def test_the_prompt_grows_with_its_text_up_to_six_rows(tickets: Sandbox) -
             person.prompt.area.insert(text)
             await person.pilot.pause()
             assert person.prompt.size.height == rows
+
+
+async def test_tab_types_what_all_completions_have_in_common(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"/exec fea", "tab")
+        assert person.prompt.text == "/exec feature-"
+        assert person.prompt.has_class("-completing")
+        await person.press("w", "tab")
+        assert person.prompt.text == "/exec feature-words"

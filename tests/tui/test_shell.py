@@ -132,7 +132,7 @@ async def test_exit_goes_back_to_chat_and_the_state_stays(sandbox: Sandbox) -> N
         sandbox.engine().close()  # the lock is free
 
         await person.say("anyone there?")
-        assert "Nobody is listening" in person.told
+        assert "This version has no chat" in person.told
 
         await person.say(f"/exec {SLUG}")
         assert person.steps[1:] == ["✓ 1. Make a.txt", "○ 2. Make b.txt"]
@@ -158,7 +158,7 @@ async def test_an_error_of_the_model_is_words_with_a_hint(sandbox: Sandbox) -> N
         ("/exec nothing-like-it", "nothing-like-it"),
         ('/exec "half', "Close the quotation mark."),
         ("/", "There is no command /"),
-        ("hello", "Nobody is listening to plain text."),
+        ("hello", "This version has no chat."),
         ("/list", "There are no tickets yet."),
     ],
 )

@@ -1,5 +1,6 @@
 """What a program prints: line by line, without its colours."""
 
+import re
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -11,6 +12,8 @@ from cdd_agent.tui.transcript.wrapping import wrap
 _BAR: Gutter = (("│ ", "bar"),)
 _RULE_CHARACTERS = frozenset("=-_~*#+!>─━═—")
 _SHORTEST_RULE = 3
+_PROGRESS = re.compile(r" {3,}(\[ *\d+%\])$")
+"""What test runners set flush right on a terminal that is wider than the room beside the bar."""
 
 
 class OutputLines:
@@ -45,7 +48,7 @@ def _lines(text: str) -> list[Line]:
 
 
 def _line(source: str) -> Line:
-    text = harmless(without_escapes(source).expandtabs(8))
+    text = _PROGRESS.sub(r"  \1", harmless(without_escapes(source).expandtabs(8)))
     if rule := _rule_around(text):
         before, after = rule
         return _Rule(text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after)

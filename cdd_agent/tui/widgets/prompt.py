@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from os.path import commonprefix
 
 from textual import events
 from textual.app import ComposeResult
@@ -117,8 +118,10 @@ class Prompt(Vertical):
                 self._take()
             case "enter":
                 self._send()
-            case "tab" if completing:
+            case "tab" if completing and not self._complete_common():
                 self._take()
+            case "tab" if completing:
+                pass
             case "tab":
                 self._offer()
             case "up" | "down" if completing:
@@ -158,6 +161,17 @@ class Prompt(Vertical):
         else:
             completions.action_cursor_down()
         self._walked = True
+
+    def _complete_common(self) -> bool:
+        """Type what all completions have in common, if that is more than there is; as in a shell."""
+        lines = [str(option.prompt) for option in self.query_one(OptionList).options]
+        common = commonprefix(lines)  # noqa: RUF071  # characters are meant
+        if self._walked or len(lines) < 2 or not common.startswith(self.text) or common == self.text:
+            return False
+        self.replace(common)
+        self._quiet_for = None
+        self._offer()
+        return True
 
     def _take(self) -> None:
         highlighted = self.query_one(OptionList).highlighted
