@@ -6,24 +6,27 @@ import json
 import platform
 import shutil
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.config import PROJECT_FILE, Config, user_file
-from cdd_agent.errors import ExitCode
+from cdd_agent.config import PROJECT_FILE, user_file
+from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.execution.verify import detect, parse_command
+from cdd_agent.session import Project
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import NO_MODEL_HINT, open_project
+from cdd_agent.wiring import NO_MODEL_HINT, make_model, open_project
 from cdd_agent.workspace.git import current_branch
+from cdd_agent.workspace.paths import find_root
 
 _LOCAL_SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 _PATIENCE = 1.0  # seconds
 
 
 def examine(folder: Path) -> ExitCode:
-    """Print the findings. `BAD_INPUT` when a run could not start: no model, or no key for it."""
+    """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no model, no key for it."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def say(good: bool | None, name: str, text: str) -> None:
@@ -31,56 +34,70 @@ def examine(folder: Path) -> ExitCode:
         console.print(Text.assemble((f"{glyph} ", style), (f"{name:<8}", "bold"), text))
 
     say(True, "cdd", f"{VERSION}, Python {platform.python_version()}, {platform.system()}")
-    project = open_project(folder, {})
-    root, config = project.root, project.config
+    root = find_root(folder)
     is_project = (root / PROJECT_FILE).is_file()
-    say(
-        is_project or None,
-        "project",
-        f"{root}{'' if is_project else ' (no .cdd/config.yaml; `cdd init` makes one)'}",
-    )
-    if user_file().is_file():
-        say(True, "config", f"{user_file()} (yours, for all projects)")
-    say(True, "tickets", f"{len(project.tickets.list())} in {config.tickets_dir}")
-    branch = current_branch(root)
-    git = shutil.which("git")
+    say(is_project or None, "project", f"{root}{'' if is_project else ' (no .cdd/config.yaml; `cdd init` makes one)'}")
+    branch, git = current_branch(root), shutil.which("git")
     say(
         bool(git and branch) or None,
         "git",
         f"branch {branch}" if branch else "not a repository" if git else "not found",
     )
-    check = parse_command(config.test_command, root) if config.test_command else detect(root)
-    say(
-        bool(check) or None,
-        "tests",
-        f"`{check.shown}`" if check else "no test framework found; steps will be unverified",
-    )
+    try:
+        project = open_project(folder, {})
+    except BadInput as error:
+        say(False, "config", error.message)
+        return ExitCode.BAD_INPUT
+    if user_file().is_file():
+        say(True, "config", f"{user_file()} (yours, for all projects)")
+    tickets = project.tickets.list()
+    say(bool(tickets) or None, "tickets", f"{len(tickets)} in {project.config.tickets_dir}")
+    fit = _tests(project, say)
     with console.status("Looking at the model ..."):
-        problem = _model_problem(config)
         servers = asyncio.run(_local_servers())
-    say(
-        problem is None,
-        "model",
-        problem or f"{config.model}{f' at {config.api_base}' if config.api_base else ''}",
-    )
-    fit = problem is None
+        problem = _model_problem(project)
+    model, api_base = project.config.model, project.config.api_base
+    say(problem is None, "model", problem or f"{model}{f' at {api_base}' if api_base else ''}")
     for name, (url, models) in servers.items():
         say(True, "server", f"{name} at {url}: {', '.join(models[:5]) or 'no models'}")
-    if not fit:
+    if model is None:
         console.print(f"\n{NO_MODEL_HINT}")
-    return ExitCode.DONE if fit else ExitCode.BAD_INPUT
+    return ExitCode.DONE if fit and problem is None else ExitCode.BAD_INPUT
 
 
-def _model_problem(config: Config) -> str | None:
-    """Why no model could be asked, or None."""
-    if config.model is None:
+def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
+    """Say how steps would be checked. False when the command cannot be run."""
+    command, root = project.config.test_command, project.root
+    try:
+        check = parse_command(command, root) if command else detect(root)
+    except BadInput as error:
+        say(False, "tests", error.message)
+        return False
+    if check is None:
+        say(None, "tests", "no tests were found; steps will be unverified")
+        return True
+    there = shutil.which(check.argv[0]) is not None or (root / check.argv[0]).is_file()
+    say(there, "tests", f"`{check.shown}`" if there else f"`{check.shown}`: {check.argv[0]} is not there")
+    return there
+
+
+def _model_problem(project: Project) -> str | None:
+    """Why the model could not be asked, or None."""
+    model, api_base = project.config.model, project.config.api_base
+    if model is None:
         return "none is configured"
-    if config.model.startswith("script:") or config.api_base:
+    if model.startswith("script:"):
+        try:
+            make_model(project.config, project.root, watched=False)
+        except BadInput as error:
+            return error.message
         return None
+    if api_base:
+        return None if _models(api_base.rstrip("/")) is not None else f"{model}: no list of models at {api_base}/models"
     from cdd_agent.llm.litellm_adapter import missing_keys
 
-    missing = missing_keys(config.model)
-    return f"{config.model}: {' and '.join(missing)} not set in the environment" if missing else None
+    missing = missing_keys(model)
+    return f"{model}: {' and '.join(missing)} not set in the environment" if missing else None
 
 
 async def _local_servers() -> dict[str, tuple[str, list[str]]]:

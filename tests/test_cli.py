@@ -152,7 +152,8 @@ def test_a_wrong_config_names_file_and_line(sandbox: Sandbox, capsys: pytest.Cap
     (sandbox.root / ".cdd/config.yaml").write_text("model: x\nmodle: y\n")
     for command in (["exec", SLUG], ["list"], ["doctor"], ["status"]):
         assert cdd(sandbox, *command) == 2
-        assert "config.yaml:2: there is no setting `modle`" in capsys.readouterr().err
+        captured = capsys.readouterr()
+        assert "config.yaml:2: there is no setting `modle`" in captured.out + captured.err
 
 
 def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
@@ -234,9 +235,36 @@ def test_doctor_says_what_is_missing(
     out = capsys.readouterr().out
     assert "none is configured" in out
     assert "cdd demo" in out
-    monkeypatch.setenv("CDD_MODEL", "script:x")
+    monkeypatch.setenv("CDD_MODEL", script(sandbox))
     assert cdd(sandbox, "doctor") == 0
-    assert "no test framework" in capsys.readouterr().out
+    assert "no tests were found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml cannot be read"),
+        ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester is not there"),
+        ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
+        ("CDD_MAX_ATTEMPTS", "many", "a whole number from 1 to 100"),
+        ("CDD_API_BASE", "http://127.0.0.1:9/v1", "no list of models at http://127.0.0.1:9/v1/models"),
+    ],
+)
+def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    words: str,
+) -> None:
+    sandbox.write(STEPS[0])
+    monkeypatch.setenv("CDD_MODEL", "openai/any" if variable == "CDD_API_BASE" else script(sandbox))
+    monkeypatch.setenv(variable, value)
+    assert cdd(sandbox, "doctor") == 2
+    out = capsys.readouterr().out
+    assert words in out
+    assert "git" in out
 
 
 def test_help_has_examples_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:

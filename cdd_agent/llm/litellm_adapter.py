@@ -115,6 +115,9 @@ def _import_early() -> None:
 @cache
 def _import_quietly() -> Any:
     """Import litellm so that it neither asks the network for anything nor writes to the screen."""
+    warnings.filterwarnings("ignore", module=r"litellm\b")
+    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
+    warnings.filterwarnings("ignore", message="Item .* on TypedDict class")  # on building OpenAI's types
     # Read at import and at the first call to Anthropic: otherwise both fetch a file from GitHub.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
@@ -127,9 +130,6 @@ def _import_quietly() -> Any:
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # otherwise 100 equal pieces, say of a table, fail
     for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(logger).handlers = [logging.NullHandler()]
-    warnings.filterwarnings("ignore", module=r"litellm\b")
-    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
-    warnings.filterwarnings("ignore", message="Item .* on TypedDict class")  # on building OpenAI's types
     return litellm
 
 
