@@ -155,8 +155,9 @@ class Engine:
         yield self._finished(step)
         dependents = [other.number for other in self.plan.steps if step.number in other.dependencies]
         if dependents:
-            names = ", ".join(map(str, dependents))
-            yield Notice(f"Step {names} depends on it and will run without its result.", Tone.WARNING)
+            one, names = len(dependents) == 1, ", ".join(map(str, dependents))
+            who = f"Step {names} depends" if one else f"Steps {names} depend"
+            yield Notice(f"{who} on it and will run without its result.", Tone.WARNING)
 
     def summary(self) -> RunFinished:
         states = [self.state.of(step.number) for step in self.plan.steps]

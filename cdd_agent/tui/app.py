@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 from contextlib import aclosing, suppress
@@ -112,11 +113,10 @@ class Shell(App[CddError]):
         self.query_one(Prompt).area.focus()
         self._say_what_to_type()
         self._bar.branch = current_branch(self._root) or ""
-        for name in ("SIGTERM", "SIGHUP"):
-            with suppress(AttributeError, NotImplementedError):  # Windows has neither such handlers nor a SIGHUP
-                asyncio.get_running_loop().add_signal_handler(
-                    getattr(signal, name), partial(self.action_leave, ExitCode.INTERRUPTED)
-                )
+        with suppress(AttributeError, NotImplementedError):  # Windows has neither such handlers nor a SIGHUP
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, partial(self.action_leave, ExitCode.INTERRUPTED))
+            loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
         self.set_timer(_QUIET, self.open)
 
     @work(group="open")
@@ -287,11 +287,23 @@ class Shell(App[CddError]):
     @work(group="leave")
     async def action_leave(self, code: ExitCode = ExitCode.DONE) -> None:
         """Leave when the turn has cleaned up after itself."""
+        await self._let_go()
+        self.exit(return_code=code)
+
+    async def _let_go(self) -> None:
+        """Stop the turn, wait until it has cleaned up after itself, and give the ticket free."""
         if (turn := self._turn) is not None:
             self._stop_turn()
             with suppress(WorkerFailed, WorkerCancelled):
                 await turn.wait()
-        self.exit(return_code=code)
+        if self.session is not None:
+            self.session.leave()
+
+    @work(group="leave")
+    async def action_vanish(self) -> None:
+        """The terminal is gone. Textual would wait for ever to put it back in order, so nothing is left to it."""
+        await self._let_go()
+        os._exit(ExitCode.INTERRUPTED)
 
     async def action_quit(self) -> None:
         """Textual's own way out: Ctrl+Q and the command palette."""
