@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.projects import Sandbox
+
+settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
+settings.load_profile("no deadline")
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A model's reply as text → the files it gives and its explanation.
+"""A model's reply as text → the files it gives.
 
 The format: a fenced code block whose info string is `language:path` holds that file, whole. Fences are found by
 CommonMark's rules (https://spec.commonmark.org/0.31.2/#fenced-code-blocks); a fence without a path is explanation.
@@ -39,18 +39,9 @@ class FileBlock:
     content: str
 
 
-@dataclass(frozen=True)
-class Reply:
-    """A parsed reply. `explanation` is everything outside of the files' fences."""
-
-    files: tuple[FileBlock, ...]
-    explanation: str
-
-
-def parse_reply(text: str) -> Reply:
+def parse_reply(text: str) -> tuple[FileBlock, ...]:
     """Find the files in a reply. Raises `ReplyRefused` where their content cannot be known for certain."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    outside = list(lines)
     files: dict[str, FileBlock] = {}
     last: str | None = None
     for token in _parser().parse(text):
@@ -65,9 +56,7 @@ def parse_reply(text: str) -> Reply:
         block = FileBlock(path, token.content)
         if files.setdefault(path, block) != block:
             raise ReplyRefused(f"The reply gives {path} twice, with different content.")
-        outside[start:end] = [""] * (end - start)
-    explanation = re.sub(r"\n{3,}", "\n\n", "\n".join(outside)).strip()
-    return Reply(tuple(files.values()), explanation)
+    return tuple(files.values())
 
 
 @cache

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet, change_set
-from cdd_agent.actions.replies import Reply, ReplyRefused, parse_reply
+from cdd_agent.actions.replies import FileBlock, ReplyRefused, parse_reply
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
@@ -69,16 +69,16 @@ class StepRunner:
             async with aclosing(self._reply(step, prompt, attempt)) as events:
                 async for event in events:
                     yield event
-            reply = _usable(step, attempt.reply or "")
+            files = _usable(step, attempt.reply or "")
             shown = attempt.shown
-            changes = change_set(self.root, reply.files, shown.files if shown else {}, self.protected)
+            changes = change_set(self.root, files, shown.files if shown else {}, self.protected)
             async for event in self._apply(step, changes, attempt):
                 yield event
         except ReplyRefused as refusal:
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
             yield Outcome(ChangeSet(()), None, f"The reply was not used. {detail}", detail, refusal.unseen)
             return
-        if check is None or not (step.verify or reply.files):
+        if check is None or not (step.verify or files):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
             yield Outcome(changes, Verification.NONE)
@@ -136,17 +136,17 @@ _STOPPED = {
 }
 
 
-def _usable(step: PlanStep, text: str) -> Reply:
-    """The parsed reply, if it is one that this kind of step can do something with."""
+def _usable(step: PlanStep, text: str) -> tuple[FileBlock, ...]:
+    """The reply's files, if it is one that this kind of step can do something with."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
-    reply = parse_reply(text)
-    if step.files_affected and not reply.files:
+    files = parse_reply(text)
+    if step.files_affected and not files:
         raise ReplyRefused(
             "The reply gives no file, and this step names files.",
             hint="Each file is needed as a code block whose info string is `language:path`.",
         )
-    return reply
+    return files
 
 
 def _judged(changes: ChangeSet, verdict: Verdict) -> Outcome:

@@ -1,9 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
-from benchmarks.plan_parsing import plan_of, seconds
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
 
@@ -350,13 +348,6 @@ def test_a_plan_that_cannot_be_run_is_refused_with_every_reason(text: str, probl
 def test_a_plan_nested_too_deeply_is_bad_input() -> None:
     with pytest.raises(BadInput, match="nested too deeply"):
         ImplementationPlan.from_markdown("> " * 5000 + "x")
-
-
-def test_reading_costs_no_more_than_twice_the_markdown_parser() -> None:
-    text = plan_of(300).to_markdown()
-    parser = seconds(lambda: MarkdownIt("commonmark").parse(text))
-
-    assert seconds(lambda: ImplementationPlan.from_markdown(text)) < 2 * parser
 
 
 def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
