@@ -91,8 +91,8 @@ def parse_command(command: str, root: Path) -> Check:
         )
     if argv[0] == "pytest":
         argv[:1] = _pytest(root)
-    elif argv[0] in ("python", "python3") and (own := _own_python(root)):
-        argv[0] = str(own)
+    elif argv[0] in ("python", "python3"):
+        argv[0] = _python(argv[0], root)
     return Check(tuple(argv), command)
 
 
@@ -173,6 +173,12 @@ def _pytest(root: Path) -> tuple[str, ...]:
     if own and any(own.parent.glob("pytest*")):
         return (str(own), "-m", "pytest")
     return ("pytest",) if shutil.which("pytest") else (sys.executable, "-m", "pytest")
+
+
+def _python(name: str, root: Path) -> str:
+    """The project's own Python, else the one on the path (many systems have only `python3`), else this program's."""
+    own = _own_python(root)
+    return str(own) if own else next(filter(shutil.which, (name, "python3")), sys.executable)
 
 
 def _own_python(root: Path) -> Path | None:

@@ -85,6 +85,14 @@ def test_pytest_is_recognised(tmp_path: Path, bare_path: Path, files: dict[str, 
     assert check.argv == (sys.executable, "-m", "pytest")
 
 
+def test_python_is_found_where_only_python3_is_there_or_none_at_all(tmp_path: Path, bare_path: Path) -> None:
+    assert parse_command("python -c 1", tmp_path).argv[0] == sys.executable
+    program(bare_path, "python3")
+    assert parse_command("python -c 1", tmp_path).argv[0] == "python3"
+    program(bare_path, "python")
+    assert parse_command("python -c 1", tmp_path).argv[0] == "python"
+
+
 def test_pytest_runs_in_the_projects_own_environment_first(tmp_path: Path, bare_path: Path) -> None:
     root = project(tmp_path, pyproject_dot_toml="[tool.poetry]\n[tool.pytest]\n", uv_dot_lock="")
 
