@@ -49,7 +49,10 @@ class ExecutorAgent:
         """What a person sees first: the plan, what was found of an earlier run, and how to go on."""
         for event in self._engine.recover():
             yield event
-        yield self.view()
+        opened = self.view()
+        yield opened
+        if opened.resumed and self._engine.next_step is not None:
+            yield Notice(f"Going on: {self._engine.state.done} of {len(opened.steps)} steps are done already.")
         if self._engine.next_step is None:
             yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
             yield self._engine.summary()

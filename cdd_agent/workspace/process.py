@@ -126,7 +126,6 @@ class _Output:
     """Both pipes of a process, read by a thread each so that neither can block the other or the program."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
         self._ahead = threading.Semaphore(_AHEAD)

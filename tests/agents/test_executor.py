@@ -141,6 +141,7 @@ async def test_exit_leaves_and_a_new_session_goes_on(sandbox: Sandbox) -> None:
 
     again = sandbox.replies(says("b.txt", "good")).session()
     events = await say(again, f"/exec {SLUG}")
+    assert "Going on: 1 of 2 steps are done already." in told(events)
     assert "Next is step 2" in told(events)
     assert any(event.resumed for event in events if isinstance(event, PlanOpened))
     assert started(await say(again, "c")) == [2]
