@@ -184,3 +184,10 @@ async def test_tab_types_what_all_completions_have_in_common(tickets: Sandbox) -
         assert person.prompt.has_class("-completing")
         await person.press("w", "tab")
         assert person.prompt.text == "/exec feature-words"
+
+
+async def test_tab_completes_also_when_it_comes_at_once(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        person.prompt.replace("/exec feature-w")  # no completions are shown for it
+        await person.press("tab")
+        assert person.prompt.text == "/exec feature-words"

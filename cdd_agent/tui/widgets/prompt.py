@@ -122,8 +122,10 @@ class Prompt(Vertical):
                 self._take()
             case "tab" if completing:
                 pass
-            case "tab":
+            case "tab":  # also when it comes faster than the completions are shown
                 self._offer()
+                if len(self.query_one(OptionList).options) == 1:
+                    self._take()
             case "up" | "down" if completing:
                 self._walk(key)
             case "up" | "down":
