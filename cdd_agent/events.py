@@ -9,7 +9,7 @@ import dataclasses
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
@@ -28,6 +28,17 @@ class Tone(StrEnum):
     GOOD = "good"
     WARNING = "warning"
     ERROR = "error"
+
+
+class Choice(StrEnum):
+    """What a person can answer when something is proposed to them."""
+
+    YES = "yes"
+    NO = "no"
+    ALWAYS = "always"
+    """Yes, and to everything like it for as long as this session lasts."""
+    QUIT = "quit"
+    """No, and to all that would follow."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +160,8 @@ class ReplyFinished:
 class ChangesProposed:
     """A reply's changes are valid; nothing is written yet."""
 
+    choices: ClassVar = (Choice.YES, Choice.NO)
+
     step: int
     created: tuple[str, ...]
     modified: tuple[str, ...]
@@ -196,6 +209,31 @@ class TestsFinished:
     seconds: float
 
     __test__ = False
+
+
+@dataclass(frozen=True)
+class CommandProposed:
+    """A command wants to run that the policy does not let through by itself."""
+
+    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS)
+
+    command: str
+    reason: str
+    """Why it is asked about, as a sentence: "`rm` is not on the list of allowed commands"."""
+
+
+@dataclass(frozen=True)
+class ActionProposed:
+    """The next action of an action plan, before anything of it is done."""
+
+    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS, Choice.QUIT)
+
+    number: int
+    total: int
+    title: str
+    """What it does, in a line."""
+    details: str = ""
+    """What a person should see before saying yes: the content of a file, an edit's two texts."""
 
 
 @dataclass(frozen=True)
@@ -254,11 +292,16 @@ Event = (
     | ChangesPutBack
     | TestsStarted
     | CommandOutput
+    | CommandProposed
+    | ActionProposed
     | TestsFinished
     | AttemptFailed
     | StepFinished
     | RunFinished
 )
+
+Proposal = ChangesProposed | CommandProposed | ActionProposed
+"""What a face can be asked to approve; `choices` are the answers that make sense."""
 
 
 def to_json(event: Event) -> dict[str, Any]:

@@ -11,16 +11,17 @@ from cdd_agent.commands.registry import commands
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, Tone
 from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.frontend import Nobody
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import Refusing, make_model, open_engine, open_session
+from cdd_agent.wiring import make_model, open_engine, open_session
 
 
 def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     model = cache(lambda: make_model(project.config, project.root, watched=False))
-    engine = open_engine(project, project.tickets.find(slug), Refusing(), model)
+    engine = open_engine(project, project.tickets.find(slug), Nobody(), model)
     printer = _printer(as_json)
     try:
         _run(_shown(_whole_run(engine, project.config.max_attempts), printer))
@@ -35,7 +36,7 @@ def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
 
 def run_command_line(project: Project, name: str, arguments: Iterable[str], *, as_json: bool) -> ExitCode:
     """Carry out a slash command."""
-    session = open_session(project, Refusing())
+    session = open_session(project, Nobody())
     _run(_shown(commands()[name].run(session, *arguments), _printer(as_json)))
     return ExitCode.DONE
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdd_agent.config import Config, load_config
-from cdd_agent.errors import BadInput, CddError, NotApproved
-from cdd_agent.events import ChangesProposed
-from cdd_agent.execution.frontend import Always, Frontend
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.execution.frontend import ChangesApproved, Frontend
 from cdd_agent.llm.port import Model
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -32,17 +31,6 @@ Choose one of:
   and `model: openai/NAME`
 - no model at all: `cdd demo`
 `model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE."""
-
-
-class Refusing:
-    """The answer where approval is asked for and nobody is there to give it."""
-
-    async def approve(self, changes: ChangesProposed) -> bool:
-        raise NotApproved(
-            f"Step {changes.step} would write {', '.join((*changes.created, *changes.modified))}, "
-            "and `approval: ask` wants a person's yes",
-            hint="Run it in the shell, or with --yes.",
-        )
 
 
 def open_project(folder: Path, flags: Mapping[str, Any]) -> Project:
@@ -76,7 +64,7 @@ def open_engine(project: Project, ticket: Ticket, frontend: Frontend, model: Cal
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
-    asked = frontend if config.approval == "ask" else Always()
+    asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
     runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns)
     engine = Engine.open(root, ticket, runner)
     try:

@@ -3,13 +3,18 @@
 from datetime import timedelta
 
 from cdd_agent.events import (
+    ActionProposed,
     Answer,
     AttemptFailed,
     ChangesApplied,
+    ChangesProposed,
     ChangesPutBack,
+    Choice,
+    CommandProposed,
     Event,
     Notice,
     PlanOpened,
+    Proposal,
     RunFinished,
     StepFinished,
     StepStarted,
@@ -20,6 +25,10 @@ from cdd_agent.events import (
 )
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
+CHOICES = {Choice.YES: "yes", Choice.NO: "no", Choice.ALWAYS: "always", Choice.QUIT: "quit"}
+"""What a person can answer; the first letter is the key."""
+
+_SHOWN_FILES = 6
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -27,6 +36,22 @@ STEP_GLYPHS = {
     StepStatus.FAILED: "✗",
     StepStatus.SKIPPED: "–",
 }
+
+
+def question(proposal: Proposal) -> str:
+    """What a person is asked, in full."""
+    match proposal:
+        case ChangesProposed(step=step):
+            lines = [f"  create {path}" for path in proposal.created] + [
+                f"  change {path}" for path in proposal.modified
+            ]
+            if len(lines) > _SHOWN_FILES:
+                lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
+            return "\n".join([f"May step {step} write this?", *lines])
+        case CommandProposed(command=command, reason=reason):
+            return f"May this run? {reason}.\n  {command}"
+        case ActionProposed(number=number, total=total, title=title, details=details):
+            return f"[{number}/{total}] {title}\n{details}".rstrip()
 
 
 def described(event: Event) -> list[tuple[str, Tone]]:

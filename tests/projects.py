@@ -9,7 +9,7 @@ from typing import Any
 
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.execution.engine import Engine
-from cdd_agent.execution.frontend import Always, Frontend
+from cdd_agent.execution.frontend import Frontend, Nobody
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
@@ -66,7 +66,7 @@ class Sandbox:
 
     root: Path
     model: ScriptedModel = field(default_factory=lambda: ScriptedModel([]))
-    frontend: Frontend = field(default_factory=Always)
+    frontend: Frontend = field(default_factory=Nobody)
     flags: dict[str, Any] = field(default_factory=dict)
 
     def write(self, *steps: Step, spec: str = SPEC) -> "Sandbox":

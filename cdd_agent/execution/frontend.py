@@ -3,21 +3,53 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from cdd_agent.events import ChangesProposed
+from cdd_agent.errors import NotApproved
+from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
 
 
 class Frontend(Protocol):
-    """Whoever answers the engine's questions: the shell, or a policy where nobody is there."""
+    """Whoever answers the engine's questions: the shell, a terminal, or a policy where nobody is there."""
 
-    async def approve(self, changes: ChangesProposed) -> bool:
-        """May these changes be written? Raises `NotApproved` where there is nobody to ask."""
+    async def approve(self, proposal: Proposal) -> Choice:
+        """May this be done? The answer is one of `proposal.choices`.
+
+        Raises `NotApproved` where there is nobody to ask.
+        """
+        ...
+
+    async def ask(self, prompt: str) -> str:
+        """A question to be answered in words. Raises `NotApproved` where there is nobody to ask."""
         ...
 
 
 @dataclass(frozen=True)
-class Always:
-    """Approves everything: `approval: edits` and `auto`, and `--yes`."""
+class ChangesApproved:
+    """Says yes to changes of files, and hands everything else on: `approval: edits` and `auto`, and `--yes`."""
 
-    async def approve(self, changes: ChangesProposed) -> bool:
-        del changes
-        return True
+    others: Frontend
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        return Choice.YES if isinstance(proposal, ChangesProposed) else await self.others.approve(proposal)
+
+    async def ask(self, prompt: str) -> str:
+        return await self.others.ask(prompt)
+
+
+class Nobody:
+    """Where there is nobody to ask: every question is a reason to stop."""
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        match proposal:
+            case ChangesProposed(step=step):
+                paths = ", ".join((*proposal.created, *proposal.modified))
+                what = f"Step {step} would write {paths}, and `approval: ask` wants a person's yes"
+                hint = "Run it in the shell, or with --yes."
+            case CommandProposed(command=command, reason=reason):
+                what = f"{reason}: `{command}`"
+                hint = "Run it at a terminal, or add the program to `commands.allow` in .cdd/config.yaml."
+            case ActionProposed(title=title):
+                what, hint = f"Nobody is here to approve: {title}", "Run it at a terminal, or with --yes."
+        raise NotApproved(what, hint=hint)
+
+    async def ask(self, prompt: str) -> str:
+        raise NotApproved(f"Nobody is here to answer: {prompt}", hint="Run it at a terminal.")

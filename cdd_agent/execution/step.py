@@ -12,6 +12,7 @@ from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
     ChangesProposed,
+    Choice,
     CommandOutput,
     Event,
     ReplyDelta,
@@ -121,7 +122,7 @@ class StepRunner:
             return
         proposed = ChangesProposed(step.number, changes.created, changes.modified)
         yield proposed
-        if not await self.frontend.approve(proposed):
+        if await self.frontend.approve(proposed) is not Choice.YES:
             raise NotApproved(f"The changes of step {step.number} were not approved; nothing was written")
         changes.check_still_valid(self.root)  # the answer may have taken hours
         attempt.journal(changes)

@@ -22,13 +22,14 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
     AgentChanged,
     Answer,
-    ChangesProposed,
+    Choice,
     Cleared,
     CommandOutput,
     Event,
     ExitRequested,
     Notice,
     PlanOpened,
+    Proposal,
     ReplyDelta,
     ReplyFinished,
     ReplyStarted,
@@ -46,7 +47,7 @@ from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import described
+from cdd_agent.wording import described, question
 from cdd_agent.workspace.git import current_branch
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
 
     Opened = tuple[Session, tuple[Notice, ...]]
 
-_SHOWN_FILES = 6
 _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
 _KEYS = "Enter sends · Tab completes · ↑ earlier lines · Ctrl+D leaves"
@@ -99,6 +99,7 @@ class Shell(App[CddError]):
         self._open_session = open_session
         self._first = first
         self._opened = asyncio.Event()
+        self._asked: asyncio.Future[str] | None = None
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -139,24 +140,40 @@ class Shell(App[CddError]):
         if self.session is not None:
             self.session.leave()
 
-    async def approve(self, changes: ChangesProposed) -> bool:
+    async def approve(self, proposal: Proposal) -> Choice:
         """The `Frontend` port."""
-        lines = [f"  create {path}" for path in changes.created] + [f"  change {path}" for path in changes.modified]
-        if len(lines) > _SHOWN_FILES:
-            lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
-        question = Question("\n".join([f"May step {changes.step} write this?", *lines]))
-        await self.query_one("#questions").mount(question)
+        widget = Question(question(proposal), proposal.choices)
+        await self.query_one("#questions").mount(widget)
         self.query_one(ActivityBar).rest("Waiting for your answer")
         self.query_one(Prompt).area.placeholder = ""
         try:
-            return await question.answer()
+            return await widget.answer()
         finally:
             if self.is_running:
                 self.query_one(Prompt).area.focus()
                 self._say_what_to_type()
 
+    async def ask(self, prompt: str) -> str:
+        """The `Frontend` port: the next line that is sent is the answer."""
+        self._transcript.add(BlockKind.MARKDOWN, prompt)
+        self.query_one(ActivityBar).rest("Waiting for your answer")
+        self.query_one(Prompt).area.placeholder = "your answer ..."
+        self._asked = asyncio.get_running_loop().create_future()
+        try:
+            return await self._asked
+        finally:
+            self._asked = None
+            if self.is_running:
+                self._say_what_to_type()
+
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         prompt = self.query_one(Prompt)
+        if self._asked is not None:
+            if not self._asked.done():
+                prompt.accepted(event.line)
+                self._transcript.add(BlockKind.USER, event.line)
+                self._asked.set_result(event.line)
+            return
         if self._turn is not None:
             prompt.refused(event.line)
             if questions := self.query(Question):

@@ -11,10 +11,11 @@ import pytest
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
 from cdd_agent.events import (
     AttemptFailed,
-    ChangesProposed,
     ChangesPutBack,
+    Choice,
     CommandOutput,
     Event,
+    Proposal,
     ReplyDelta,
     ReplyStarted,
     RunFinished,
@@ -22,6 +23,7 @@ from cdd_agent.events import (
     TestsFinished,
 )
 from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.frontend import Nobody
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
@@ -248,9 +250,9 @@ async def test_a_retry_after_the_model_could_not_be_asked_works(sandbox: Sandbox
     assert sandbox.statuses() == ["completed"]
 
 
-class Refusal:
-    async def approve(self, changes: ChangesProposed) -> bool:
-        return False
+class Refusal(Nobody):
+    async def approve(self, proposal: Proposal) -> Choice:
+        return Choice.NO
 
 
 async def test_changes_that_are_not_approved_leave_no_trace_and_cost_no_second_reply(sandbox: Sandbox) -> None:
@@ -445,10 +447,10 @@ async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_writt
     """The second file's folder becomes a file between the judgement and the write."""
     sandbox.flags = {"approval": "ask"}
 
-    class Saboteur:
-        async def approve(self, changes: ChangesProposed) -> bool:
+    class Saboteur(Nobody):
+        async def approve(self, proposal: Proposal) -> Choice:
             (sandbox.root / "b").write_text("in the way")
-            return True
+            return Choice.YES
 
     sandbox.frontend = Saboteur()
     sandbox.write(Step("a.txt", check("a.txt")))
@@ -465,10 +467,10 @@ async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(sandb
     sandbox.flags = {"approval": "ask"}
     (sandbox.root / "a.txt").write_text("before")
 
-    class Thoughtful:
-        async def approve(self, changes: ChangesProposed) -> bool:
+    class Thoughtful(Nobody):
+        async def approve(self, proposal: Proposal) -> Choice:
             (sandbox.root / "a.txt").write_text("a person's edit")
-            return True
+            return Choice.YES
 
     sandbox.frontend = Thoughtful()
     sandbox.write(Step("a.txt", check("a.txt")))
