@@ -5,7 +5,7 @@ The later wins, key by key. A wrong key or value is an error that names the file
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,8 +14,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from cdd_agent.errors import BadInput
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
-_LARGEST = 1_000_000  # bytes
-_DEEPEST = 20  # a stream and a document are two of them
 
 Approval = Literal["ask", "edits", "auto"]
 _YamlOff = BeforeValidator(lambda value: "off" if value is False else value)  # YAML 1.1 reads `off` as false
@@ -97,45 +95,12 @@ def user_file() -> Path:
 
 def _from_file(path: Path) -> dict[str, Any]:
     """The keys that a file sets, valid ones. A missing or empty file sets none."""
-    import yaml
+    from cdd_agent.guarded_yaml import read_file, read_mapping
 
-    try:
-        data = path.read_bytes()
-        if len(data) > _LARGEST:
-            raise BadInput(f"{path} is too large for a config: {len(data)} bytes")
-        text = data.decode("utf-8-sig")
-        _refuse_hostile(path, yaml.parse(text, Loader=yaml.SafeLoader))
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except OSError as error:
-        raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f":{mark.line + 1}" if mark else ""
-        raise BadInput(f"{path}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
-    except ValueError as error:  # a date or number that is none, as in `2024-13-45`
-        raise BadInput(f"{path}: not valid YAML: {error}") from error
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise BadInput(f"{path}:1: a config is a list of `key: value` lines")
-    lines = _lines(node)
-    return _checked(content, lambda key: f"{path}:{_line(lines, key)}")
-
-
-def _refuse_hostile(path: Path, events: Iterable[Any]) -> None:
-    """A config has no use for deep nesting and aliases, which cost a parser dearly. Events are read one by one."""
-    depth = 0
-    for event in events:
-        kind = type(event).__name__
-        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
-        if kind == "AliasEvent" or depth > _DEEPEST:
-            where = f"{path}:{event.start_mark.line + 1}"
-            raise BadInput(f"{where}: a config has no use for {'aliases' if kind == 'AliasEvent' else 'such nesting'}")
+    text = read_file(path)
+    entries = read_mapping(text, str(path), "a config") if text is not None else {}
+    content = {key: entry.value(str(path)) for key, entry in entries.items()}
+    return _checked(content, lambda keys: f"{path}:{_line(entries, keys, str(path))}")
 
 
 def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
@@ -167,15 +132,13 @@ def _complaint(detail: Any, where: Any) -> str:
     return f"{where(path)}: `{name}: {str(detail['input'])[:60]}` is not allowed; {allowed}"
 
 
-def _lines(node: Any) -> dict[tuple[str, ...], int]:
-    """The line, from 1, of every key of a composed YAML mapping, by its path of keys."""
-    found: dict[tuple[str, ...], int] = {}
-    for key, value in node.value if node is not None and node.id == "mapping" else ():
-        found[str(key.value),] = key.start_mark.line + 1
-        found |= {(str(key.value), *path): line for path, line in _lines(value).items()}
-    return found
-
-
-def _line(lines: dict[tuple[str, ...], int], path: tuple[str | int, ...]) -> int:
-    names = tuple(map(str, path))
-    return next((lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in lines), 1)
+def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:
+    """The line of the innermost of `keys` that the file has."""
+    line = 1
+    for key in keys:
+        entry = next((entry for name, entry in entries.items() if str(name) == str(key)), None)
+        if entry is None:
+            break
+        line = entry.line
+        entries = entry.entries(source) if entry.node.id == "mapping" else {}
+    return line

@@ -67,9 +67,9 @@ def test_the_later_layer_wins_key_by_key(tmp_path: Path) -> None:
         ("commands: 3\n", 1, "`commands: 3`"),
         ("commit: step\n", 1, "'off'"),
         ("budget:\n  usd: 3\n", 2, "cannot watch a budget"),
-        ("a: [\n", 2, "not valid YAML"),
-        ("- a\n", 1, "`key: value`"),
-        ("model: *nothing\n", 1, "aliases"),
+        ("a: [\n", 2, "not YAML"),
+        ("- a\n", 1, "a config is a mapping of keys"),
+        ("model: *nothing\n", 1, "undefined alias"),
     ],
 )
 def test_a_wrong_setting_names_file_line_and_what_is_allowed(tmp_path: Path, text: str, line: int, words: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cdd_agent.errors import BadInput
+from cdd_agent.guarded_yaml import constructed, list_items, read_file, read_mapping
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -85,7 +86,10 @@ class ScriptedModel:
         if isinstance(source, str):
             pace, script = _ScriptFile("script").read(source)
         else:
-            pace, script = _ScriptFile(str(source)).read(_text_of(source))
+            text = read_file(source)
+            if text is None:
+                raise BadInput(f"The script {source} is not there.", hint="Check the path of the script.")
+            pace, script = _ScriptFile(str(source)).read(text)
         return cls(script, pace=pace)
 
     def next_reply(self, request: Request) -> ScriptedReply:
@@ -145,17 +149,6 @@ def _usage(request: Request, reply: str) -> Usage:
     return Usage(sum(len(message.content.split()) for message in request.messages), len(reply.split()))
 
 
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(
-            f"The script {path} cannot be read: {error.strerror}.", hint="Check the path of the script."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The script {path} is not UTF-8 text.", hint="Save it as UTF-8.") from error
-
-
 class _ScriptFile:
     """The file form of a script. Every refusal names the file, the line and what is allowed."""
 
@@ -164,25 +157,15 @@ class _ScriptFile:
 
     def read(self, text: str) -> tuple[float, list[ScriptedReply]]:
         """Return the pace and the entries."""
-        import yaml  # not needed by scripts made in code
-
-        try:
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
-            script = yaml.safe_load(text)
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 1
-            raise self._refusal(line, f"not YAML: {error.problem}", "Mend the YAML.") from error
-        except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none; nested too deeply
-            raise self._refusal(1, f"not YAML: {error}", "Mend the YAML.") from error
-        self._check_keys(1, script, required={"replies"}, optional={"pace"})
-        assert root is not None  # it has the key `replies`
-        nodes = {key.value: value for key, value in root.value}
-        if not isinstance(script["replies"], list):
-            line = nodes["replies"].start_mark.line + 1
+        entries = read_mapping(text, self.name, "a script")
+        self._check_keys(1, {str(key): "" for key in entries}, required={"replies"}, optional={"pace"})
+        replies = list_items(entries["replies"].node)
+        if replies is None:
+            line = entries["replies"].line
             raise self._refusal(line, "`replies` is not a list", "Write each reply as `- reply: ...`.")
-        pace = self._pace(nodes["pace"].start_mark.line + 1, script["pace"]) if "pace" in nodes else 0.0
-        entries = zip(nodes["replies"].value, script["replies"], strict=True)
-        return pace, [self._reply(node.start_mark.line + 1, entry) for node, entry in entries]
+        pace = self._pace(entries["pace"].line, entries["pace"].value(self.name)) if "pace" in entries else 0.0
+        lines = [(node.start_mark.line + 1, node) for node in replies]
+        return pace, [self._reply(line, constructed(node, f"{self.name}:{line}")) for line, node in lines]
 
     def _pace(self, line: int, pace: object) -> float:
         if isinstance(pace, bool) or not isinstance(pace, int | float) or pace < 0:
@@ -223,4 +206,4 @@ class _ScriptFile:
             raise self._refusal(line, f"`{missing[0]}` is missing", allowed)
 
     def _refusal(self, line: int, problem: str, hint: str) -> BadInput:
-        return BadInput(f"{self.name}, line {line}: {problem}.", hint=hint)
+        return BadInput(f"{self.name}:{line}: {problem}.", hint=hint)

@@ -9,7 +9,7 @@ from typing import Self
 import yaml
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.spec_reading import Entry, Tree, as_items, as_text, read_mapping
+from cdd_agent.guarded_yaml import Entry, Tree, as_items, as_text, read_mapping
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _PRIORITY = "medium"
@@ -71,7 +71,9 @@ class TicketSpec:
     @classmethod
     def from_yaml(cls, text: str, source: str = "spec.yaml", *, slug: str = "") -> Self:
         """Raises `BadInput` with file, line and reason. A type that is not said is the first word of `slug`."""
-        entries = read_mapping(text, source)
+        entries = read_mapping(text, source, "a spec")
+        if not entries:
+            raise BadInput(f"{source}: the file is empty.", hint="Write at least a title and a description.")
         _lift_ticket(entries, source)
         description = _description(entries, source)
         return cls(

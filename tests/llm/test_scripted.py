@@ -129,11 +129,11 @@ async def test_a_script_can_name_every_error(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
-        ("", 1, "not a mapping"),
-        ("- reply: a", 1, "not a mapping"),
+        ("", 1, "`replies` is missing"),
+        ("- reply: a", 1, "a script is a mapping of keys"),
         ("replies: []\nspeed: 4", 1, "`speed` is not a key"),
         ("pace: 4", 1, "`replies` is missing"),
-        ("replies:\n  reply: a", 2, "`replies` is not a list"),
+        ("replies:\n  reply: a", 1, "`replies` is not a list"),
         ("replies: []\npace: fast", 2, "`pace` is 'fast'"),
         ("replies: []\npace: -1", 2, "`pace` is -1"),
         ("replies:\n- reply: a\n- just text", 3, "not a mapping"),
@@ -145,7 +145,7 @@ async def test_a_script_can_name_every_error(name: str) -> None:
         ("replies:\n- error: boredom", 2, "`error` is 'boredom'"),
         ("replies:\n- error: rate_limited\n  reply: a", 2, "`reply` is not a key"),
         ("replies:\n- reply: 'a", 2, "not YAML"),
-        ("replies: \x07", 1, "not YAML"),
+        ("replies: [}", 1, "not YAML"),
     ],
 )
 def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
@@ -154,7 +154,7 @@ def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line
 
     with pytest.raises(BadInput) as raised:
         ScriptedModel.from_yaml(path)
-    assert raised.value.message.startswith(f"{path}, line {line}: ")
+    assert raised.value.message.startswith(f"{path}:{line}:")
     assert problem in raised.value.message
     assert raised.value.hint
 
@@ -162,7 +162,7 @@ def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line
 def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"replies: [{reply: caf\xe9}]")
 
-    with pytest.raises(BadInput, match="No such file"):
+    with pytest.raises(BadInput, match="is not there"):
         ScriptedModel.from_yaml(tmp_path / "none.yaml")
     with pytest.raises(BadInput, match="not UTF-8"):
         ScriptedModel.from_yaml(tmp_path / "latin.yaml")

@@ -1,11 +1,13 @@
-"""YAML of unknown origin as text with its places: safe against hostile files, exact about what is wrong.
+"""YAML of unknown origin, with its places: safe against hostile files, exact about what is wrong.
 
-Our own keys are read as text (`Tree`), so that `version: 1.10` and `answer: no` stay what a person wrote; the
-values of other keys are made the ordinary way.
+The one place that parses YAML. Size, depth and what aliases would expand to are bounded before anything costly is
+done. Values are read as text (`Tree`), so that `version: 1.10` and `answer: no` stay what a person wrote, or made
+the ordinary way (`Entry.value`, `constructed`).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
@@ -14,7 +16,8 @@ from cdd_agent.errors import BadInput
 
 Tree: TypeAlias = "str | list[Tree] | dict[str, Tree]"
 
-_MAX_BYTES = 5_000_000
+LARGEST = 5_000_000
+"""Bytes of a document."""
 _MAX_DEPTH = 50
 _MAX_EXPANDED = 10_000_000
 """Characters and values of a document in which each alias is written out."""
@@ -36,45 +39,100 @@ class Entry:
 
     def value(self, source: str) -> object:
         """Raises `BadInput` for a value that is not what it looks like, as the date 2024-13-45."""
-        return _constructed(self.node, self.at(source))
+        return constructed(self.node, self.at(source))
 
     def entries(self, source: str) -> dict[object, "Entry"]:
         """The keys of a value that is a mapping."""
-        assert isinstance(self.node, yaml.MappingNode)
-        return _entries(self.node, source)
+        return entries(self.node, source)
 
     def without(self, names: set[str]) -> "Entry | None":
         """This mapping without some of its keys; None if no key is left."""
         pairs = [(key, value) for key, value in self.node.value if key.value not in names]
         node = yaml.MappingNode(self.node.tag, pairs, self.node.start_mark, self.node.end_mark)
-        return Entry(_tree(node), self.line, node) if pairs else None
+        return Entry(tree(node), self.line, node) if pairs else None
 
 
-def read_mapping(text: str, source: str) -> dict[object, Entry]:
-    """The keys at the top of a YAML file, in its order. Raises `BadInput` with file, line and reason."""
+def read_file(path: Path) -> str | None:
+    """The text of a YAML file, or None where there is none. Raises `BadInput`; never reads much more than `LARGEST`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
+    return decoded(data, str(path))
+
+
+def decoded(data: bytes, source: str) -> str:
+    """Bytes of a YAML document as text. Raises `BadInput` when they are too many, or not UTF-8."""
+    if len(data) > LARGEST:
+        raise _too_large(source)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{source} is not UTF-8 text: {error.reason} at byte {error.start}.", hint="Save it as UTF-8."
+        ) from error
+
+
+def read_node(text: str, source: str) -> yaml.Node | None:
+    """The document as YAML's nodes; None for an empty one. Raises `BadInput` with file, line and reason."""
     text = text.removeprefix("\ufeff")
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise BadInput(f"{source}: not valid text: {error.reason}.") from error
-    if size > _MAX_BYTES:
-        raise BadInput(f"{source}: {size} bytes is too much for a spec; the limit is {_MAX_BYTES}.")
+    if size > LARGEST:
+        raise _too_large(source)
     try:
         _refuse_hostile(text, source)
-        node = yaml.compose(text, Loader=_Loader)
+        node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        raise BadInput(f"{_place(error, source)}: {_reason(error)}.", hint="Mend the YAML there.") from error
+        raise BadInput(f"{_place(error, source)}: not YAML: {_reason(error)}.", hint="Mend the YAML there.") from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise BadInput(f"{source}: not YAML: {reason}.", hint="Is it a text file?") from error
-    if node is None or (isinstance(node, yaml.ScalarNode) and node.tag == _NULL):
-        raise BadInput(f"{source}: the file is empty.", hint="Write at least a title and a description.")
+    return None if node is None or (isinstance(node, yaml.ScalarNode) and node.tag == _NULL) else node
+
+
+def read_mapping(text: str, source: str, kind: str) -> dict[object, Entry]:
+    """The keys at the top of a document, in its order; none when it is empty. `kind` is what it is: "a spec".
+
+    Raises `BadInput` with file, line and reason.
+    """
+    node = read_node(text, source)
+    if node is None:
+        return {}
     if not isinstance(node, yaml.MappingNode):
         raise BadInput(
-            f"{source}:{node.start_mark.line + 1}: a spec is a mapping of keys, as `title: …`; "
-            f"this is {'a list' if isinstance(node, yaml.SequenceNode) else 'plain text'}."
+            f"{line_of(node, source)}: {kind} is a mapping of keys; this is {described(node)}.",
+            hint="Write it as `key: value` lines.",
         )
-    return _entries(node, source)
+    return entries(node, source)
+
+
+def line_of(node: yaml.Node, source: str) -> str:
+    """`source:LINE`, the line from 1."""
+    return f"{source}:{node.start_mark.line + 1}"
+
+
+def described(node: yaml.Node) -> str:
+    """What a node is, for people."""
+    if node.tag == _NULL:
+        return "empty"
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    return "a list" if isinstance(node, yaml.SequenceNode) else "plain text"
+
+
+def list_items(node: yaml.Node) -> list[yaml.Node] | None:
+    """The items of a list; None for anything else."""
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else None
+
+
+def _too_large(source: str) -> BadInput:
+    return BadInput(f"{source}: more than {LARGEST:,} bytes, which is too much for YAML.")
 
 
 def _refuse_hostile(text: str, source: str) -> None:
@@ -107,26 +165,29 @@ def _add(open_nodes: list[tuple[str | None, int]], anchors: dict[str, int], anch
     open_nodes[-1] = (outer, sum_so_far + size)
 
 
-def _entries(node: yaml.MappingNode, source: str) -> dict[object, Entry]:
-    entries: dict[object, Entry] = {}
+def entries(node: yaml.Node, source: str) -> dict[object, Entry]:
+    """The keys of a mapping. Raises `BadInput` for a key that is there twice, or is no scalar."""
+    assert isinstance(node, yaml.MappingNode)
+    found: dict[object, Entry] = {}
     try:
         _Loader("").flatten_mapping(node)  # `<<: *other`
     except yaml.MarkedYAMLError as error:
         raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
     for key_node, value_node in node.value:
-        entry = Entry(_tree(value_node), key_node.start_mark.line + 1, value_node)
-        key = _constructed(key_node, entry.at(source))
+        entry = Entry(tree(value_node), key_node.start_mark.line + 1, value_node)
+        key = constructed(key_node, entry.at(source))
         try:
-            earlier = entries.get(key)
+            earlier = found.get(key)
         except TypeError as error:
             raise BadInput(f"{entry.at(source)}: a list or mapping cannot be a key.") from error
         if earlier is not None:
             raise BadInput(f"{entry.at(source)}: the key {key} is there twice, first in line {earlier.line}.")
-        entries[key] = entry
-    return entries
+        found[key] = entry
+    return found
 
 
-def _constructed(node: yaml.Node, where: str) -> object:
+def constructed(node: yaml.Node, where: str) -> object:
+    """A node's value as YAML means it. Raises `BadInput` for one that is not what it looks like."""
     loader = _Loader("")
     try:
         return loader.construct_document(node)
@@ -150,11 +211,12 @@ def _reason(error: yaml.MarkedYAMLError) -> str:
 # --------------------------------------------------------------------------------------------------- text
 
 
-def _tree(node: yaml.Node) -> Tree:
+def tree(node: yaml.Node) -> Tree:
+    """A node as the text that was written; nothing for null."""
     if isinstance(node, yaml.MappingNode):
-        return {as_text(_tree(key)): _tree(value) for key, value in node.value}
+        return {as_text(tree(key)): tree(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [_tree(item) for item in node.value]
+        return [tree(item) for item in node.value]
     return "" if node.tag == _NULL else str(node.value)
 
 
