@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cdd_agent.events import (
+    ActionFinished,
+    ActionOutput,
     AgentChanged,
     CommandOutput,
     Event,
@@ -20,6 +22,7 @@ from cdd_agent.events import (
     Tone,
     to_json,
 )
+from cdd_agent.harmless import harmless, without_escapes
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording import described
 
@@ -56,11 +59,17 @@ class JsonPrinter:
 class TextPrinter:
     """Lines for people on standard output. On a terminal, the wait for a reply is shown as it grows."""
 
-    def __init__(self) -> None:
-        self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    def __init__(self, *, to_stderr: bool = False) -> None:
+        self._console = Console(stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._live = self._console.status("") if self._console.is_terminal else None
         self._reply: list[str] = []
         self._output: list[str] = []
+        self._unfinished = ""
+
+    @property
+    def is_seen(self) -> bool:
+        """A person reads along at a terminal."""
+        return self._console.is_terminal
 
     def close(self) -> None:
         if self._live:
@@ -87,6 +96,11 @@ class TextPrinter:
                 self._wait(f"Running {command}")
             case CommandOutput(text=text):
                 self._output.append(text)
+            case ActionOutput(text=text):
+                self._stream(text)
+            case ActionFinished():
+                self._stream("", ended=True)
+                self._describe(event)
             case TestsFinished():
                 self._rest()
                 self._tests(event)
@@ -98,6 +112,13 @@ class TextPrinter:
             case _:
                 self._rest()
                 self._describe(event)
+
+    def _stream(self, text: str, *, ended: bool = False) -> None:
+        """Output as it comes, line by line; what has no end yet waits for it."""
+        *lines, rest = (self._unfinished + text).split("\n")
+        self._unfinished = "" if ended else rest
+        for line in [*lines, rest] if ended and rest else lines:
+            self._line(f"│ {without_escapes(line)}", Tone.QUIET)
 
     def _tests(self, event: TestsFinished) -> None:
         if event.verification is None:
@@ -111,11 +132,11 @@ class TextPrinter:
 
     def _line(self, text: str, tone: Tone) -> None:
         glyph, style = _STYLES[tone]
-        self._console.print(Text(glyph + text, style))
+        self._console.print(Text(glyph + "\n".join(map(harmless, text.split("\n"))), style))
 
     def _wait(self, text: str) -> None:
         if self._live:
-            self._live.update(Text(text))
+            self._live.update(Text(harmless(text)))
             self._live.start()
 
     def _rest(self) -> None:

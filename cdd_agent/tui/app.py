@@ -47,7 +47,7 @@ from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import described, question
+from cdd_agent.wording import answers, described, question
 from cdd_agent.workspace.git import current_branch
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Shell(App[CddError]):
 
     async def approve(self, proposal: Proposal) -> Choice:
         """The `Frontend` port."""
-        widget = Question(question(proposal), proposal.choices)
+        widget = Question(question(proposal), answers(proposal))
         await self.query_one("#questions").mount(widget)
         self.query_one(ActivityBar).rest("Waiting for your answer")
         self.query_one(Prompt).area.placeholder = ""

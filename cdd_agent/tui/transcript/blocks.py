@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from cdd_agent.tui.transcript.harmless import bounded, harmless, without_escapes
+from cdd_agent.harmless import harmless, without_escapes
+from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, Line, Mark, Piece, blank
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from cdd_agent.harmless import harmless
+from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.colouring import coloured
-from cdd_agent.tui.transcript.harmless import MAX_UNSETTLED, harmless
 from cdd_agent.tui.transcript.lines import Gutter, Line, Mark
 
 _WINDOW_LINES = 200

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdd_agent.tui.transcript.harmless import harmless
+from cdd_agent.harmless import harmless
 from cdd_agent.tui.transcript.lines import Ink, Mark, Piece
 from cdd_agent.tui.transcript.tables import Cell
 

@@ -2,8 +2,8 @@
 
 import re
 
+from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.code import Fence
-from cdd_agent.tui.transcript.harmless import MAX_UNSETTLED
 from cdd_agent.tui.transcript.lines import Line
 from cdd_agent.tui.transcript.markdown import markdown_lines
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from cdd_agent.tui.transcript.harmless import bounded, harmless, without_escapes
+from cdd_agent.harmless import harmless, without_escapes
+from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, Line, Row
 from cdd_agent.tui.transcript.wrapping import wrap
 

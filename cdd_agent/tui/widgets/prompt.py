@@ -10,8 +10,8 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import OptionList, Static, TextArea
 
+from cdd_agent.harmless import harmless
 from cdd_agent.tui.history import History
-from cdd_agent.tui.transcript.harmless import harmless
 
 
 class PromptArea(TextArea):

@@ -1,7 +1,7 @@
 """A question to the person, answered by one key."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -9,12 +9,11 @@ from textual.events import Key
 from textual.widgets import Static
 
 from cdd_agent.events import Choice
-from cdd_agent.tui.transcript.harmless import harmless
-from cdd_agent.wording import CHOICES
+from cdd_agent.harmless import harmless
 
 
 class Question(Vertical, can_focus=True):
-    """Offers choices, each by its first letter; Esc is no. `answer` waits for one; the widget goes away by itself."""
+    """Offers answers, each by its first letter; Esc is no. `answer` waits for one; the widget goes away by itself."""
 
     DEFAULT_CSS = """
     Question {
@@ -24,15 +23,15 @@ class Question(Vertical, can_focus=True):
     }
     """
 
-    def __init__(self, text: str, choices: Sequence[Choice] = (Choice.YES, Choice.NO)) -> None:
+    def __init__(self, text: str, answers: Mapping[str, Choice]) -> None:
         super().__init__()
         self._text = "\n".join(map(harmless, text.split("\n")))
-        self._keys = {CHOICES[choice][0]: choice for choice in choices}
+        self._answers = answers
         self._answer: asyncio.Future[Choice] = asyncio.get_running_loop().create_future()
 
     def compose(self) -> ComposeResult:
         yield Static(self._text, markup=False)
-        keys = "   ".join(f"[{key}] {CHOICES[choice]}" for key, choice in self._keys.items())
+        keys = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
         yield Static(keys, markup=False, classes="keys")
 
     def on_mount(self) -> None:
@@ -46,7 +45,8 @@ class Question(Vertical, can_focus=True):
             await self.remove()
 
     def on_key(self, event: Key) -> None:
-        choice = Choice.NO if event.key == "escape" else self._keys.get(event.key)
+        keys = {"escape": Choice.NO} | {word[0]: choice for word, choice in self._answers.items()}
+        choice = keys.get(event.key)
         if choice is not None:
             event.stop()
             if not self._answer.done():

@@ -11,8 +11,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from cdd_agent.events import StepView
+from cdd_agent.harmless import harmless
 from cdd_agent.tickets.status import StepStatus, Verification
-from cdd_agent.tui.transcript.harmless import harmless
 from cdd_agent.wording import STEP_GLYPHS
 
 

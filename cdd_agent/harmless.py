@@ -1,10 +1,6 @@
-"""Text from elsewhere, made harmless: it can neither steer the terminal nor keep the screen waiting."""
+"""Text from elsewhere, made harmless: whoever wrote it cannot steer the terminal that shows it."""
 
 import re
-from collections.abc import Iterator
-
-MAX_UNSETTLED = 8_000
-"""Characters of source that may stay unsettled. Longer lines, paragraphs and tables are cut."""
 
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ESCAPE = re.compile(
@@ -13,7 +9,6 @@ _ESCAPE = re.compile(
     r"|\x1b[PX^_][^\x1b]*\x1b\\"
     r"|\x1b[ -/]*[0-Z\\^-~]"
 )
-_OPEN_ESCAPE = re.compile(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
 
 
 def harmless(text: str) -> str:
@@ -31,13 +26,3 @@ def _symbol(match: re.Match[str]) -> str:
 def without_escapes(line: str) -> str:
     """A line that was written for a terminal, without what is not text."""
     return _ESCAPE.sub("", line.removesuffix("\r"))
-
-
-def bounded(text: str) -> Iterator[str]:
-    """The text in parts of bounded length, none ending inside an escape sequence."""
-    while len(text) > MAX_UNSETTLED:
-        escape = _OPEN_ESCAPE.search(text, MAX_UNSETTLED - 41, MAX_UNSETTLED)
-        cut = escape.start() if escape else MAX_UNSETTLED
-        yield text[:cut]
-        text = text[cut:]
-    yield text

@@ -1,0 +1,19 @@
+"""How much of a growing text may stay unsettled: nothing keeps the screen waiting."""
+
+import re
+from collections.abc import Iterator
+
+MAX_UNSETTLED = 8_000
+"""Characters of source that may stay unsettled. Longer lines, paragraphs and tables are cut."""
+
+_OPEN_ESCAPE = re.compile(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
+
+
+def bounded(text: str) -> Iterator[str]:
+    """The text in parts of bounded length, none ending inside an escape sequence."""
+    while len(text) > MAX_UNSETTLED:
+        escape = _OPEN_ESCAPE.search(text, MAX_UNSETTLED - 41, MAX_UNSETTLED)
+        cut = escape.start() if escape else MAX_UNSETTLED
+        yield text[:cut]
+        text = text[cut:]
+    yield text
