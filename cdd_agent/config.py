@@ -5,11 +5,12 @@ The later wins, key by key. A wrong key or value is an error that names the file
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from cdd_agent.errors import BadInput
 
@@ -23,12 +24,50 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Commands(_Section):
-    """Commands that a model asks for. This version runs none, so only the defaults are accepted."""
+def runs_others(program: str) -> bool:
+    """Its arguments name what is run: where it may run, anything may."""
+    return re.sub(r"\.(exe|com|bat|cmd)$", "", program.lower()) in _RUN_OTHERS
 
-    mode: Literal["safe"] = "safe"
-    allow: Annotated[tuple[str, ...], Field(max_length=0)] = ()
-    timeout: Literal[60] = 60
+
+def _allowed_program(name: str) -> str:
+    if not re.fullmatch(r"\w[\w.+@-]*", name):
+        raise ValueError("allowed: names of programs, without a folder, spaces or arguments")
+    if runs_others(name):
+        raise ValueError(
+            f"`{name}` runs whatever it is given, so everything would be allowed; use `commands.mode: ask`"
+        )
+    return name
+
+
+def _variable_name(name: str) -> str:
+    if not re.fullmatch(r"[^=\s\0]+", name):
+        raise ValueError("allowed: names of variables, also with `*` and `?`")
+    return name
+
+
+VariableNames = tuple[Annotated[str, AfterValidator(_variable_name)], ...]
+
+
+class Commands(_Section):
+    """Which commands may run: those that a model asks for, and the checks that a plan names."""
+
+    mode: Literal["safe", "ask", "unsafe"] = "safe"
+    """What becomes of a program that is not on the list, and of a text that needs a shell: refused; a person is
+    asked; or a real shell runs everything."""
+    allow: tuple[Annotated[str, AfterValidator(_allowed_program)], ...] = ()
+    """Names of programs, beside those that are always on the list."""
+    timeout: float = Field(60, gt=0, le=86_400)
+    hide_env: VariableNames = ()
+    """Variables that no command sees, beside those that look like secrets."""
+    pass_env: VariableNames = ()
+    """Variables that commands see although they look like secrets."""
+
+
+class Web(_Section):
+    """Pages that are read for a model."""
+
+    private: bool = False
+    """Also those of this machine and its network."""
 
 
 class Budget(_Section):
@@ -52,13 +91,32 @@ class Config(_Section):
     approval: Approval = "edits"
     commit: Annotated[Literal["off"], _YamlOff] = "off"
     commands: Commands = Commands()
+    web: Web = Web()
     budget: Budget = Budget()
 
+
+# Shells, and programs whose arguments are a command.
+_RUN_OTHERS = frozenset(
+    """
+    sh ash bash csh dash elvish fish ksh ksh93 mksh nu osh pwsh powershell rbash tcsh xonsh yash zsh cmd wsl
+    . at batch builtin busybox bwrap cgexec chroot chrt command coproc crontab dbus-run-session doas entr env eval exec
+    expect fakeroot firejail flock ionice ltrace nice nohup nsenter parallel pkexec prlimit proot rlwrap runas runuser
+    script setpriv setsid source start stdbuf strace su sudo systemd-run taskset time timeout toybox trap unbuffer
+    unshare watch xargs xvfb-run
+    """.split()  # noqa: SIM905 (a list of strings would be a screen long)
+)
+_UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
 
 _ALLOWED = {
     "test_timeout": "a number of seconds over 0, at most 86400",
     "max_attempts": "a whole number from 1 to 100",
-    "commands": "a mapping with mode, allow, timeout",
+    "commands": f"a mapping with {', '.join(Commands.model_fields)}",
+    "commands.allow": "a list of names of programs",
+    "commands.timeout": "a number of seconds over 0, at most 86400",
+    "commands.hide_env": "a list of names of variables",
+    "commands.pass_env": "a list of names of variables",
+    "web": "a mapping with private",
+    "web.private": "true or false",
     "budget": "a mapping with usd, tokens",
 }
 _FROM_ENVIRONMENT = (
@@ -77,13 +135,20 @@ def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, 
     environment = os.environ if environment is None else environment
     merged: dict[str, Any] = {}
     for file in (user_file(), root / PROJECT_FILE):
-        merged |= _from_file(file)
+        merged = _merged(merged, _from_file(file))
     for key in _FROM_ENVIRONMENT:
         if value := environment.get(f"CDD_{key.upper()}"):
             merged |= _checked({key: value}, lambda _, key=key: f"CDD_{key.upper()}")
+    merged["commands"] = switched(merged.get("commands", Commands()), environment)
     given = {key: value for key, value in flags.items() if value is not None}
     merged |= _checked(given, lambda path: f"--{path[0].replace('_', '-')}")
     return Config(**merged)
+
+
+def switched(commands: Commands, environment: Mapping[str, str]) -> Commands:
+    """Unsafe where a switch in the environment says so, whatever the files say."""
+    on = any(environment.get(name, "").strip().lower() in ("true", "1", "yes") for name in _UNSAFE_SWITCHES)
+    return commands.model_copy(update={"mode": "unsafe"}) if on else commands
 
 
 def user_file() -> Path:
@@ -103,6 +168,16 @@ def _from_file(path: Path) -> dict[str, Any]:
     return _checked(content, lambda keys: f"{path}:{_line(entries, keys, str(path))}")
 
 
+def _merged(first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """The later wins, key by key, also inside sections."""
+    both = first | later
+    for name in first.keys() & later.keys():
+        if isinstance(section := later[name], _Section):
+            update = {key: getattr(section, key) for key in section.model_fields_set}
+            both[name] = first[name].model_copy(update=update)
+    return both
+
+
 def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
     """The given keys, valid; `where(path of keys)` names the place of a wrong one."""
     try:
@@ -114,7 +189,7 @@ def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
 
 def _complaint(detail: Any, where: Any) -> str:
     path = tuple(detail["loc"])
-    name = ".".join(map(str, path))
+    name = ".".join(key for key in path if isinstance(key, str))
     if detail["type"] == "extra_forbidden":
         section: Any = Config if len(path) == 1 else Config.model_fields[str(path[0])].annotation
         near = difflib.get_close_matches(str(path[-1]), section.model_fields, n=1)
@@ -123,8 +198,8 @@ def _complaint(detail: Any, where: Any) -> str:
     match detail["type"]:
         case "none_required":
             allowed = "allowed: null (this version cannot watch a budget)"
-        case "too_long":
-            allowed = "allowed: [] (this version runs no commands for a model)"
+        case "value_error":
+            allowed = str(detail["ctx"]["error"])
         case "literal_error":
             allowed = f"allowed: {detail['ctx']['expected']}"
         case _:

@@ -69,7 +69,7 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
     """Say how steps would be checked. False when the command cannot be run."""
     command, root = project.config.test_command, project.root
     try:
-        check = parse_command(command, root) if command else detect(root)
+        check = parse_command(command, root, project.config.commands) if command else detect(root)
     except BadInput as error:
         say(False, "tests", error.message)
         return False

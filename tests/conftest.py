@@ -19,7 +19,7 @@ def nobody_else(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     home = tmp_path_factory.mktemp("home")
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
-    for name in [name for name in os.environ if name.startswith("CDD_")]:
+    for name in [name for name in os.environ if name.startswith(("CDD_", "HIVE_"))]:
         monkeypatch.delenv(name)
 
 

@@ -1,6 +1,7 @@
 """Small real projects for tests: tickets, plans, and scripts of replies."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.wiring import open_engine, open_project
+
+# As in an environment that was activated: `python` in a check is the one that runs the tests.
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
 SLUG = "feature-words"
 SPEC = """\
@@ -35,7 +39,7 @@ def says(path: str, text: str, words: str = "Here it is.") -> str:
 def check(path: str, text: str = "good") -> str:
     """A check that passes when a file holds a text, and says what it holds otherwise."""
     code = f"t = open('{path}').read(); print('it says', t); raise SystemExit('{text}' not in t)"
-    return f'{sys.executable} -c "{code}"'
+    return f'python -c "{code}"'
 
 
 @dataclass(frozen=True)

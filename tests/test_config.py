@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.config import Config, load_config, user_file
+from cdd_agent.config import Commands, Config, load_config, runs_others, user_file
 from cdd_agent.errors import BadInput
 
 ALL = """\
@@ -19,7 +19,7 @@ test_timeout: 300
 max_attempts: 3
 approval: edits
 commit: off
-commands: {mode: safe, allow: [], timeout: 60}
+commands: {mode: safe, allow: [], timeout: 60, hide_env: [], pass_env: []}
 budget: {usd: null, tokens: null}
 """
 
@@ -54,6 +54,52 @@ def test_the_later_layer_wins_key_by_key(tmp_path: Path) -> None:
     assert config == Config(model="flags", approval="auto", test_timeout=2, max_attempts=7)
 
 
+def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(tmp_path: Path) -> None:
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().write_text("commands: {allow: [npm, go], timeout: 5, hide_env: ['AWS_*']}\n")
+    write(tmp_path, "commands: {mode: ask, allow: [cargo]}\n")
+    assert load_config(tmp_path, {}, {}).commands == Commands(
+        mode="ask", allow=("cargo",), timeout=5, hide_env=("AWS_*",)
+    )
+
+
+@pytest.mark.parametrize("name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"])
+@pytest.mark.parametrize(
+    ("value", "mode"),
+    [("true", "unsafe"), ("TRUE", "unsafe"), ("1", "unsafe"), ("yes", "unsafe"), (" true ", "unsafe")]
+    + [(value, "ask") for value in ("", "false", "0", "no", "on", "truee")],
+)
+def test_a_switch_makes_commands_unsafe_whatever_the_files_say(
+    tmp_path: Path, name: str, value: str, mode: str
+) -> None:
+    write(tmp_path, "commands: {mode: ask, timeout: 5}\n")
+    commands = load_config(tmp_path, {}, {name: value}).commands
+    assert (commands.mode, commands.timeout) == (mode, 5)
+
+
+def test_a_switch_that_is_off_leaves_an_unsafe_file_as_it_is(tmp_path: Path) -> None:
+    write(tmp_path, "commands: {mode: unsafe}\n")
+    assert load_config(tmp_path, {}, {"CDD_ENABLE_UNSAFE_COMMANDS": "false"}).commands.mode == "unsafe"
+
+
+RUN_OTHERS = """
+    env xargs sudo doas nohup nice ionice time timeout stdbuf setsid exec eval command builtin busybox chroot unshare
+    script watch parallel strace sh bash dash zsh ksh fish csh tcsh cmd powershell pwsh Bash bash.exe CMD.EXE pwsh.exe
+"""
+
+
+@pytest.mark.parametrize("name", RUN_OTHERS.split())
+def test_what_runs_anything_may_not_be_on_the_list(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadInput, match=f"`{name}` runs whatever it is given"):
+        load_config(write(tmp_path, f"commands: {{allow: [npm, {name}]}}\n"), {})
+
+
+@pytest.mark.parametrize("name", ["npm", "g++", "clang-format", "php8.2", "go", "7z", "git", "cargo.exe", "shellcheck"])
+def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None:
+    assert load_config(write(tmp_path, f"commands: {{allow: [{name}]}}\n"), {}).commands.allow == (name,)
+    assert not runs_others(name)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -64,7 +110,26 @@ def test_the_later_layer_wins_key_by_key(tmp_path: Path) -> None:
         ("test_timeout: soon\n", 1, "a number of seconds"),
         ("model: [a]\n", 1, "a text"),
         ("commands:\n  mode: safe\n  alow: []\n", 3, "no setting `commands.alow`"),
-        ("commands: 3\n", 1, "`commands: 3`"),
+        ("commands: 3\n", 1, "`commands: 3` is not allowed; allowed: a mapping with mode, allow, timeout, hide_env"),
+        ("commands:\n  mode: yolo\n", 2, "'safe', 'ask' or 'unsafe'"),
+        ("commands:\n  timeout: 0\n", 2, "a number of seconds over 0"),
+        ("commands:\n  timeout: 86401\n", 2, "at most 86400"),
+        ("commands:\n  allow: ls\n", 2, "a list of names of programs"),
+        ("commands:\n  allow: [3]\n", 2, "a list of names of programs"),
+        (
+            "commands:\n  allow: [npm, ./run.sh]\n",
+            2,
+            "`commands.allow: ./run.sh` is not allowed; allowed: names",
+        ),
+        ("commands:\n  allow: [npm test]\n", 2, "without a folder, spaces or arguments"),
+        ("commands:\n  allow: ['']\n", 2, "names of programs"),
+        (
+            "commands:\n  allow: [bash]\n",
+            2,
+            "so everything would be allowed; use `commands.mode: ask`",
+        ),
+        ("commands:\n  hide_env: SEAL\n", 2, "a list of names of variables"),
+        ("commands:\n  pass_env: ['A=1']\n", 2, "names of variables"),
         ("commit: step\n", 1, "'off'"),
         ("budget:\n  usd: 3\n", 2, "cannot watch a budget"),
         ("a: [\n", 2, "not YAML"),

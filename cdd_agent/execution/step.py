@@ -14,6 +14,7 @@ from cdd_agent.events import (
     ChangesProposed,
     Choice,
     CommandOutput,
+    CommandProposed,
     Event,
     ReplyDelta,
     ReplyFinished,
@@ -24,10 +25,11 @@ from cdd_agent.events import (
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.prompt import Prompt
 from cdd_agent.execution.record import Attempt
-from cdd_agent.execution.verify import Verdict, check_for, useful_end, verify
+from cdd_agent.execution.verify import Check, Verdict, check_for, useful_end, verify
 from cdd_agent.llm.port import Model, StopReason, TextDelta
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
+from cdd_agent.workspace.commands import CommandRefused, CommandRunner
 from cdd_agent.workspace.process import OutputChunk
 
 
@@ -52,6 +54,7 @@ class StepRunner:
     test_command: str | None
     test_timeout: float
     protected: Callable[[Path], bool]
+    commands: CommandRunner
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
@@ -59,14 +62,16 @@ class StepRunner:
             if step.verify is None and self.test_command is None:
                 continue  # what the project holds is looked at when the step runs: it may have changed by then
             try:
-                check_for(step, self.test_command, self.root)
+                check_for(step, self.test_command, self.commands)
             except BadInput as error:
                 raise BadInput(f"Step {step.number}: {error.message}", hint=error.hint) from error
 
     async def attempt(self, step: PlanStep, prompt: Prompt, attempt: Attempt) -> AsyncGenerator[Event | Outcome, None]:
         """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, or
         `BadInput` when the disk or the check's command refuses."""
-        check = check_for(step, self.test_command, self.root)
+        check = check_for(step, self.test_command, self.commands)
+        async for event in self._permitted(step, check):
+            yield event
         changes = ChangeSet(())
         try:
             async with aclosing(self._reply(step, prompt, attempt)) as events:
@@ -87,7 +92,7 @@ class StepRunner:
             yield Outcome(changes, Verification.NONE)
             return
         yield TestsStarted(step.number, check.shown)
-        async with aclosing(verify(check, self.root, self.test_timeout)) as output:
+        async with aclosing(verify(check, self.commands, self.test_timeout)) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
                     yield CommandOutput(step.number, item.text)
@@ -95,6 +100,17 @@ class StepRunner:
                 attempt.save_output(item.output)
                 yield TestsFinished(step.number, item.verification, item.reason, item.seconds)
                 yield _judged(changes, item)
+
+    async def _permitted(self, step: PlanStep, check: Check | None) -> AsyncGenerator[Event, None]:
+        """A check that a person must agree to is asked about before anything is done, or paid for."""
+        if check is None or not self.commands.must_ask(check.command):
+            return
+        yield CommandProposed(check.shown, check.command.objection)
+        try:
+            await self.commands.ask(check.command)
+        except CommandRefused as refusal:
+            why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
+            raise NotApproved(why) from refusal
 
     async def _reply(self, step: PlanStep, prompt: Prompt, attempt: Attempt) -> AsyncGenerator[Event, None]:
         """Ask the model and save the reply before anything is done with it; a saved one is not asked for again."""

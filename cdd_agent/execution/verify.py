@@ -1,28 +1,29 @@
 """How a step's result is checked: which command, and what its outcome means.
 
-The command is the step's own (`**Verify:**` in the plan), else the config's, else found by what the project holds.
+The command is the step's own (`**Verify:**` in the plan), else the config's, else found by what the project holds. It
+is run by the same runner as every other command.
 """
 
 import json
-import os
 import re
 import shlex
-import shutil
-import sys
 import tomllib
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import NO_CHECK, PlanStep
 from cdd_agent.tickets.status import Verification
-from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command
+from cdd_agent.workspace.commands import Command, CommandRefused, CommandRunner, split
+from cdd_agent.workspace.process import CommandResult, OutputChunk
+from cdd_agent.workspace.programs import as_started
 
 _PYTEST_NOTHING_COLLECTED = 5  # https://docs.pytest.org/en/stable/reference/exit-codes.html
 _NPM_PLACEHOLDER = "no test specified"  # what `npm init` writes as the test script
-_SHELL = "|&;<>"
 _END_LINES, _END_CHARACTERS = 80, 6000
 
 
@@ -30,11 +31,18 @@ _END_LINES, _END_CHARACTERS = 80, 6000
 class Check:
     """One command that decides about a step."""
 
-    argv: tuple[str, ...]
-    shown: str
-    """As people write it."""
+    command: Command
     found: bool = False
     """Nobody asked for it by name: it was found by what the project holds, and may have nothing to say yet."""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.command.argv
+
+    @property
+    def shown(self) -> str:
+        """As people write it."""
+        return self.command.text
 
     @property
     def is_pytest(self) -> bool:
@@ -51,64 +59,58 @@ class Verdict:
     seconds: float = 0.0
 
 
-def check_for(step: PlanStep, test_command: str | None, root: Path) -> Check | None:
-    """What verifies this step; None when there is nothing to run. Raises `BadInput` for an unusable command."""
-    if step.verify is not None:
-        return None if step.verify == NO_CHECK else parse_command(step.verify, root)
-    return parse_command(test_command, root) if test_command else detect(root)
+def check_for(step: PlanStep, test_command: str | None, commands: CommandRunner) -> Check | None:
+    """What verifies this step; None when there is nothing to run. Raises `BadInput` for an unusable command.
+
+    The plan's own is judged like any command that a model asks for, but may also use the program of the project's
+    tests. In the check's `command` is whether a person has to be asked.
+    """
+    root, settings = commands.root, commands.settings
+    if step.verify is None:
+        return parse_command(test_command, root, settings) if test_command else detect(root)
+    if step.verify == NO_CHECK:
+        return None
+    if step.verify == test_command:
+        return parse_command(step.verify, root, settings)
+    return _judged(step.verify, commands, also=lambda program: program == _test_program(test_command, root))
 
 
 def detect(root: Path) -> Check | None:
     """The project's own tests, by the files it holds; None when no test framework is found."""
     if _uses_pytest(root):
-        return _check(*_pytest(root))
+        return _found(root, "pytest")
     if _NPM_PLACEHOLDER not in (test := _npm_test(root)) and test:
-        return _check("npm", "test")
+        return _found(root, "npm", "test")
     if (root / "Cargo.toml").is_file():
-        return _check("cargo", "test")
+        return _found(root, "cargo", "test")
     if (root / "go.mod").is_file():
-        return _check("go", "test", "./...")
+        return _found(root, "go", "test", "./...")
     makefile = next((root / name for name in ("GNUmakefile", "Makefile", "makefile") if (root / name).is_file()), None)
     if makefile and re.search(r"^test\s*:(?!=)", _text(makefile), re.MULTILINE):
-        return _check("make", "test")
+        return _found(root, "make", "test")
     return None
 
 
-def parse_command(command: str, root: Path) -> Check:
-    """A command as people write it; `pytest` and `python` mean the project's own environment's."""
-    try:
-        argv = shlex.split(command)
-        words = shlex.shlex(command, posix=False, punctuation_chars=_SHELL)  # quoted ones keep their quotes
-        needs_shell = any(set(word) <= set(_SHELL) for word in words) or "=" in argv[0] if argv else False
-    except ValueError as error:
-        raise BadInput(f"The check `{command}` cannot be read: {error}") from error
-    if not argv:
-        raise BadInput("The check is empty", hint="Write `none` for no check.")
-    if needs_shell:
-        raise BadInput(
-            f"The check `{command}` needs a shell, and checks run without one",
-            hint="Put it into a script or a Makefile target and name that.",
-        )
-    if argv[0] == "pytest":
-        argv[:1] = _pytest(root)
-    elif argv[0] in ("python", "python3"):
-        argv[0] = _python(argv[0], root)
-    return Check(tuple(argv), command)
+def parse_command(command: str, root: Path, settings: Commands | None = None) -> Check:
+    """The person's own command for tests: it may use any program, but a shell only in unsafe mode."""
+    return _judged(command, CommandRunner(root, settings or Commands()), trusted=True)
 
 
-async def verify(check: Check, root: Path, limit: float) -> AsyncGenerator[OutputChunk | Verdict, None]:
+async def verify(check: Check, commands: CommandRunner, limit: float) -> AsyncGenerator[OutputChunk | Verdict, None]:
     """Run a check: its output as it comes, then one `Verdict`. A timeout is a failure.
 
     Raises `BadInput` when it cannot be started: no reply of a model would mend that.
     """
     # Bytecode of a file rewritten within the same second and with the same size would be taken for current.
-    async for item in run_command(check.argv, cwd=root, limit=limit, env={"PYTHONDONTWRITEBYTECODE": "1"}):
-        if isinstance(item, CommandResult) and not item.started:
-            raise BadInput(
-                f"The check `{check.shown}` could not be run: {item.stderr}",
-                hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
-            )
-        yield item if isinstance(item, OutputChunk) else judge(check, item, limit)
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    async with aclosing(commands.start(check.command, env=env, limit=limit)) as items:
+        async for item in items:
+            if isinstance(item, CommandResult) and not item.started:
+                raise BadInput(
+                    f"The check `{check.shown}` could not be run: {item.stderr.removeprefix('Error: ')}",
+                    hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
+                )
+            yield item if isinstance(item, OutputChunk) else judge(check, item, limit)
 
 
 def judge(check: Check, result: CommandResult, limit: float) -> Verdict:
@@ -136,8 +138,28 @@ def useful_end(output: str) -> str:
     return text if len(text) <= _END_CHARACTERS else "…" + text[-_END_CHARACTERS:]
 
 
-def _check(*argv: str) -> Check:
-    return Check(argv, shlex.join((Path(argv[0]).name, *argv[1:])), found=True)
+def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:
+    try:
+        return Check(commands.judge(command, **how))
+    except CommandRefused as refusal:
+        hint = refusal.hint or "Write `none` for no check."
+        raise BadInput(f"The check `{command}` cannot be run: {refusal.message}", hint=hint) from refusal
+
+
+def _test_program(test_command: str | None, root: Path) -> str | None:
+    """The program that runs the project's tests; None for a shell and the like, which would run anything."""
+    try:
+        check = parse_command(test_command, root) if test_command else detect(root)
+    except BadInput:  # that is a matter of the steps that use it
+        return None
+    program = split(check.shown).argv[0] if check else None
+    return program if program and not runs_others(Path(program).name) else None
+
+
+def _found(root: Path, *argv: str) -> Check:
+    started = as_started(argv, root)
+    shown = argv if started[1:] == argv[1:] else (Path(started[0]).name, *started[1:])
+    return Check(Command(shlex.join(shown), started), found=True)
 
 
 def _uses_pytest(root: Path) -> bool:
@@ -160,30 +182,6 @@ def _test_files(folder: Path) -> list[Path]:
         for file in folder.glob(f"{pattern}.py")
         if file.name.startswith("test_") or file.stem.endswith("_test")
     ]
-
-
-def _pytest(root: Path) -> tuple[str, ...]:
-    """How pytest is run in this project: its own environment first, this program's own as the last resort."""
-    poetry = "poetry" in _toml(root / "pyproject.toml").get("tool", {}) or (root / "poetry.lock").is_file()
-    if poetry and shutil.which("poetry"):
-        return ("poetry", "run", "pytest")
-    if (root / "uv.lock").is_file() and shutil.which("uv"):
-        return ("uv", "run", "pytest")
-    own = _own_python(root)
-    if own and any(own.parent.glob("pytest*")):
-        return (str(own), "-m", "pytest")
-    return ("pytest",) if shutil.which("pytest") else (sys.executable, "-m", "pytest")
-
-
-def _python(name: str, root: Path) -> str:
-    """The project's own Python, else the one on the path (many systems have only `python3`), else this program's."""
-    own = _own_python(root)
-    return str(own) if own else next(filter(shutil.which, (name, "python3")), sys.executable)
-
-
-def _own_python(root: Path) -> Path | None:
-    inside = "Scripts/python.exe" if os.name == "nt" else "bin/python"
-    return next((root / name / inside for name in (".venv", "venv") if (root / name / inside).exists()), None)
 
 
 def _npm_test(root: Path) -> str:

@@ -30,6 +30,37 @@ def confine(root: Path, text: str) -> PurePosixPath:
     Judged on resolved paths, component by component, so a symlink or a sibling such as `../app-evil` does not
     lead outside. Windows drive and UNC forms are absolute on every platform. The file need not exist.
     """
+    path = _relative(text)
+    if ".." in path.parts:
+        raise PathRefused(f"{text} leaves the project")
+    if not path.parts:
+        raise PathRefused(f"{text} names the project itself, not a file in it")
+    if not _resolved(root, path).is_relative_to(root.resolve()):
+        raise PathRefused(f"{text} leads outside the project through a link")
+    return path
+
+
+def confine_folder(root: Path, text: str) -> PurePosixPath:
+    """Turn the text of a folder to work in into a path relative to `root`, links resolved, or raise `PathRefused`.
+
+    Judged like a file's path, but the project itself is a folder too (`.`, or nothing), and `..` is fine where it
+    stays inside. The folder need not exist; what exists under its name must be one.
+    """
+    folder, top = _resolved(root, _relative(text) if text else PurePosixPath()), root.resolve()
+    if not folder.is_relative_to(top):
+        raise PathRefused(f"{text} leaves the project")
+    try:
+        inside = (place for place in (folder, *folder.parents) if place.is_relative_to(top))
+        is_folder = all(place.is_dir() or not place.exists() for place in inside)
+    except OSError as error:
+        raise PathRefused(f"{text} cannot be used: {error.strerror or error}") from error
+    if not is_folder:
+        raise PathRefused(f"{text} is not a folder")
+    return PurePosixPath(folder.relative_to(top).as_posix())
+
+
+def _relative(text: str) -> PurePosixPath:
+    """A path text that is not absolute on any platform, and usable on most."""
     if not text.strip() or text != text.strip():
         raise PathRefused(f"{text!r} is not a usable path")
     if len(text) > _MAX_LENGTH or any(ord(char) < 32 for char in text):
@@ -39,14 +70,11 @@ def confine(root: Path, text: str) -> PurePosixPath:
     path = PurePosixPath(text.replace("\\", "/"))
     if any(len(part.encode("utf-8", "surrogatepass")) > _MAX_NAME for part in path.parts):
         raise PathRefused(f"{text[:60]!r} is not a usable path: a name in it is too long")
-    if ".." in path.parts:
-        raise PathRefused(f"{text} leaves the project")
-    if not path.parts:
-        raise PathRefused(f"{text} names the project itself, not a file in it")
-    try:
-        inside = (root / path).resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError) as error:  # a name too long for the disk, a loop of links
-        raise PathRefused(f"{text} cannot be used: {error}") from error
-    if not inside:
-        raise PathRefused(f"{text} leads outside the project through a link")
     return path
+
+
+def _resolved(root: Path, path: PurePosixPath) -> Path:
+    try:
+        return (root / path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # too long for the disk, a loop of links, not a text
+        raise PathRefused(f"{str(path)!r} cannot be used: {error}") from error

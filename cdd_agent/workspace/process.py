@@ -1,6 +1,8 @@
-"""The one place that starts other programs: argv without a shell, a time limit, and nothing left running.
+"""The one place that starts other programs: argv, a time limit, and nothing left running.
 
-A command is its own process group; when its time is up, or its reader goes away, the whole group is ended.
+A command is its own process group, and its environment carries a mark. When its time is up, or its reader goes
+away, the whole group is ended, and with it whatever left the group. Which commands may run is not judged here but in
+`commands.py`.
 """
 
 import asyncio
@@ -11,10 +13,18 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import time
+import uuid
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, TYPE_CHECKING, Literal
+
+from cdd_agent.workspace.programs import find_program
+
+if TYPE_CHECKING:
+    import psutil
 
 _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
@@ -22,7 +32,20 @@ _GRACE = 2.0
 """Seconds between asking a group to end and ending it, and for pipes to drain after an exit."""
 _AHEAD = 64
 """Chunks a pipe may be read ahead of whoever consumes them."""
-_SECRET = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
+_ROUNDS = 5
+"""How often what left a command's group is looked for: what is being ended may start more."""
+_MARK = "CDD_COMMAND"
+"""The variable by which a command's processes are known, wherever they went. A nested one adds to it."""
+# A whole word of a variable's name, or the end of one that other words are glued to, as in PGPASSWORD.
+_SECRET = re.compile(
+    r"""
+    ( (?<![A-Z0-9]) (KEYS? | PASS | PAT)
+    | TOKENS? | SECRETS? | PASSWORDS? | PASSWD | PASSPHRASES? | CREDENTIALS? | _PWD
+    | (API|ACCESS|AUTH|ENCRYPTION|MASTER|PRIVATE|SECRET|SIGNING|SSH) KEYS? | (DB|PG|SSH|SUDO) PASS
+    ) [0-9]* (?![A-Z0-9])
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 
 StreamName = Literal["stdout", "stderr"]
 
@@ -37,7 +60,8 @@ class OutputChunk:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What became of a command. `return_code` is 127 when there is no such program, negative for a signal."""
+    """What became of a command. `return_code` is 127 when there is no such program, 126 when it could not be started or
+    was refused, negative for a signal."""
 
     stdout: str
     stderr: str
@@ -47,55 +71,112 @@ class CommandResult:
     cut: bool = False
     """Output was longer than what is kept: the middle is left out."""
     started: bool = True
-    """False when there is no such program or it could not be run: then nothing happened."""
+    """False when there is no such program, or it could not or must not be run: then nothing happened."""
+    refused: bool = False
+    """The policy, or a person, said no; the reason is in `stderr`."""
+    limit: float = 0.0
+    """Seconds that it was given."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.return_code, int) or isinstance(self.return_code, bool):
+            raise TypeError(f"return_code is a whole number, not {self.return_code!r}")
+
+    @property
+    def failure(self) -> str:
+        """Why it did not succeed, in words; empty when it did."""
+        if not self.started:
+            return self.stderr
+        if self.timed_out:
+            return f"Command timed out after {self.limit:g} seconds\n{self.stderr}".strip()
+        return f"Exit code {self.return_code}\n{self.stderr}".strip() if self.return_code else ""
 
 
-def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The user's environment without what looks like a secret, with `extra` merged over it."""
-    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
-    return {**kept, **(extra or {})}
+def child_environment(
+    extra: Mapping[str, str] | None = None, *, hide: Iterable[str] = (), passed: Iterable[str] = ()
+) -> dict[str, str]:
+    """The user's environment without secrets, with `extra` merged over it.
+
+    A secret is what `hide` names (`AWS_*` and the like, too), and what looks like one unless `passed` names it.
+    """
+    hide, passed = tuple(hide), tuple(passed)
+
+    def is_secret(name: str) -> bool:
+        return _named(name, hide) or (_SECRET.search(name) is not None and not _named(name, passed))
+
+    kept = {name: value for name, value in os.environ.items() if not is_secret(name)}
+    for name, value in (extra or {}).items():
+        kept[name.upper() if os.name == "nt" else name] = value
+    return kept
+
+
+def _named(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
+
+
+def shell_argv(text: str) -> tuple[str, ...]:
+    """How the system's shell is told to run a text."""
+    return ("cmd", "/d", "/c", text) if os.name == "nt" else ("/bin/sh", "-c", text)
 
 
 async def run_command(
-    argv: Sequence[str], *, cwd: Path, limit: float, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    limit: float,
+    env: Mapping[str, str] | None = None,
+    hide: Iterable[str] = (),
+    passed: Iterable[str] = (),
 ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
     """Run `argv` in `cwd` for at most `limit` seconds; yield its output as it comes, then one `CommandResult`.
 
-    Nothing is raised for a command that fails, is not there, or takes too long: the result says so. Closing
-    the iterator early ends the command and everything it started in its group.
+    A program without a path is looked up as this process would, whatever `env` says about PATH. `env`, `hide` and
+    `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
+    the result says so. Closing the iterator early ends the command and everything it started.
     """
     clock = asyncio.get_running_loop().time
     started = clock()
+    mark = uuid.uuid4().hex
+    environment = child_environment(env, hide=hide, passed=passed)
+    environment[_MARK] = f"{os.environ.get(_MARK, '')} {mark}".strip()
     try:
-        process = _start(argv, cwd, child_environment(env))
+        process = _start(argv, cwd, environment)
     except FileNotFoundError:
-        yield CommandResult("", f"Command not found: {argv[0]}", 127, started=False)
+        yield CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
         return
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
         yield CommandResult("", f"{argv[0]} could not be started: {error}", 126, started=False)
         return
     output = _Output(process)
+    ended_by_itself = False
     try:
         while (chunk := await output.next(until=started + limit)) is not None:
             yield chunk
         timed_out = process.poll() is None
         if timed_out:
-            await asyncio.to_thread(_end_group, process)
+            await asyncio.to_thread(_end_all, process, mark)
             last = clock() + _GRACE
             while (chunk := await output.next(until=last)) is not None:
                 yield chunk
-        yield output.result(await asyncio.to_thread(process.wait), clock() - started, timed_out=timed_out)
+        code = await asyncio.to_thread(process.wait)
+        ended_by_itself = True
+        yield output.result(code, clock() - started, limit, timed_out=timed_out)
     finally:
         output.close()
-        await asyncio.to_thread(_end_group, process)
+        if ended_by_itself:
+            await asyncio.to_thread(_end_group, process)
+        else:
+            await asyncio.to_thread(_end_all, process, mark)
 
 
 def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
     if not cwd.is_dir():
         raise NotADirectoryError(f"{cwd} is not a folder")
+    program = argv[0] if Path(argv[0]).name != argv[0] else find_program(argv[0])
+    if program is None:
+        raise FileNotFoundError(argv[0])
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows' form of a group of its own
     return subprocess.Popen(
-        list(argv),
+        [str(program), *argv[1:]],
         cwd=cwd,
         env=env,
         stdin=subprocess.DEVNULL,
@@ -120,6 +201,65 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
                 process.wait(_GRACE)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
+    """The group, and whoever left it: children of its processes, and what carries the mark in its environment."""
+    import psutil  # slow to import, and rarely needed
+
+    family = _descendants(process.pid)
+    _end_group(process)
+    for _ in range(_ROUNDS):
+        left = _alive({*family, *_marked(mark)})
+        for one in left:
+            with contextlib.suppress(psutil.Error):
+                one.terminate()
+        for one in _alive_after(_GRACE, left):
+            with contextlib.suppress(psutil.Error):
+                one.kill()
+        if not left:
+            return
+
+
+def _descendants(pid: int) -> "list[psutil.Process]":
+    import psutil
+
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _marked(mark: str) -> "list[psutil.Process]":
+    """Processes whose environment carries the mark, as far as the system lets one look; never this one."""
+    import psutil
+
+    return [
+        one
+        for one in psutil.process_iter(["environ"])
+        if mark in (one.info["environ"] or {}).get(_MARK, "").split() and one.pid != os.getpid()
+    ]
+
+
+def _alive_after(seconds: float, processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
+    """Which are still there then. They are nobody's children here, so there is nothing to wait for but their end."""
+    until = time.monotonic() + seconds
+    while (alive := _alive(processes)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return alive
+
+
+def _alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
+    """Without those that ended and only wait for somebody to notice."""
+    import psutil
+
+    def is_alive(one: psutil.Process) -> bool:
+        try:
+            return one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+    return [one for one in processes if is_alive(one)]
 
 
 class _Output:
@@ -183,9 +323,10 @@ class _Output:
         del exit_
         self._exited_at = self._loop.time()
 
-    def result(self, return_code: int, seconds: float, *, timed_out: bool) -> CommandResult:
+    def result(self, return_code: int, seconds: float, limit: float, *, timed_out: bool) -> CommandResult:
         out, err = self._kept["stdout"], self._kept["stderr"]
-        return CommandResult(out.text(), err.text(), return_code, seconds, timed_out, cut=out.cut or err.cut)
+        cut = out.cut or err.cut
+        return CommandResult(out.text(), err.text(), return_code, seconds, timed_out, cut, limit=limit)
 
     def close(self) -> None:
         """Let the readers stop, and close the pipes: whoever still writes into them is told so by the system."""

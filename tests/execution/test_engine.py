@@ -161,8 +161,8 @@ async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
         ("All done, tests pass!", "gives no file"),
         ("```python\nprint(1)\n```", "gives no file"),
         (says("../out.txt", "x"), "leaves the project"),
-        (says(".cdd/config.yaml", "x"), "must not write"),
-        (says(f"tickets/{SLUG}/execution-state.json", "{}"), "must not write"),
+        (says(".cdd/config.yaml", "x"), "must not be written"),
+        (says(f"tickets/{SLUG}/execution-state.json", "{}"), "must not be written"),
         ("```text:a.txt\ncut", "never closed"),
         (ScriptedReply("```text:a.txt\ngood\n```\n", stop=StopReason.LENGTH), "length limit"),
         (ScriptedReply("I can't", stop=StopReason.REFUSED), "content filter"),
@@ -551,7 +551,7 @@ async def test_links_do_not_lead_a_reply_to_what_is_not_its_own(sandbox: Sandbox
     (sandbox.root / "hooks").symlink_to(sandbox.root / ".git/hooks")
     (sandbox.root / "away").symlink_to(sandbox.ticket)
     events = await run_all(sandbox.replies(says(path, "x")))
-    assert "must not write" in (of(StepFinished, events)[0].error or "")
+    assert "must not be written" in (of(StepFinished, events)[0].error or "")
 
 
 async def test_a_link_is_not_written_through(sandbox: Sandbox) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 
 import pytest
 from textual import events
@@ -12,8 +11,7 @@ from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 SLOW_CHECK = (
-    f'{sys.executable} -c "import pathlib, time; '
-    "print('begun', flush=True); time.sleep(60 * pathlib.Path('slow').exists())\""
+    "python -c \"import pathlib, time; print('begun', flush=True); time.sleep(60 * pathlib.Path('slow').exists())\""
 )
 STOPPED = "Stopped; `continue` goes on"
 

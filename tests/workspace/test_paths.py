@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cdd_agent.workspace.paths import PathRefused, confine, find_root
+from cdd_agent.workspace.paths import PathRefused, confine, confine_folder, find_root
 
 OUTSIDE = [
     "/etc/passwd",
@@ -66,6 +66,60 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
     assert confine(root, "fine/x.py") == PurePosixPath("fine/x.py")
 
 
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("", "."),
+        (".", "."),
+        ("./", "."),
+        ("a", "a"),
+        ("a/./b/", "a/b"),
+        ("a\\b", "a/b"),
+        ("a/../b", "b"),
+        ("a/..", "."),
+        ("missing/../b", "b"),
+        ("../app/a", "a"),
+        ("fine", "a"),
+        ("fine/../b", "b"),
+        ("mit Leer zeichen", "mit Leer zeichen"),
+        ("..a", "..a"),
+    ],
+)
+def test_a_folder_inside_is_relative_to_the_project_with_its_links_resolved(
+    tmp_path: Path, text: str, path: str
+) -> None:
+    root = tmp_path / "app"
+    (root / "a").mkdir(parents=True)
+    (root / "fine").symlink_to("a")
+    assert confine_folder(root, text) == PurePosixPath(path)
+
+
+OUTSIDE_FOLDERS = [
+    *[text for text in OUTSIDE if text not in ("", ".", "./", "a/../../x")],
+    *("a/../..", "../..", "../app-evil", "link", "link/x", "a/../link", "link/../app-evil", "C:", "C:\\", "C:foo"),
+    *("\\\\?\\C:\\x", "//x", "~", "~root", "/", "\\x", "file.txt", "file.txt/x", "a/..\\..", "...\\..\\..", "\ud800"),
+]
+
+
+@pytest.mark.parametrize("text", OUTSIDE_FOLDERS)
+def test_a_folder_that_leaves_the_project_or_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    root, outside = tmp_path / "app", tmp_path / "app-evil"
+    (root / "a").mkdir(parents=True)
+    outside.mkdir()
+    (root / "link").symlink_to(outside)
+    (root / "file.txt").touch()
+    with pytest.raises(PathRefused):
+        confine_folder(root, text)
+
+
+def test_a_root_behind_a_link_is_the_folder_that_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real/inner").mkdir(parents=True)
+    (tmp_path / "root").symlink_to("real")
+    assert confine_folder(tmp_path / "root", "inner") == PurePosixPath("inner")
+    with pytest.raises(PathRefused):
+        confine_folder(tmp_path / "root", "..")
+
+
 def test_links_in_a_circle_are_refused_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
@@ -83,6 +137,14 @@ def test_any_text_is_inside_or_refused(text: str) -> None:
         return
     assert (root / path).resolve().is_relative_to(root.resolve())
     assert (root / path).resolve() != root.resolve()
+
+
+@given(st.text(alphabet=st.sampled_from("./\\~:aA \0\n-é"), max_size=30) | st.text(max_size=40))
+@example("a/../..")
+def test_any_folder_is_inside_or_refused(text: str) -> None:
+    root = Path("/tmp") / f"cdd-any-{os.getpid()}"
+    with contextlib.suppress(PathRefused):
+        assert (root / confine_folder(root, text)).resolve().is_relative_to(root.resolve())
 
 
 def test_the_root_is_the_nearest_cdd_folder_then_git_then_here(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 import asyncio
 import os
 import sys
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
-from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command
+from cdd_agent.workspace.process import CommandResult, OutputChunk, child_environment, run_command, shell_argv
 
 
 async def run(*argv: str, cwd: Path, limit: float = 30) -> tuple[CommandResult, list[OutputChunk]]:
@@ -59,7 +60,7 @@ async def test_there_is_no_shell_and_no_standard_input(tmp_path: Path) -> None:
 
 async def test_a_program_that_is_not_there_is_127_and_a_wrong_folder_126(tmp_path: Path) -> None:
     missing, _ = await run("no-such-program-here", cwd=tmp_path)
-    assert (missing.return_code, missing.stderr) == (127, "Command not found: no-such-program-here")
+    assert (missing.return_code, missing.stderr) == (127, "Error: Command not found: no-such-program-here")
     nowhere, _ = await run("ls", cwd=tmp_path / "nowhere")
     assert nowhere.return_code == 126
 
@@ -115,12 +116,159 @@ async def test_huge_output_is_kept_at_both_ends_and_odd_bytes_are_shown(tmp_path
 
 
 async def test_secrets_do_not_reach_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "s3cret")
-    monkeypatch.setenv("KEYBOARD_LAYOUT", "de")
-    code = "import os; print('s3cret' in str(dict(os.environ)), os.environ['KEYBOARD_LAYOUT'], os.environ['MODE'])"
-    items = [item async for item in run_command(python(code), cwd=tmp_path, limit=30, env={"MODE": "x"})]
-    assert items[-1].stdout == "False de x\n"  # type: ignore[union-attr]
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    monkeypatch.setenv("OUR_SEAL", "s3cret")
+    monkeypatch.setenv("CACHE_KEY", "shown")
+    code = "import os; print('s3cret' in str(dict(os.environ)), os.environ['CACHE_KEY'], os.environ['MODE'])"
+    output = run_command(
+        python(code), cwd=tmp_path, limit=30, env={"MODE": "x"}, hide=["OUR_SEAL"], passed=["CACHE_KEY"]
+    )
+    items = [item async for item in output]
+    assert items[-1].stdout == "False shown x\n"  # type: ignore[union-attr]
+
+
+SECRETS = """
+    OPENAI_API_KEY ANTHROPIC_APIKEY AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY SSH_KEY DEPLOY_KEYS KEY API_KEY_2 API_KEY2
+    GITHUB_TOKEN TOKENS HF_TOKEN GHTOKEN npm_config__authToken SLACK_BOT_TOKEN_1 CLIENT_SECRET SECRETS APP_SECRETS
+    DB_PASSWORD PGPASSWORD MYSQL_PWD SMTP_PASSWD GPG_PASSPHRASE SUDO_PASS SSHPASS DBPASS AZURE_DEVOPS_EXT_PAT PAT
+    GOOGLE_APPLICATION_CREDENTIALS CREDENTIAL openai_api_key OPENAIKEY_TOKEN PRIVATEKEY SIGNINGKEY REGISTRY_AUTHKEY
+"""
+NO_SECRETS = """
+    KEYBOARD_LAYOUT TOKENIZERS_PARALLELISM MONKEY_PATCH SSH_AUTH_SOCK PWD OLDPWD PATH HOME MONKEY HOTKEYS COMPASS
+    BYPASS_CACHE PASSENGER_ENV PATTERN SPAT XDG_SESSION_ID LANG LC_ALL SECRETARY COMPASS_X PYTHONPATH EDITOR KEYMAP
+"""
+
+
+@pytest.mark.parametrize("name", SECRETS.split())
+def test_what_looks_like_a_secret_is_hidden(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "x")
+    assert name not in child_environment()
+    assert name in child_environment(passed=[name])
+    assert child_environment({name: "given"})[name] == "given"
+
+
+@pytest.mark.parametrize("name", NO_SECRETS.split())
+def test_what_only_resembles_one_is_not(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "x")
+    assert child_environment()[name] == "x"
+    assert name not in child_environment(hide=[name])
+
+
+def test_names_are_hidden_and_passed_by_pattern_and_hiding_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_TOKEN", "GCP_TOKEN", "GCP_KEY", "OTHER"):
+        monkeypatch.setenv(name, "x")
+    seen = child_environment(hide=["AWS_*", "oth?r"], passed=["*_TOKEN"])
+    assert [name for name in ("AWS_REGION", "AWS_TOKEN", "GCP_TOKEN", "GCP_KEY", "OTHER") if name in seen] == [
+        "GCP_TOKEN"
+    ]
+
+
+async def test_a_program_is_looked_up_without_the_commands_own_path(tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("ls", "no-such-program-here"):
+        (trap / name).write_text("#!/bin/sh\necho trapped\n")
+        (trap / name).chmod(0o755)
+    for name, code in (("ls", 0), ("no-such-program-here", 127)):
+        items = [item async for item in run_command([name], cwd=tmp_path, limit=30, env={"PATH": str(trap)})]
+        assert isinstance(items[-1], CommandResult)
+        assert (items[-1].return_code, "trapped" in items[-1].stdout) == (code, False)
+
+
+def test_a_return_code_is_a_whole_number() -> None:
+    for code in ("0", None, 1.0, True):
+        with pytest.raises(TypeError, match="return_code"):
+            CommandResult("", "", code)  # type: ignore[arg-type]
+    assert not CommandResult("", "", 0).refused
+
+
+@pytest.mark.parametrize(
+    ("result", "failure"),
+    [
+        (CommandResult("out", "warning", 0), ""),
+        (CommandResult("out", "wrong\n", 2), "Exit code 2\nwrong"),
+        (CommandResult("", "", -9, 3.1, timed_out=True, limit=3), "Command timed out after 3 seconds"),
+        (CommandResult("", "Error: Command not found: x", 127, started=False), "Error: Command not found: x"),
+    ],
+)
+def test_a_failure_is_told_in_words(result: CommandResult, failure: str) -> None:
+    assert result.failure == failure
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+async def test_a_shell_runs_what_it_is_told_to(tmp_path: Path) -> None:
+    result, _ = await run(*shell_argv("echo a | tr a b > c; cat c"), cwd=tmp_path)
+    assert result.stdout == "b\n"
+
+
+DETACHED = """
+import os, signal, subprocess, sys, time
+kind, me = sys.argv[1], [sys.executable, "-c"]
+stay = "import os, signal, time; {}; open(f'pid-{{os.getpid()}}', 'w').close(); time.sleep(600)"
+quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+if kind == "setsid":
+    subprocess.Popen([*me, stay.format("0")], **quiet)
+elif kind == "stubborn":
+    subprocess.Popen([*me, stay.format("signal.signal(signal.SIGTERM, signal.SIG_IGN)")], **quiet)
+elif kind == "double fork":
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            subprocess.run([*me, stay.format("0")], **quiet)
+        os._exit(0)
+elif kind == "without its environment":
+    subprocess.Popen([*me, stay.format("0")], env={}, **quiet)
+print("begun", flush=True)
+time.sleep(600)
+"""
+
+
+async def detached(folder: Path) -> int:
+    """The process that left, once it is there."""
+    while not (found := list(folder.glob("pid-*"))):
+        await asyncio.sleep(0.01)
+    return int(found[0].name.removeprefix("pid-"))
+
+
+def detaching(kind: str, folder: Path, limit: float) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+    return run_command((*python(DETACHED), kind), cwd=folder, limit=limit)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
+@pytest.mark.parametrize("kind", ["setsid", "stubborn", "double fork", "without its environment"])
+async def test_at_the_limit_what_left_the_group_is_ended_too(tmp_path: Path, kind: str) -> None:
+    items = [item async for item in detaching(kind, tmp_path, limit=1.5)]
+    assert isinstance(items[-1], CommandResult)
+    assert items[-1].timed_out
+    assert await is_gone(await detached(tmp_path))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
+async def test_a_reader_that_leaves_ends_what_left_the_group(tmp_path: Path) -> None:
+    async with aclosing(detaching("double fork", tmp_path, limit=600)) as output:
+        await anext(output)
+        pid = await detached(tmp_path)
+    assert await is_gone(pid)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
+async def test_cancelling_ends_what_left_the_group(tmp_path: Path) -> None:
+    task = asyncio.create_task(run(*python(DETACHED), "double fork", cwd=tmp_path, limit=600))
+    pid = await detached(tmp_path)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await is_gone(pid)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
+async def test_at_its_own_end_a_command_may_leave_a_server_behind(tmp_path: Path) -> None:
+    code = DETACHED.replace("time.sleep(600)\n", "").replace("time.sleep(600)", "time.sleep(60)")
+    items = [item async for item in run_command((*python(code), "setsid"), cwd=tmp_path, limit=60)]
+    pid = await detached(tmp_path)
+    os.kill(pid, 9)  # raises if it is gone
+    assert isinstance(items[-1], CommandResult)
+    assert not items[-1].timed_out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell and `yes`")

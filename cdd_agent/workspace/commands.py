@@ -1,0 +1,379 @@
+"""Which commands may run in a project, and running them.
+
+A command is started without a shell, if its program is on the list; what else may run, and how, is a matter of
+`commands.mode`. This is a seat belt against accidents, not a sandbox: an allowed `python` can do whatever its user can.
+"""
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from cdd_agent.config import Commands, runs_others
+from cdd_agent.errors import BadInput
+from cdd_agent.workspace.paths import PathRefused, confine_folder
+from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command, shell_argv
+from cdd_agent.workspace.programs import OWN_PROGRAMS, as_started, own_folders
+
+ALWAYS_ALLOWED = (
+    *("ls", "pwd", "cat", "echo", "wc", "head", "tail"),
+    *("python", "python3", "pip", "pytest", "ruff", "black", "mypy", "flake8", "make"),
+)
+_LONGEST = 100_000  # characters
+_log = logging.getLogger(__name__)
+
+# What a text is made of, to a POSIX shell. The first that matches wins.
+_PIECE = re.compile(
+    r"""
+      (?P<blank> [ \t]+ )
+    | (?P<continued> \\\n )
+    | \\ (?P<escaped> . )
+    | ' (?P<single> [^']* ) '
+    | " (?P<double> (?: [^"\\] | \\. )* ) "
+    | (?P<operator> [|;&<>]+ | \n | ` | \$\( )
+    | (?P<open> ['"\\] )
+    | (?P<plain> \$ | [^ \t\n\\'"|;&<>`$]+ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
+_EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
+# Control characters, and those that show a text in another order than it has.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OFF_LIST_HINT = (
+    "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`, or put it into a script or a "
+    "Makefile target that an allowed program runs."
+)
+_OWN_SHELL_HINT = "Put it into a script or a Makefile target, and name that."
+_SHELL_HINT = (
+    "Put it into a script or a Makefile target that an allowed program runs, or set `commands.mode: ask` in "
+    ".cdd/config.yaml."
+)
+
+
+class CommandRefused(BadInput):
+    """A command text that is not run. `program` is the one that is not `allowed`, where that is why."""
+
+    def __init__(self, message: str, *, hint: str = "", program: str = "", allowed: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.program = program
+        self.allowed = allowed
+
+    def as_result(self) -> "Refused":
+        """What became of the command, for whoever waits for a result."""
+        return Refused("", self.message, 126, started=False, refused=True, program=self.program, allowed=self.allowed)
+
+
+@dataclass(frozen=True)
+class Refused(CommandResult):
+    """Nothing ran; `stderr` says why. `program` is the one that is not `allowed`, where that is the reason."""
+
+    program: str = ""
+    allowed: tuple[str, ...] = ()
+
+
+class Permission(StrEnum):
+    """What a person says to a command that is not let through by itself."""
+
+    YES = "yes"
+    NO = "no"
+    ALWAYS = "always"
+    """Yes, and the same program again; for what needs a shell, the same text again."""
+
+
+Permit = Callable[[str, str], Awaitable[Permission]]
+"""Asks a person: the command, and why it is asked about."""
+
+
+async def nobody(command: str, reason: str) -> Permission:
+    """Where nobody is there to ask, the answer is no."""
+    del command, reason
+    return Permission.NO
+
+
+@dataclass(frozen=True)
+class Words:
+    """A command text as a POSIX shell would read it, without anything being done about it."""
+
+    argv: tuple[str, ...]
+    operator: str
+    """The first thing that only a shell can do: a pipe, a second command, a redirection, a substitution; or empty."""
+    expands: bool
+    """A shell might change the words: variables, patterns, comments. Without one they stay as they are."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command text that was judged, and how it is started."""
+
+    text: str
+    argv: tuple[str, ...]
+    objection: str = ""
+    """Why a person has to be asked before it is started; empty when it may run."""
+    remembered_as: str = ""
+    """What "always" holds for."""
+    in_shell: bool = False
+
+
+def split(text: str) -> Words:
+    """Read a command text. Raises `CommandRefused` for one that is no command: empty, or a quote is not closed."""
+    words: list[str] = []
+    word: str | None = None
+    operator, expands = "", False
+    for piece in _PIECE.finditer(text):
+        kind = piece.lastgroup or ""
+        content = piece[kind]
+        match kind:
+            case "blank" if word is not None:
+                words.append(word)
+                word = None
+            case "blank" | "continued":
+                pass
+            case "open":
+                raise CommandRefused(f"{_shown(content)} in the command has no end")
+            case "operator":
+                operator = operator or content
+            case "double":
+                inner = _double_quoted(content)
+                word = (word or "") + inner.argv[0]
+                operator, expands = operator or inner.operator, expands or inner.expands
+            case "plain":
+                word = (word or "") + content
+                expands = expands or _EXPANDED.search(content) is not None
+            case _:
+                word = (word or "") + content
+    words += [word] if word is not None else []
+    if not operator and (not words or not words[0]):
+        raise CommandRefused("The command is empty")
+    return Words(tuple(words), operator, expands)
+
+
+def _double_quoted(content: str) -> Words:
+    found = [piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content) if piece["operator"]]
+    plain = re.sub(r'\\([$`"\\])|\\\n', lambda piece: piece[1] or "", content)
+    return Words((plain,), found[0] if found else "", "$" in content)
+
+
+@dataclass(frozen=True)
+class CommandRunner:
+    """Runs command texts in a project, as far as its settings and the person allow."""
+
+    root: Path
+    settings: Commands = field(default_factory=Commands)
+    permit: Permit = nobody
+    _always: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The list of programs that run without a question."""
+        return tuple(dict.fromkeys((*ALWAYS_ALLOWED, *self.settings.allow)))
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        limit: float | None = None,
+    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        """Run a command text: its output as it comes, then one `CommandResult`, a `Refused` one if nothing ran.
+
+        `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds.
+        Nothing is raised but what `permit` raises.
+        """
+        try:
+            folder = self._folder(cwd)
+            judged = self.judge(command, folder)
+            _check_variables(env or {})
+            await self.ask(judged)
+            _make(folder)
+        except CommandRefused as refusal:
+            _log.info("Refused %.1000r: %.1000r", command, refusal.message)
+            yield refusal.as_result()
+            return
+        async with aclosing(self.start(judged, cwd=folder, env=env, limit=limit)) as items:
+            async for item in items:
+                yield item
+
+    def judge(
+        self,
+        text: str,
+        cwd: Path | None = None,
+        *,
+        also: Callable[[str], bool] = lambda program: False,
+        trusted: bool = False,
+    ) -> Command:
+        """How a text would be started. Raises `CommandRefused`; one with an `objection` is for `ask` to decide.
+
+        `also` tells of a program that it may run though it is not on the list. A `trusted` text is a person's own: it
+        may name any program, and is not asked about.
+        """
+        unsafe = self.settings.mode == "unsafe"
+        text = _readable(text, unsafe=unsafe)
+        if unsafe:
+            return self._unsafe(text)
+        words = split(text)
+        if reason := _needs_shell(words):
+            command = Command(text, shell_argv(text), reason, remembered_as=text, in_shell=True)
+            refusal = CommandRefused(reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT)
+        else:
+            program, argv = words.argv[0], self._started(words.argv, cwd or self.root)
+            if trusted or program in self.allowed or also(program):
+                return Command(text, argv)
+            reason = f"`{program}` is not on the list of allowed commands"
+            command = Command(text, argv, reason, remembered_as=_remembered_as(text, program, argv))
+            refusal = CommandRefused(reason, hint=_OFF_LIST_HINT, program=program, allowed=self.allowed)
+        if trusted or self.settings.mode == "safe":
+            raise refusal
+        return command
+
+    def must_ask(self, command: Command) -> bool:
+        """A person has to say yes to it, and has not yet said "always"."""
+        return bool(command.objection) and command.remembered_as not in self._always
+
+    async def ask(self, command: Command) -> None:
+        """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
+        if not self.must_ask(command):
+            return
+        permission = await self.permit(command.text, command.objection)
+        if permission is Permission.NO:
+            raise CommandRefused(f"{command.objection}, and it was not approved")
+        if permission is Permission.ALWAYS:
+            self._always.add(command.remembered_as)
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        limit: float | None = None,
+    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        """Run a judged command without a question: its output as it comes, then one `CommandResult`."""
+        folder = cwd or self.root
+        if self.settings.mode == "unsafe":
+            _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
+        _log.info("Running %.1000r in %s", command.text, folder)
+        items = run_command(
+            command.argv,
+            cwd=folder,
+            limit=self.settings.timeout if limit is None else limit,
+            env=self._with_own_programs(env) if command.in_shell else env,
+            hide=self.settings.hide_env,
+            passed=self.settings.pass_env,
+        )
+        async with aclosing(items):
+            async for item in items:
+                if isinstance(item, CommandResult):
+                    end = "its time was up" if item.timed_out else f"code {item.return_code}"
+                    _log.info("Ended %.1000r after %.1f s: %s", command.text, item.seconds, end)
+                yield item
+
+    def _unsafe(self, text: str) -> Command:
+        """A shell, whatever the text; but what a shell would only start means the project's own Python here too."""
+        with contextlib.suppress(CommandRefused):
+            words = split(text)
+            if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
+                return Command(text, as_started(words.argv, self.root))
+        return Command(text, shell_argv(text), in_shell=True)
+
+    def _started(self, argv: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
+        if _is_path(argv[0]):
+            return (str(cwd.absolute() / argv[0]), *argv[1:])
+        return as_started(argv, self.root)
+
+    def _with_own_programs(self, env: Mapping[str, str] | None) -> Mapping[str, str]:
+        """A shell looks programs up by itself: the project's own come first, unless the command has its own PATH."""
+        path = os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path()))
+        return {"PATH": path, **(env or {})}
+
+    def _folder(self, cwd: str | None) -> Path:
+        try:
+            return self.root.resolve() / confine_folder(self.root, cwd or "")
+        except PathRefused as refusal:
+            raise CommandRefused(refusal.message) from refusal
+
+
+def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, object]:
+    """A result in the form that the `execute_command` tool promises to models."""
+    match result:
+        case Refused(program=str(program), allowed=allowed) if program:
+            return {"error": f"Command '{program}' is not allowed", "allowed_commands": list(allowed)}
+        case CommandResult(refused=True):
+            return {"error": result.stderr}
+        case CommandResult(timed_out=True):
+            said = {name: text for name, text in (("stdout", result.stdout), ("stderr", result.stderr)) if text}
+            return {"error": f"Command timed out after {result.limit:g} seconds", **said}
+        case CommandResult(started=False) if result.return_code != 127:
+            return {"error": f"Failed to execute command: {result.stderr}"}
+        case _:
+            return {
+                "success": True,
+                "command": command,
+                "return_code": result.return_code,
+                "stdout": result.stdout,
+                "stderr": result.stderr,
+                "cwd": cwd,
+            }
+
+
+def _readable(text: str, *, unsafe: bool) -> str:
+    """The text without what surrounds it, if it is one that people can see and a program can be given."""
+    text = text.replace("\r\n", "\n").strip(" \t\r\n")
+    if not text:
+        raise CommandRefused("The command is empty")
+    if len(text) > _LONGEST:
+        raise CommandRefused(f"The command is too long: {len(text)} characters")
+    odd = re.search("[\0\ud800-\udfff]", text) if unsafe else _UNSEEN.search(text)
+    if odd:
+        raise CommandRefused(f"The command holds a control character: U+{ord(odd[0]):04X}")
+    return text
+
+
+def _needs_shell(words: Words) -> str:
+    """Why the words need a shell, in words; empty when they do not."""
+    if words.operator:
+        return f"{_shown(words.operator)} needs a shell, and commands run without one"
+    if assignment := _ASSIGNMENT.match(words.argv[0]):
+        return f"`{assignment[0]}` before a program needs a shell, and commands run without one; use `env`"
+    return ""
+
+
+def _shown(operator: str) -> str:
+    return {"\n": "a line break", "`": "a backtick", "\\": "a backslash", "'": "a quote", '"': "a quote"}.get(
+        operator, f"`{operator}`"
+    )
+
+
+def _remembered_as(text: str, program: str, argv: tuple[str, ...]) -> str:
+    """A program; for a path, what it leads to; but what runs others is remembered with all that it was to run."""
+    if runs_others(Path(program).name):
+        return text
+    return argv[0] if _is_path(program) else program
+
+
+def _is_path(program: str) -> bool:
+    return Path(program).name != program
+
+
+def _check_variables(env: Mapping[str, str]) -> None:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise CommandRefused(f"{name!r} cannot be set: a variable has a name without `=`, and neither has a NUL")
+
+
+def _make(folder: Path) -> None:
+    """Make the folder where it is missing; the answer to a question may have taken hours, so it is judged again."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        confined = folder.resolve() == folder
+    except OSError as error:
+        raise CommandRefused(f"{folder} cannot be worked in: {error.strerror or error}") from error
+    if not confined:
+        raise CommandRefused(f"{folder} leads somewhere else now")
