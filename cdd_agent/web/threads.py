@@ -1,0 +1,30 @@
+"""Blocking work that can be left behind: name look-ups, conversions, searches."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T], *, name: str) -> T:
+    """Run `work` in a thread of its own.
+
+    Unlike with `asyncio.to_thread`, whoever stops waiting leaves the thread behind for good: neither the end of the
+    event loop nor that of the program waits for it.
+    """
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # from now on, a cancelled caller does not cancel the work
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001  # whatever it is belongs to whoever waits
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await asyncio.wrap_future(future)
