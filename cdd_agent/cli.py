@@ -99,12 +99,14 @@ def _parser() -> argparse.ArgumentParser:
     _model_flags(parser)
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
     parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None)
+    parser.set_defaults(root=None, yaml=False)
     _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 
 
 def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     import argparse
+    from pathlib import Path
 
     def add(name: str, run: Any, text: str, *examples: str) -> argparse.ArgumentParser:
         epilog = "examples:\n" + "\n".join(f"  {example}" for example in examples)
@@ -156,6 +158,39 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     execute.add_argument("--json", action="store_true", help="one event a line, nothing else on standard output")
     _model_flags(execute)
     execute.add_argument("--max-attempts", type=int, metavar="N", help="model attempts a step, the first included")
+
+    run = add(
+        "run",
+        _run_actions,
+        "carry out an action plan: a list of actions in YAML",
+        "cdd run plan.yaml",
+        "cdd run plan.yaml --yes --json > report.json",
+        "cat plan.yaml | cdd run - --root ~/src/shop",
+        "",
+        "The format is in docs/action-plan.md. In short:",
+        '- execute: "pytest -q"',
+        "- action: create_file",
+        "  file_path: hello.txt",
+        '  content: "hi"',
+    )
+    run.add_argument("plan", metavar="PLAN.yaml", help="the plan; - reads it from standard input")
+    run.add_argument("--root", type=Path, metavar="DIR", help="the folder that no action leaves (default: the project)")
+    run.add_argument("--yes", action="store_true", help="do not ask before each action")
+    forms = run.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="the report as one JSON object, nothing else on stdout")
+    forms.add_argument("--yaml", action="store_true", help="the report as YAML")
+
+    context = add(
+        "context",
+        _context,
+        "print the project context that a model would get",
+        "cdd context",
+        "cdd context README.md src --json",
+    )
+    context.add_argument(
+        "paths", metavar="PATH", nargs="*", help="files and folders to include, relative to the project"
+    )
+    context.add_argument("--json", action="store_true", help="one JSON object")
 
     add("doctor", _doctor, "show what is set up and what is missing", "cdd doctor")
 
@@ -275,6 +310,28 @@ def _plan_show(options: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(plan.to_json(), ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(plan.to_markdown())
+    return 0
+
+
+def _run_actions(options: argparse.Namespace) -> int:
+    from cdd_agent.headless import run_actions
+    from cdd_agent.wiring import open_project
+
+    project = open_project(options.root or options.project, {}, exactly=options.root is not None)
+    form: Any = "json" if options.json else "yaml" if options.yaml else "text"
+    return run_actions(project, options.plan, confirm=not options.yes, form=form)
+
+
+def _context(options: argparse.Namespace) -> int:
+    from cdd_agent.workspace.context import project_context
+
+    context = project_context(_project(options).root, options.paths)
+    if options.json:
+        import json
+
+        sys.stdout.write(json.dumps(context.to_json(), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(context.as_text())
     return 0
 
 

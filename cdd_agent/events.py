@@ -237,6 +237,42 @@ class ActionProposed:
 
 
 @dataclass(frozen=True)
+class ActionStarted:
+    number: int
+    total: int
+    title: str
+
+
+@dataclass(frozen=True)
+class ActionOutput:
+    """A piece of what an action prints, reads or is told, as it comes."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class ActionFinished:
+    """`status` is SUCCESS, FAILURE or COMPLETED; a failed one has an `error`."""
+
+    number: int
+    total: int
+    title: str
+    status: str
+    error: str
+
+
+@dataclass(frozen=True)
+class ActionsFinished:
+    """An action plan is over. `seconds` with the waiting for answers."""
+
+    succeeded: int
+    failed: int
+    seconds: float
+    cwd: str
+
+
+@dataclass(frozen=True)
 class AttemptFailed:
     step: int
     attempt: int
@@ -294,6 +330,10 @@ Event = (
     | CommandOutput
     | CommandProposed
     | ActionProposed
+    | ActionStarted
+    | ActionOutput
+    | ActionFinished
+    | ActionsFinished
     | TestsFinished
     | AttemptFailed
     | StepFinished

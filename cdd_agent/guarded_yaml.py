@@ -34,6 +34,15 @@ class Entry:
     line: int
     node: yaml.Node
 
+    @classmethod
+    def of(cls, node: yaml.Node) -> "Entry":
+        """A value that has no key of its own."""
+        return cls(tree(node), node.start_mark.line + 1, node)
+
+    @property
+    def is_null(self) -> bool:
+        return _is_null(self.node)
+
     def at(self, source: str) -> str:
         return f"{source}:{self.line}"
 
@@ -93,7 +102,7 @@ def read_node(text: str, source: str) -> yaml.Node | None:
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise BadInput(f"{source}: not YAML: {reason}.", hint="Is it a text file?") from error
-    return None if node is None or (isinstance(node, yaml.ScalarNode) and node.tag == _NULL) else node
+    return None if node is None or _is_null(node) else node
 
 
 def read_mapping(text: str, source: str, kind: str) -> dict[object, Entry]:
@@ -112,6 +121,10 @@ def read_mapping(text: str, source: str, kind: str) -> dict[object, Entry]:
     return entries(node, source)
 
 
+def _is_null(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag == _NULL
+
+
 def line_of(node: yaml.Node, source: str) -> str:
     """`source:LINE`, the line from 1."""
     return f"{source}:{node.start_mark.line + 1}"
@@ -119,7 +132,7 @@ def line_of(node: yaml.Node, source: str) -> str:
 
 def described(node: yaml.Node) -> str:
     """What a node is, for people."""
-    if node.tag == _NULL:
+    if _is_null(node):
         return "empty"
     if isinstance(node, yaml.MappingNode):
         return "a mapping"
@@ -214,10 +227,15 @@ def _reason(error: yaml.MarkedYAMLError) -> str:
 def tree(node: yaml.Node) -> Tree:
     """A node as the text that was written; nothing for null."""
     if isinstance(node, yaml.MappingNode):
-        return {as_text(tree(key)): tree(value) for key, value in node.value}
+        return {_key(key): tree(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
         return [tree(item) for item in node.value]
     return "" if node.tag == _NULL else str(node.value)
+
+
+def _key(node: yaml.Node) -> str:
+    written = tree(node)
+    return written if isinstance(written, str) else as_text(written)
 
 
 def as_text(tree: Tree) -> str:

@@ -1,21 +1,34 @@
 """The same work without a screen: events go to a printer, and the outcome becomes an exit code."""
 
 import asyncio
+import json
 import signal
+import sys
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import aclosing, suppress
+from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+import yaml
+
+from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
+from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.commands.registry import commands
-from cdd_agent.errors import ExitCode
-from cdd_agent.events import Event, Notice, Tone
+from cdd_agent.errors import BadInput, ExitCode, NotApproved
+from cdd_agent.events import ActionFinished, Event, Notice, Tone
+from cdd_agent.execution.action_plan import ActionPlanRun
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Nobody
+from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
+from cdd_agent.terminal import Terminal, find_keyboard
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import make_model, open_engine, open_session
+from cdd_agent.wiring import make_model, open_engine, open_runner, open_session
+
+ReportForm = Literal["text", "json", "yaml"]
 
 
 def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
@@ -39,6 +52,54 @@ def run_command_line(project: Project, name: str, arguments: Iterable[str], *, a
     session = open_session(project, Nobody())
     _run(_shown(commands()[name].run(session, *arguments), _printer(as_json)))
     return ExitCode.DONE
+
+
+def run_actions(project: Project, source: str, *, confirm: bool, form: ReportForm) -> ExitCode:
+    """Carry out an action plan and print its report. `source` is a file, or `-` for standard input.
+
+    Raises `NotApproved` where there is nobody to ask.
+    """
+    printer = TextPrinter(to_stderr=form != "text")
+    try:
+        plan = _read_plan(source)
+    except BadInput as error:
+        return _refused(project, error, printer, form)
+    keyboard = find_keyboard()
+    if confirm and keyboard is None:
+        raise NotApproved("Nobody is here to approve the actions", hint="Run it at a terminal, or with --yes.")
+    frontend = Nobody() if keyboard is None else Terminal(keyboard, follows=printer.is_seen)
+    run = ActionPlanRun(open_runner(project, frontend), frontend, confirm)
+    try:
+        _run(_shown(run.run(plan), printer))
+    finally:
+        _print_report(run.report(), form)
+    return run.exit_code
+
+
+def _read_plan(source: str) -> ActionPlan:
+    if source == "-":
+        return ActionPlan.from_yaml(decoded(sys.stdin.buffer.read(LARGEST + 1), "standard input"), "standard input")
+    text = read_file(Path(source))
+    if text is None:
+        raise BadInput(f"There is no file {source}", hint="Give a YAML file with a list of actions, or - for a pipe.")
+    return ActionPlan.from_yaml(text, source)
+
+
+def _refused(project: Project, error: BadInput, printer: Printer, form: ReportForm) -> ExitCode:
+    """A plan that cannot be read gives a report too."""
+    words = "\n".join(filter(None, (error.message, error.hint)))
+    result = ActionResult(ParsePlanAction(), ActionStatus.FAILURE, error=words)
+    printer.show(ActionFinished(1, 1, result.action.title(), result.status, result.error))
+    _print_report(ExecutionReport.of(project.root, [result], datetime.now(UTC), 0.0), form)
+    return error.exit_code
+
+
+def _print_report(report: ExecutionReport, form: ReportForm) -> None:
+    """The text form is what the printer has shown already."""
+    if form == "json":
+        sys.stdout.write(json.dumps(report.to_json(), ensure_ascii=False) + "\n")
+    elif form == "yaml":
+        yaml.safe_dump(report.to_json(), sys.stdout, sort_keys=False, allow_unicode=True)
 
 
 async def _whole_run(engine: Engine, attempts: int) -> AsyncGenerator[Event, None]:

@@ -19,8 +19,10 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.workspace.paths import PathRefused, confine, find_root
 
 if TYPE_CHECKING:
+    from cdd_agent.actions.run import ActionRunner
     from cdd_agent.agents.base import Agent
     from cdd_agent.execution.engine import Engine
+    from cdd_agent.workspace.commands import CommandRunner
 
 _SCRIPT = "script:"
 NO_MODEL_HINT = """\
@@ -33,11 +35,14 @@ Choose one of:
 `model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE."""
 
 
-def open_project(folder: Path, flags: Mapping[str, Any]) -> Project:
-    """The project that `folder` is in, with the settings that hold there. Raises `BadInput`."""
+def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = False) -> Project:
+    """The project that `folder` is in, or is, with the settings that hold there. Raises `BadInput`.
+
+    `exactly`: the folder itself is the root, whatever it lies in.
+    """
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder")
-    root = find_root(folder)
+    root = folder.resolve() if exactly else find_root(folder)
     config = load_config(root, flags)
     try:
         confine(root, config.tickets_dir)
@@ -65,7 +70,8 @@ def open_engine(project: Project, ticket: Ticket, frontend: Frontend, model: Cal
 
     config, root = project.config, project.root
     asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
-    runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns)
+    commands = open_commands(project, asked)
+    runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
     engine = Engine.open(root, ticket, runner)
     try:
         if engine.next_step is not None:
@@ -74,6 +80,37 @@ def open_engine(project: Project, ticket: Ticket, frontend: Frontend, model: Cal
         engine.close()
         raise
     return engine
+
+
+def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
+    """What runs commands in a project, under its settings."""
+    from cdd_agent.events import Choice, CommandProposed
+    from cdd_agent.workspace.commands import CommandRunner, Permission
+
+    permissions = {Choice.YES: Permission.YES, Choice.ALWAYS: Permission.ALWAYS}
+
+    async def permit(command: str, reason: str) -> Permission:
+        choice = await frontend.approve(CommandProposed(command, reason))
+        return permissions.get(choice, Permission.NO)
+
+    return CommandRunner(project.root, project.config.commands, permit)
+
+
+def open_runner(project: Project, frontend: Frontend) -> ActionRunner:
+    """What does actions in a project, under its settings."""
+    from cdd_agent.actions.run import ActionRunner
+    from cdd_agent.web.pages import PageReader
+    from cdd_agent.web.search import DdgsSearcher
+
+    commands = open_commands(project, frontend)
+    return ActionRunner(
+        project.root,
+        commands,
+        PageReader(project.config.web.private),
+        DdgsSearcher(),
+        frontend.ask,
+        project.tickets.owns,
+    )
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:

@@ -3,7 +3,10 @@
 from datetime import timedelta
 
 from cdd_agent.events import (
+    ActionFinished,
     ActionProposed,
+    ActionsFinished,
+    ActionStarted,
     Answer,
     AttemptFailed,
     ChangesApplied,
@@ -24,9 +27,6 @@ from cdd_agent.events import (
     Tone,
 )
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-
-CHOICES = {Choice.YES: "yes", Choice.NO: "no", Choice.ALWAYS: "always", Choice.QUIT: "quit"}
-"""What a person can answer; the first letter is the key."""
 
 _SHOWN_FILES = 6
 STEP_GLYPHS = {
@@ -54,6 +54,13 @@ def question(proposal: Proposal) -> str:
             return f"[{number}/{total}] {title}\n{details}".rstrip()
 
 
+def answers(proposal: Proposal) -> dict[str, Choice]:
+    """What a person can answer, in words; the first letter of each is its key."""
+    always = "all" if isinstance(proposal, ActionProposed) else "always"
+    words = {Choice.YES: "yes", Choice.NO: "no", Choice.ALWAYS: always, Choice.QUIT: "quit"}
+    return {words[choice]: choice for choice in proposal.choices}
+
+
 def described(event: Event) -> list[tuple[str, Tone]]:
     """What an event says to people, as lines with a tone; nothing for those that only drive a display."""
     match event:
@@ -76,6 +83,15 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
+        case ActionStarted(number=number, total=total, title=title):
+            return [(f"[{number}/{total}] {title}", Tone.HEADING)]
+        case ActionFinished(status="FAILURE", error=error):
+            return [(error, Tone.ERROR)]
+        case ActionFinished():
+            return [("done", Tone.GOOD)]
+        case ActionsFinished(succeeded=succeeded, failed=failed, seconds=seconds, cwd=cwd):
+            words = f"{succeeded} of {succeeded + failed} actions succeeded in {seconds:.1f} s, in {cwd}"
+            return [(words, Tone.WARNING if failed else Tone.GOOD)]
         case ChangesApplied():
             lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
             lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]

@@ -243,7 +243,7 @@ def test_doctor_says_what_is_missing(
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
-        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml cannot be read"),
+        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml is not there"),
         ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester is not there"),
         ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
         ("CDD_MAX_ATTEMPTS", "many", "a whole number from 1 to 100"),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from cdd_agent.actions.matching import replaced_once
+from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.actions.replies import FileBlock, ReplyRefused
 from cdd_agent.workspace.files import digest, read_bytes, write_atomic
 from cdd_agent.workspace.paths import PathRefused, confine
@@ -14,6 +16,8 @@ from cdd_agent.workspace.paths import PathRefused, confine
 Seen = Mapping[str, str | None]
 """What the model was shown: path → digest of the content, or None for a file that did not exist."""
 
+_LARGEST = 50_000_000
+"""Bytes of a file that may be edited."""
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
 _REST = r"(?:rest|existing|unchanged|same|previous|remaining|omitted|before|other|above|below|keep)"
 _STAYS = r"(?:\.\.\.|…|\b(?:unchanged|the same|as (?:before|is|above)|omitted|goes here|(?:remain|stay)s?)\b)"
@@ -82,7 +86,7 @@ def change_set(
     unseen: set[str] = set()
     for block in files:
         try:
-            path = _allowed(root, block.path, protected)
+            path = writable_path(root, block.path, protected)
             changes.append(_change(root, path, block.content, seen))
         except (PathRefused, ReplyRefused) as refusal:
             problems.append(refusal.message)
@@ -93,32 +97,70 @@ def change_set(
     return ChangeSet(tuple(change for change in changes if change.before != change.after))
 
 
-def _allowed(root: Path, text: str, protected: Callable[[Path], bool]) -> PurePosixPath:
-    """Judged by where the path leads, whatever links it goes through."""
+def writable_path(root: Path, text: str, protected: Callable[[Path], bool]) -> PurePosixPath:
+    """A path text of a reply or an action as a file that it may write. Raises `PathRefused`.
+
+    Judged by where the path leads, whatever links it goes through.
+    """
     path = confine(root, text)
     place = (root / path).resolve()
     names = [part.casefold() for part in place.relative_to(root.resolve()).parts]
     if ".git" in names or names[0] == ".cdd" or protected(place):
-        raise PathRefused(f"{path} belongs to git or to the run itself; a step must not write it")
+        raise PathRefused(f"{path} belongs to git or to the program itself; it must not be written")
     return path
 
 
+def creation(root: Path, file_path: str, content: str, protected: Callable[[Path], bool]) -> ChangeSet:
+    """The change that makes a new file. Raises `FileAlreadyExistsError`, `PathRefused` or `ReplyRefused`."""
+    path = writable_path(root, file_path, protected)
+    if (root / path).exists() or (root / path).is_symlink():
+        raise FileAlreadyExistsError(str(path))
+    _refuse_unwritable(root, path)
+    return ChangeSet((FileChange(path, None, content.encode()),))
+
+
+def edit(root: Path, file_path: str, find: str, replace: str, protected: Callable[[Path], bool]) -> ChangeSet:
+    """The change that replaces one text by another in a file, or with an empty `find` the whole file.
+
+    Raises `SearchTextNotFoundError`, `MultipleMatchesFoundError`, `PathRefused` or `ReplyRefused`.
+    """
+    path = writable_path(root, file_path, protected)
+    _refuse_unwritable(root, path)
+    before = read_bytes(root / path)
+    if before is None:
+        raise ReplyRefused(f"There is no file {path}.", hint="Use `create_file` to make it.")
+    if find:
+        after = replaced_once(before, find, replace)
+    else:
+        refuse_partial(path, before, replace)
+        after = in_the_habit_of(before, replace)
+    return ChangeSet((FileChange(path, before, after),))
+
+
 def _change(root: Path, path: PurePosixPath, content: str, seen: Seen) -> FileChange:
+    _refuse_unwritable(root, path)
+    before = read_bytes(root / path)
+    if before is None:
+        return FileChange(path, None, content.encode())
+    _refuse_blind_replacement(path, before, content, seen)
+    return FileChange(path, before, in_the_habit_of(before, content))
+
+
+def _refuse_unwritable(root: Path, path: PurePosixPath) -> None:
     place = root / path
     if place.is_symlink():
         raise ReplyRefused(f"{path} is a link; write the file that it leads to.")
     if place.is_dir():
         raise ReplyRefused(f"{path} is a folder.")
+    if place.exists() and (not place.is_file() or place.stat().st_size > _LARGEST):
+        raise ReplyRefused(
+            f"{path} is not a file that can be changed here: it is a device, or over {_LARGEST:,} bytes."
+        )
     blocker = next((parent for parent in place.parents if parent.exists()), root)
     if not blocker.is_dir():
         raise ReplyRefused(f"{path} cannot be written: {blocker.relative_to(root)} is a file, not a folder.")
     if not os.access(place if place.exists() else blocker, os.W_OK):
         raise ReplyRefused(f"{path} cannot be written: it is read-only.")
-    before = read_bytes(place)
-    if before is None:
-        return FileChange(path, None, content.encode())
-    _refuse_blind_replacement(path, before, content, seen)
-    return FileChange(path, before, _in_the_habit_of(before, content))
 
 
 def _refuse_blind_replacement(path: PurePosixPath, before: bytes, content: str, seen: Seen) -> None:
@@ -129,6 +171,11 @@ def _refuse_blind_replacement(path: PurePosixPath, before: bytes, content: str, 
         raise ReplyRefused(f"{path} exists already and was not shown.", unseen=frozenset({str(path)}))
     if seen[str(path)] != digest(before):
         raise _changed_meanwhile(path)
+    refuse_partial(path, before, content)
+
+
+def refuse_partial(path: PurePosixPath, before: bytes, content: str) -> None:
+    """Raises `ReplyRefused` if the new content of a whole file leaves out what was in it."""
     if before.strip() and not content.strip():
         raise ReplyRefused(f"{path} would be emptied.")
     old_lines = set(before.decode("utf-8", errors="replace").splitlines())
@@ -150,7 +197,7 @@ def _leaves_out(path: PurePosixPath, line: str) -> bool:
     return not prose and bool(_ELISION.match(line))
 
 
-def _in_the_habit_of(before: bytes, content: str) -> bytes:
+def in_the_habit_of(before: bytes, content: str) -> bytes:
     """The new content with the old file's byte order mark and line ends."""
     new = content.encode()
     if before.count(b"\r\n") * 2 > before.count(b"\n"):

@@ -1,5 +1,6 @@
 """The built-in slash commands. `cdd init`, `new`, `list` and `status` are the same functions without a screen."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -37,6 +38,14 @@ _CONFIG = """\
 # test_timeout: 300                    # seconds
 # max_attempts: 3                      # model attempts a step without a screen, the first included
 # approval: edits                      # ask: before files are written | edits | auto
+# commands:
+#   mode: safe                         # safe: refuse what is not on the list | ask | unsafe: a real shell
+#   allow: []                          # programs beside ls, cat, python, pytest, ruff, make, ...
+#   timeout: 60                        # seconds
+#   hide_env: []                       # variables that no command sees, beside those that look like secrets
+#   pass_env: []                       # variables that commands see although they look like secrets
+# web:
+#   private: false                     # true: pages of this machine and its network may be read
 """
 
 _HOW_TO_PLAN = """\
@@ -119,6 +128,15 @@ async def init(session: Session) -> AsyncGenerator[Event, None]:
     """Make this folder a cdd project: settings and a folder for tickets."""
     for line in initialise(session.project):
         yield Notice(line, Tone.GOOD)
+
+
+@command("context", "[PATH...]")
+async def context(session: Session, *paths: str) -> AsyncGenerator[Event, None]:
+    """Show the project context that a model would get, with the files and folders named."""
+    from cdd_agent.workspace.context import project_context
+
+    found = await asyncio.to_thread(project_context, session.project.root, paths)
+    yield Answer(found.as_text())
 
 
 @command("help")

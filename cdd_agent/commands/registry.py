@@ -24,7 +24,8 @@ Run = Callable[..., AsyncGenerator[Event, None]]
 
 @dataclass(frozen=True)
 class Command:
-    """`usage` names the arguments, optional ones in brackets; `SLUG` completes to ticket slugs."""
+    """`usage` names the arguments, optional ones in brackets, the last one with dots if it may be there many times;
+    `SLUG` completes to ticket slugs."""
 
     name: str
     usage: str
@@ -96,8 +97,9 @@ def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
         hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."
         raise BadInput(f"There is no command /{name}", hint=hint)
     required = sum(not word.startswith("[") for word in known.usage.split())
-    if not required <= len(arguments) <= len(known.usage.split()):
-        many = len(arguments) > len(known.usage.split())
+    most = len(arguments) if known.usage.endswith("...]") else len(known.usage.split())
+    if not required <= len(arguments) <= most:
+        many = len(arguments) > most
         hint = "Put words that belong together in quotation marks." if many else known.help.partition("\n")[0]
         raise BadInput(f"Usage: {known.synopsis}", hint=hint)
     return known.run(session, *arguments)

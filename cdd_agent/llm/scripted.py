@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import constructed, list_items, read_file, read_mapping
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -86,6 +85,8 @@ class ScriptedModel:
         if isinstance(source, str):
             pace, script = _ScriptFile("script").read(source)
         else:
+            from cdd_agent.guarded_yaml import read_file  # scripts made in code need no YAML
+
             text = read_file(source)
             if text is None:
                 raise BadInput(f"The script {source} is not there.", hint="Check the path of the script.")
@@ -157,6 +158,8 @@ class _ScriptFile:
 
     def read(self, text: str) -> tuple[float, list[ScriptedReply]]:
         """Return the pace and the entries."""
+        from cdd_agent.guarded_yaml import constructed, list_items, read_mapping
+
         entries = read_mapping(text, self.name, "a script")
         self._check_keys(1, {str(key): "" for key in entries}, required={"replies"}, optional={"pace"})
         replies = list_items(entries["replies"].node)

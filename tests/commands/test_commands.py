@@ -140,3 +140,15 @@ def test_init_refuses_the_home_folder_and_the_root_of_the_disk() -> None:
 async def test_init_says_what_it_made(sandbox: Sandbox) -> None:
     events = await say(sandbox.session(), "/init")
     assert Notice("Made .cdd/config.yaml", tone=events[0].tone) in events  # type: ignore[union-attr]
+
+
+async def test_context_shows_the_tree_and_the_files_that_are_named(sandbox: Sandbox) -> None:
+    sandbox.write()
+    (sandbox.root / "a b.txt").write_text("words\n")
+    (sandbox.root / "c.txt").write_text("more\n")
+    events = [event async for event in handle(sandbox.session(), "/context 'a b.txt' c.txt none.txt")]
+    assert isinstance(events[0], Answer)
+    assert "spec.yaml" in events[0].text
+    assert "words" in events[0].text
+    assert "more" in events[0].text
+    assert "There is no such file." in events[0].text

@@ -1,0 +1,279 @@
+"""The one vocabulary for everything done to a project: actions, what became of each, and the report of a run."""
+
+import os
+import platform
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from cdd_agent.errors import CddError
+
+Written = Annotated[str, StringConstraints(pattern=r"\S")]
+"""A text that says something: not empty, not only white space."""
+
+
+class Action(BaseModel, ABC):
+    """Something to be done, as a value. Every spelling (YAML, a tool call) ends in one of the classes below."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    action_type: ClassVar[str]
+    """The name of this kind of action: `execute`, `read`, ... Each class has its own."""
+
+    def __new__(cls, *arguments: object, **fields: object) -> "Action":
+        if not hasattr(cls, "action_type"):
+            raise TypeError(f"{cls.__name__} is abstract: use one of its kinds")
+        return super().__new__(cls)
+
+    def title(self) -> str:
+        """What it does, in a line for people."""
+        raise NotImplementedError
+
+    def details(self) -> str:
+        """What a person should see before they say yes to it, beyond the title."""
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"action": ..., ...}` with the fields that say something: what `ActionPlan` reads."""
+        return {"action": self.action_type, **self.model_dump(exclude_none=True)}
+
+
+class ExecuteAction(Action):
+    """Run one command in the project. Nothing carries over from one to the next: no folder, no variable."""
+
+    action_type: ClassVar[str] = "execute"
+
+    command: Written = Field(description="The command, without a shell: no pipes, no redirection, no `&&`.")
+    cwd: str | None = Field(None, description="The folder to run it in, relative to the project; made when missing.")
+    env: dict[str, str] | None = Field(None, description="Variables for this command alone.")
+
+    def title(self) -> str:
+        where = f" in {self.cwd}" if self.cwd else ""
+        return f"run `{_one_line(self.command)}`{where}"
+
+    def details(self) -> str:
+        lines = [self.command] if "\n" in self.command.strip() else []
+        return "\n".join([*lines, *(f"{name}={value}" for name, value in (self.env or {}).items())])
+
+
+class CreateFileAction(Action):
+    """Create a file that does not exist yet; missing folders are made."""
+
+    action_type: ClassVar[str] = "create_file"
+
+    file_path: Written = Field(description="The file, relative to the project.")
+    content: str = Field("", description="All of its content.")
+
+    def title(self) -> str:
+        return f"create {self.file_path} ({_lines(self.content)})"
+
+    def details(self) -> str:
+        return self.content
+
+
+class EditAction(Action):
+    """Replace a text in a file by another. The text is found exactly, and must be there once."""
+
+    action_type: ClassVar[str] = "edit"
+
+    file_path: Written = Field(description="The file, relative to the project.")
+    find: str = Field(description="The text to replace, exactly as it is in the file. Empty: the whole file.")
+    replace: str = Field(description="What stands there afterwards. Empty: the text found is removed.")
+
+    def title(self) -> str:
+        return f"edit {self.file_path}" if self.find else f"replace the whole of {self.file_path}"
+
+    def details(self) -> str:
+        return "\n".join(
+            [f"- {line}" for line in self.find.splitlines()] + [f"+ {line}" for line in self.replace.splitlines()]
+        )
+
+
+class ReadAction(Action):
+    """Read a file or a folder of the project, or a page of the web."""
+
+    action_type: ClassVar[str] = "read"
+
+    source: Written = Field(description="A path relative to the project, or an http(s) address.")
+
+    def is_remote(self) -> bool:
+        """It is a page of the web."""
+        return self.source.strip().lower().startswith(("http://", "https://"))
+
+    def title(self) -> str:
+        return f"read {self.source}"
+
+
+class ChatWithUserAction(Action):
+    """Ask the person at the other end, and take what they say as the output."""
+
+    action_type: ClassVar[str] = "chat_with_user"
+
+    prompt: Written = Field(description="The question, as the person will see it.")
+
+    def title(self) -> str:
+        return f"ask you: {_one_line(self.prompt)}"
+
+    def details(self) -> str:
+        return self.prompt if "\n" in self.prompt.strip() else ""
+
+
+class ResearchAction(Action):
+    """Search the web for one or more queries."""
+
+    action_type: ClassVar[str] = "research"
+
+    queries: Annotated[tuple[Written, ...], Field(min_length=1)] = Field(description="What to search for.")
+
+    def title(self) -> str:
+        return f"search the web: {'; '.join(self.queries)}"
+
+
+class ParsePlanAction(Action):
+    """Reading the plan itself. Only reports hold it: its failure is how a wrong plan is reported."""
+
+    action_type: ClassVar[str] = "parse_plan"
+
+    def title(self) -> str:
+        return "read the plan"
+
+
+KINDS: dict[str, type[Action]] = {
+    kind.action_type: kind
+    for kind in (ExecuteAction, CreateFileAction, EditAction, ReadAction, ChatWithUserAction, ResearchAction)
+}
+"""What a plan or a model can ask for, by name."""
+
+
+class ActionStatus(StrEnum):
+    """What became of an action. `COMPLETED` is for what has no pass or fail: chat."""
+
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+    COMPLETED = "COMPLETED"
+
+
+@dataclass(frozen=True)
+class ActionResult:
+    """One action and what became of it. Raises `ValueError` for any other status."""
+
+    action: Action
+    status: ActionStatus
+    output: str = ""
+    """What it printed, read or was told; for a failed `create_file` or `edit`, the file's present content."""
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", ActionStatus(self.status))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "action": self.action.to_json(),
+            "status": str(self.status),
+            "output": self.output,
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a run went as a whole; `duration` in seconds."""
+
+    status: ActionStatus
+    start_time: datetime
+    duration: float
+
+
+@dataclass(frozen=True)
+class RunEnvironment:
+    """Where a run took place."""
+
+    os: str
+    cwd: str
+
+
+@dataclass(frozen=True)
+class ExecutionReport:
+    """What became of every action of a plan, in its order. Raises `TypeError` for logs that are no results."""
+
+    run_summary: RunSummary
+    environment: RunEnvironment
+    action_logs: Sequence[ActionResult]
+
+    def __post_init__(self) -> None:
+        logs: Any = self.action_logs
+        if not isinstance(logs, list | tuple) or not all(isinstance(log, ActionResult) for log in logs):
+            raise TypeError("action_logs is a list of ActionResult")
+        object.__setattr__(self, "action_logs", tuple(logs))
+
+    @classmethod
+    def of(cls, root: Path, logs: Sequence[ActionResult], started_at: datetime, duration: float) -> "ExecutionReport":
+        """The report of a run in `root`: a failure if any action failed."""
+        failed = any(log.status is ActionStatus.FAILURE for log in logs)
+        summary = RunSummary(ActionStatus.FAILURE if failed else ActionStatus.SUCCESS, started_at, duration)
+        return cls(summary, RunEnvironment(f"{platform.system()} {platform.release()}", os.fspath(root)), logs)
+
+    @property
+    def failed(self) -> tuple[ActionResult, ...]:
+        return tuple(log for log in self.action_logs if log.status is ActionStatus.FAILURE)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `cdd run --json` prints."""
+        summary = self.run_summary
+        return {
+            "run_summary": {
+                "status": str(summary.status),
+                "start_time": summary.start_time.isoformat(),
+                "duration": round(summary.duration, 3),
+            },
+            "environment": {"os": self.environment.os, "cwd": self.environment.cwd},
+            "action_logs": [log.to_json() for log in self.action_logs],
+        }
+
+
+class ActionFailed(CddError):
+    """An action could not be done. What it carries is what whoever asked for it needs to do better."""
+
+
+class FileAlreadyExistsError(ActionFailed):
+    """`create_file` found the file there already; nothing was written."""
+
+    def __init__(self, file_path: str) -> None:
+        super().__init__(f"{file_path} exists already; nothing was written", hint="Use `edit` to change it.")
+        self.file_path = file_path
+
+
+class SearchTextNotFoundError(ActionFailed):
+    """`edit` did not find its text. `content` is the file's, unchanged."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__("The text to find is not in the file; nothing was changed")
+        self.content = content
+
+
+class MultipleMatchesFoundError(ActionFailed):
+    """`edit` found its text more than once. `content` is the file's, unchanged."""
+
+    def __init__(self, content: str, lines: Sequence[int] = ()) -> None:
+        where = f" (lines {', '.join(map(str, lines))})" if lines else ""
+        super().__init__(
+            f"The text to find is in the file more than once{where}; nothing was changed",
+            hint="Give more of the lines around it.",
+        )
+        self.content = content
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else line[:99] + "…"
+
+
+def _lines(text: str) -> str:
+    count = len(text.splitlines())
+    return f"{count} line{'' if count == 1 else 's'}"

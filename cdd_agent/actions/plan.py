@@ -1,0 +1,146 @@
+"""Action plans: a list of actions in YAML, as a person or a model writes it. The format is in docs/action-plan.md."""
+
+import difflib
+from dataclasses import dataclass
+from typing import Self
+
+import yaml
+from pydantic import ValidationError
+
+from cdd_agent.actions.model import KINDS, Action
+from cdd_agent.errors import BadInput
+from cdd_agent.guarded_yaml import Entry, Tree, described, entries, line_of, list_items, read_node
+
+_MAIN_FIELD = {
+    "execute": "command",
+    "create_file": "file_path",
+    "edit": "file_path",
+    "read": "source",
+    "chat_with_user": "prompt",
+    "research": "queries",
+}
+"""What the plain form of an action gives: `- execute: "ls"`, `- read: README.md`."""
+_KINDS = ", ".join(KINDS)
+
+
+class ActionPlanRefused(BadInput):
+    """A text that is no action plan; the message names file, line and reason."""
+
+
+@dataclass(frozen=True)
+class ActionPlan:
+    """Actions in the order in which they are done, at least one."""
+
+    actions: tuple[Action, ...]
+
+    def __post_init__(self) -> None:
+        if not self.actions:
+            raise ValueError("an action plan has at least one action")
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "plan.yaml") -> Self:
+        """Raises `ActionPlanRefused`. `source` names the file in messages."""
+        try:
+            node = read_node(text, source)
+        except BadInput as error:
+            raise ActionPlanRefused(error.message, hint=error.hint) from error
+        if node is None:
+            raise ActionPlanRefused(f"{source}: the plan is empty", hint="Write a list of actions: `- execute: ls`.")
+        items = list_items(node)
+        if items is None:
+            raise ActionPlanRefused(
+                f"{line_of(node, source)}: a plan is a list of actions; this is {described(node)}",
+                hint="Begin each action with `- `.",
+            )
+        if not items:
+            raise ActionPlanRefused(f"{line_of(node, source)}: the plan has no actions")
+        try:
+            return cls(tuple(_action(item, source) for item in items))
+        except BadInput as error:  # also of the YAML reader, for keys that are there twice and the like
+            raise ActionPlanRefused(error.message, hint=error.hint) from error
+
+
+def _action(item: yaml.Node, source: str) -> Action:
+    where = line_of(item, source)
+    if isinstance(item, yaml.ScalarNode):
+        return _made("execute", {"command": Entry.of(item)}, where, source)
+    if not isinstance(item, yaml.MappingNode):
+        raise BadInput(f"{where}: an action is a mapping of keys; this is {described(item)}")
+    fields = {str(key): entry for key, entry in entries(item, source).items()}
+    kind = _kind(fields, where, source)
+    if "params" in fields:
+        params = fields.pop("params")
+        if not isinstance(params.node, yaml.MappingNode):
+            raise BadInput(f"{params.at(source)}: `params` is a mapping; this is {described(params.node)}")
+        for key, entry in params.entries(source).items():
+            _add(fields, str(key), entry, source)
+    return _made(kind, fields, where, source)
+
+
+def _kind(fields: dict[str, Entry], where: str, source: str) -> str:
+    """Take the kind of action out of its fields: `action: read`, or the short `read: README.md`."""
+    if "action" in fields:
+        entry = fields.pop("action")
+        if not isinstance(entry.tree, str) or entry.tree not in KINDS:
+            raise BadInput(f"{entry.at(source)}: there is no action {_shown(entry.tree)}{_near(entry.tree)}")
+        return entry.tree
+    named = [name for name in fields if name in KINDS]
+    if len(named) != 1:
+        given = ", ".join(f"`{name}`" for name in fields) or "nothing"
+        near = _near(next(iter(fields), ""))
+        raise BadInput(f"{where}: an action says which it is, as `action: execute`; here is {given}{near}")
+    kind = named[0]
+    entry = fields.pop(kind)
+    if isinstance(entry.node, yaml.MappingNode):
+        for key, inner in entry.entries(source).items():
+            _add(fields, str(key), inner, source)
+    else:
+        _add(fields, _MAIN_FIELD[kind], entry, source)
+    return kind
+
+
+def _add(fields: dict[str, Entry], name: str, entry: Entry, source: str) -> None:
+    if name in fields:
+        raise BadInput(f"{entry.at(source)}: `{name}` is given twice, first in line {fields[name].line}")
+    fields[name] = entry
+
+
+def _made(kind: str, fields: dict[str, Entry], where: str, source: str) -> Action:
+    """Values are taken as the text that was written: `replace: 1.10` and `PORT: 8080` stay what they are."""
+    given: dict[str, Tree] = {name: entry.tree for name, entry in fields.items() if not entry.is_null}
+    try:
+        return KINDS[kind].model_validate(given)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        name = str(detail["loc"][0])
+        place = fields[name].at(source) if name in fields else where
+        raise BadInput(f"{place}: {kind}: {_complaint(KINDS[kind], name, str(detail['type']))}") from error
+
+
+def _complaint(kind: type[Action], name: str, problem: str) -> str:
+    match problem:
+        case "extra_forbidden":
+            near = difflib.get_close_matches(name, kind.model_fields, n=1)
+            meant = f"; did you mean `{near[0]}`?" if near else f"; its keys are {', '.join(kind.model_fields)}"
+            return f"there is no key `{name}`{meant}"
+        case "missing":
+            return f"`{name}` is missing"
+        case "string_pattern_mismatch":
+            return f"`{name}` is empty"
+        case "string_type":
+            return f"`{name}` is not a text" if name != "queries" else "`queries` is a list of texts"
+        case "too_short":
+            return f"`{name}` is empty"
+        case "dict_type":
+            return f"`{name}` is a mapping of names to texts"
+        case _:
+            return f"`{name}` is a list of texts"
+
+
+def _near(name: Tree) -> str:
+    near = difflib.get_close_matches(name, KINDS, n=1) if isinstance(name, str) else []
+    return f"; did you mean `{near[0]}`?" if near else f"; there are {_KINDS}"
+
+
+def _shown(name: Tree) -> str:
+    return f"`{name[:60]}`" if isinstance(name, str) else "of that form"

@@ -1,0 +1,110 @@
+"""Doing actions: each ends in one `ActionResult`, whatever happens."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.actions.changes import ChangeSet, creation, edit
+from cdd_agent.actions.model import (
+    Action,
+    ActionResult,
+    ActionStatus,
+    ChatWithUserAction,
+    CreateFileAction,
+    EditAction,
+    ExecuteAction,
+    FileAlreadyExistsError,
+    MultipleMatchesFoundError,
+    ReadAction,
+    ResearchAction,
+    SearchTextNotFoundError,
+)
+from cdd_agent.errors import CddError
+from cdd_agent.web.pages import PageReader
+from cdd_agent.web.search import WebSearcher, research
+from cdd_agent.workspace.commands import CommandRunner
+from cdd_agent.workspace.process import CommandResult, OutputChunk
+from cdd_agent.workspace.reading import read_source
+
+_LONGEST = 100_000
+"""Characters of a file's content in a result."""
+
+
+@dataclass(frozen=True)
+class ActionRunner:
+    """Does actions in a project, one at a time. Nothing carries over from one to the next."""
+
+    root: Path
+    commands: CommandRunner
+    pages: PageReader
+    searcher: WebSearcher
+    ask: Callable[[str], Awaitable[str]]
+    """Asks the person; raises `NotApproved` where there is nobody."""
+    protected: Callable[[Path], bool] = lambda place: False
+    """Tells of a resolved place that no action may write to it."""
+
+    async def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+        """Yield a command's output as it comes, then one `ActionResult`. A failure is a result, not an exception."""
+        try:
+            if isinstance(action, ExecuteAction):
+                async with aclosing(self._execute(action)) as items:
+                    async for item in items:
+                        yield item
+            else:
+                yield await self._result(action)
+        except CddError as error:
+            yield _failed(action, error, self._present_content(action, error))
+
+    async def _result(self, action: Action) -> ActionResult:
+        match action:
+            case CreateFileAction(file_path=path, content=content):
+                return self._write(action, creation(self.root, path, content, self.protected))
+            case EditAction(file_path=path, find=find, replace=replace):
+                return self._write(action, edit(self.root, path, find, replace, self.protected))
+            case ReadAction(source=source) if action.is_remote():
+                return ActionResult(action, ActionStatus.SUCCESS, str(await self.pages.read(source.strip())))
+            case ReadAction(source=source):
+                text = await asyncio.to_thread(read_source, self.root, source)
+                return ActionResult(action, ActionStatus.SUCCESS, text.as_text())
+            case ChatWithUserAction(prompt=prompt):
+                return ActionResult(action, ActionStatus.COMPLETED, await self.ask(prompt))
+            case ResearchAction(queries=queries):
+                report = await research(self.searcher, queries)
+                return ActionResult(action, ActionStatus.SUCCESS, report.as_text())
+            case _:
+                raise TypeError(f"{action.action_type} is not done by anyone; only reports hold it")
+
+    def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
+        changes.apply(self.root)
+        return ActionResult(action, ActionStatus.SUCCESS)
+
+    async def _execute(self, action: ExecuteAction) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+        async with aclosing(self.commands.run(action.command, cwd=action.cwd, env=action.env)) as items:
+            async for item in items:
+                yield item if isinstance(item, OutputChunk) else _executed(action, item)
+
+    def _present_content(self, action: Action, error: CddError) -> str:
+        """What whoever asked for a change needs to see to do better."""
+        match error:
+            case FileAlreadyExistsError(file_path=path):
+                try:
+                    return read_source(self.root, path).text
+                except CddError as unreadable:
+                    return unreadable.message
+            case SearchTextNotFoundError(content=content) | MultipleMatchesFoundError(content=content):
+                return content if len(content) <= _LONGEST else content[:_LONGEST] + "\n… (the rest is left out)"
+            case _:
+                return ""
+
+
+def _executed(action: ExecuteAction, result: CommandResult) -> ActionResult:
+    """Standard output, then on success what was said on standard error; a failure has that in its error."""
+    if result.return_code == 0 and not result.timed_out:
+        return ActionResult(action, ActionStatus.SUCCESS, result.stdout + result.stderr)
+    return ActionResult(action, ActionStatus.FAILURE, result.stdout, result.failure)
+
+
+def _failed(action: Action, error: CddError, output: str) -> ActionResult:
+    return ActionResult(action, ActionStatus.FAILURE, output, "\n".join(filter(None, (error.message, error.hint))))

@@ -1,0 +1,150 @@
+"""Tools: what a model can call, each described by its types. See docs/tool_interface_design.md.
+
+The read-only ones are in `read_only_tools.py`, those that change something or ask somebody in `acting_tools.py`.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from inspect import cleandoc
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cdd_agent.errors import CddError
+
+Answer = dict[str, Any]
+"""What a tool gives back, as a JSON object: what it found, or `error` with words that a model can act on."""
+
+
+class Arguments(BaseModel):
+    """What a tool is called with. Field descriptions are written for the model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+A = TypeVar("A", bound=BaseModel)
+
+
+class Tool(ABC, Generic[A]):
+    """One thing that a model can do. The class's docstring is what the model reads."""
+
+    name: ClassVar[str]
+    category: ClassVar[str]
+    tags: ClassVar[tuple[str, ...]]
+    returns: ClassVar[str]
+    """What the answer holds, in a line or two."""
+    examples: ClassVar[tuple[Mapping[str, object], ...]]
+    """Arguments of typical calls."""
+    arguments: type[A]
+
+    @property
+    def description(self) -> str:
+        """What it does, for the model."""
+        return cleandoc(type(self).__doc__ or "")
+
+    @property
+    def parameters_schema(self) -> dict[str, Any]:
+        """The arguments as a JSON Schema object, derived from their type."""
+        schema = self.arguments.model_json_schema()
+        properties = {name: _simple(field) for name, field in schema["properties"].items()}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": schema.get("required", []),
+            "additionalProperties": False,
+        }
+
+    async def execute(self, **kwargs: object) -> Answer:
+        """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
+        try:
+            return await self.run(self.arguments.model_validate(kwargs))
+        except ValidationError as error:
+            problems = "; ".join(_problem(detail) for detail in error.errors()[:5])
+            return {"error": f"{self.name} was called wrongly: {problems}. Its parameters: {self._parameters_line()}."}
+        except CddError as error:
+            return {"error": " ".join(filter(None, (error.message, error.hint)))}
+
+    @abstractmethod
+    async def run(self, arguments: A) -> Answer:
+        """Do it, with valid arguments. May raise `CddError`."""
+
+    def get_ai_prompt_instructions(self) -> str:
+        """How to use it, for the prompt of a model that has no tool calls of its own."""
+        required = set(self.parameters_schema["required"])
+        parameters = [
+            f"- `{name}` ({_type(field)}, {need}): {field['description']}"
+            for name, field in self.parameters_schema["properties"].items()
+            for need in ("required" if name in required else _optional(field),)
+        ]
+        calls = [json.dumps({"tool": self.name, "arguments": example}, ensure_ascii=False) for example in self.examples]
+        return "\n".join(
+            [
+                f"## {self.name}",
+                "",
+                self.description,
+                "",
+                "Parameters:",
+                *(parameters or ["- none"]),
+                "",
+                f"Answer: {self.returns}",
+                "",
+                "Examples:",
+                *calls,
+            ]
+        )
+
+    def get_openrouter_tool_definition(self) -> dict[str, Any]:
+        """The function form of OpenAI's chat completions, which OpenRouter and litellm take too."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": self.parameters_schema,
+            },
+        }
+
+    def _parameters_line(self) -> str:
+        required = set(self.parameters_schema["required"])
+        fields = self.parameters_schema["properties"].items()
+        words = [f"`{name}` ({_type(field)}{', required' if name in required else ''})" for name, field in fields]
+        return ", ".join(words) or "none"
+
+
+def by_name(tools: Iterable[Tool[Any]]) -> dict[str, Tool[Any]]:
+    """Tools as a model's calls name them."""
+    return {tool.name: tool for tool in tools}
+
+
+def _simple(field: Mapping[str, Any]) -> dict[str, Any]:
+    """A field without what says nothing to a model: titles, and the null of what can be left out."""
+    kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
+    merged = {**field, **(kinds[0] if kinds else {})}
+    return {
+        key: value
+        for key, value in merged.items()
+        if key not in ("title", "anyOf") and not (key == "default" and value is None)
+    }
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    kind = str(field.get("type", "any"))
+    return f"list of {field['items'].get('type', 'any')}s" if kind == "array" else kind
+
+
+def _optional(field: Mapping[str, Any]) -> str:
+    return f"default {json.dumps(field['default'])}" if "default" in field else "optional"
+
+
+def _problem(detail: Any) -> str:
+    name = ".".join(map(str, detail["loc"])) or "it"
+    match detail["type"]:
+        case "missing":
+            return f"`{name}` is missing"
+        case "extra_forbidden":
+            return f"there is no parameter `{name}`"
+        case "string_pattern_mismatch":
+            return f"`{name}` is empty"
+        case _:
+            return f"`{name}`: {str(detail['msg'])[:1].lower()}{str(detail['msg'])[1:]}"

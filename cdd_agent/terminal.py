@@ -1,0 +1,89 @@
+"""A person at a terminal, without the shell: questions are printed, and a line is the answer."""
+
+import asyncio
+import os
+import sys
+import threading
+from contextlib import suppress
+
+from rich.console import Console
+from rich.text import Text
+
+from cdd_agent.errors import NotApproved
+from cdd_agent.events import ActionProposed, Choice, Proposal
+from cdd_agent.harmless import harmless
+from cdd_agent.wording import answers, question
+
+_SHOWN_LINES = 200
+
+
+class Terminal:
+    """The `Frontend` of `cdd run`. It speaks on standard error; answers come from the terminal itself.
+
+    So the plan can come through standard input, and the report can go into a file.
+    """
+
+    def __init__(self, keyboard: int, *, follows: bool) -> None:
+        """`keyboard`: see `find_keyboard`. `follows`: the person sees what is printed of the run."""
+        self._keyboard = keyboard
+        self._follows = follows
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        if isinstance(proposal, ActionProposed) and self._follows:
+            self._show(proposal.details)  # its title is there already
+        else:
+            self._show(question(proposal))
+        known = answers(proposal)
+        keys = {word[0]: choice for word, choice in known.items()} | known
+        offered = "  ".join(f"[{word[0]}] {word}" for word in known)
+        while True:
+            answer = (await self._line(f"{offered} > ")).strip().lower()
+            if answer in keys:
+                return keys[answer]
+            self._show("Type one of the letters.")
+
+    async def ask(self, prompt: str) -> str:
+        self._show(prompt)
+        return (await self._line("> ")).rstrip("\r\n")
+
+    def _show(self, text: str) -> None:
+        lines = [harmless(line) for line in text.splitlines()]
+        if len(lines) > _SHOWN_LINES:
+            lines[_SHOWN_LINES:] = [f"… and {len(lines) - _SHOWN_LINES} more lines"]
+        for line in lines:
+            self._console.print(Text(line))
+
+    async def _line(self, prompt: str) -> str:
+        """One line. Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
+        self._console.print(Text(prompt, "bold"), end="")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bytes] = loop.create_future()
+
+        def read() -> None:
+            # A thread that nobody waits for, and no buffered reader: Ctrl+C ends the program without another key.
+            line = os.read(self._keyboard, 65536)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, answer, line)
+
+        threading.Thread(target=read, daemon=True).start()
+        line = await answer
+        if not line:
+            raise NotApproved("No answer came", hint="With --yes nothing is asked.")
+        return line.decode("utf-8", errors="replace")
+
+
+def _settle(answer: asyncio.Future[bytes], line: bytes) -> None:
+    if not answer.done():
+        answer.set_result(line)
+
+
+def find_keyboard() -> int | None:
+    """The terminal to ask at, also when standard input is something else; None where there is nobody."""
+    if not sys.stderr.isatty():
+        return None
+    if sys.stdin.isatty():
+        return sys.stdin.fileno()
+    with suppress(OSError):  # no terminal belongs to this process
+        return os.open("CONIN$" if os.name == "nt" else "/dev/tty", os.O_RDONLY)
+    return None

@@ -1,0 +1,140 @@
+"""The vocabulary: what an action is, and what a report may hold."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from cdd_agent.actions.model import (
+    KINDS,
+    Action,
+    ActionResult,
+    ActionStatus,
+    ChatWithUserAction,
+    CreateFileAction,
+    EditAction,
+    ExecuteAction,
+    ExecutionReport,
+    FileAlreadyExistsError,
+    MultipleMatchesFoundError,
+    ParsePlanAction,
+    ReadAction,
+    ResearchAction,
+    RunEnvironment,
+    RunSummary,
+    SearchTextNotFoundError,
+)
+
+SUMMARY = RunSummary(ActionStatus.SUCCESS, datetime(2026, 11, 21, 10, tzinfo=UTC), 1.25)
+ENVIRONMENT = RunEnvironment("Linux 6", "/srv/shop")
+
+
+def test_every_kind_has_its_own_type_that_nobody_changes() -> None:
+    assert list(KINDS) == ["execute", "create_file", "edit", "read", "chat_with_user", "research"]
+    assert ParsePlanAction().action_type == "parse_plan"
+    with pytest.raises(AttributeError):
+        ExecuteAction(command="ls").action_type = "read"  # type: ignore[misc]
+
+
+def test_an_action_of_no_kind_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Action()
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    assert (ExecuteAction(command="ls").cwd, ExecuteAction(command="ls").env) == (None, None)
+    assert CreateFileAction(file_path="a").content == ""
+    assert ParsePlanAction().to_json() == {"action": "parse_plan"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (ExecuteAction, {"command": ""}),
+        (ExecuteAction, {"command": " \n"}),
+        (ExecuteAction, {}),
+        (ExecuteAction, {"command": "ls", "env": {"A": 1}}),
+        (ExecuteAction, {"command": "ls", "shell": True}),
+        (CreateFileAction, {"file_path": "", "content": "x"}),
+        (EditAction, {"file_path": "", "find": "x", "replace": "y"}),
+        (EditAction, {"file_path": "a", "find": "x"}),
+        (ReadAction, {"source": ""}),
+        (ChatWithUserAction, {"prompt": "  "}),
+        (ResearchAction, {"queries": []}),
+        (ResearchAction, {"queries": [""]}),
+        (ResearchAction, {"queries": "one"}),
+        (ResearchAction, {"queries": [1]}),
+        (ParsePlanAction, {"source": "x"}),
+    ],
+)
+def test_an_action_that_says_nothing_cannot_be_made(kind: type[Action], fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        kind.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("source", "remote"),
+    [
+        ("http://a.b", True),
+        ("https://a.b/c", True),
+        (" HTTPS://A.b", True),
+        ("a.txt", False),
+        ("httpx.py", False),
+        ("ftp://a", False),
+    ],
+)
+def test_a_source_is_remote_when_it_is_an_address_of_the_web(source: str, remote: bool) -> None:
+    assert ReadAction(source=source).is_remote() is remote
+
+
+@pytest.mark.parametrize("status", ["SUCCESS", "FAILURE", "COMPLETED"])
+def test_a_result_has_one_of_three_statuses(status: Any) -> None:
+    assert ActionResult(ParsePlanAction(), status).status is ActionStatus(status)
+
+
+@pytest.mark.parametrize("status", ["success", "DONE", "", None, 1])
+def test_another_status_is_refused(status: Any) -> None:
+    with pytest.raises(ValueError, match="ActionStatus"):
+        ActionResult(ParsePlanAction(), status)
+
+
+@pytest.mark.parametrize("logs", [None, "log", {}, ["log"], [None]])
+def test_a_report_is_made_of_results(logs: Any) -> None:
+    with pytest.raises(TypeError, match="list of ActionResult"):
+        ExecutionReport(SUMMARY, ENVIRONMENT, logs)
+
+
+def test_a_report_has_the_promised_form() -> None:
+    log = ActionResult(ExecuteAction(command="ls", env={"A": "b"}), ActionStatus.FAILURE, "out", "no")
+    assert ExecutionReport(SUMMARY, ENVIRONMENT, [log]).to_json() == {
+        "run_summary": {"status": "SUCCESS", "start_time": "2026-11-21T10:00:00+00:00", "duration": 1.25},
+        "environment": {"os": "Linux 6", "cwd": "/srv/shop"},
+        "action_logs": [
+            {
+                "action": {"action": "execute", "command": "ls", "env": {"A": "b"}},
+                "status": "FAILURE",
+                "output": "out",
+                "error": "no",
+            }
+        ],
+    }
+
+
+def test_a_run_failed_if_one_action_failed() -> None:
+    good, bad = (
+        ActionResult(ReadAction(source="a"), ActionStatus.SUCCESS),
+        ActionResult(ReadAction(source="b"), ActionStatus.FAILURE),
+    )
+    asked = ActionResult(ChatWithUserAction(prompt="?"), ActionStatus.COMPLETED)
+    now = datetime.now(UTC)
+    assert ExecutionReport.of(Path("/x"), [good, asked], now, 1).run_summary.status is ActionStatus.SUCCESS
+    assert ExecutionReport.of(Path("/x"), [good, bad], now, 1).run_summary.status is ActionStatus.FAILURE
+
+
+def test_errors_carry_what_is_needed_to_do_better() -> None:
+    assert FileAlreadyExistsError("a/b.py").file_path == "a/b.py"
+    assert SearchTextNotFoundError("content").content == "content"
+    assert MultipleMatchesFoundError("content", [3, 9]).content == "content"
+    assert "lines 3, 9" in MultipleMatchesFoundError("content", [3, 9]).message

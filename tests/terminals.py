@@ -1,0 +1,69 @@
+"""Programs on pseudo-terminals, for tests of what a person types and sees."""
+
+import os
+import re
+import select
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+if os.name == "nt":
+    pytest.skip("needs a pseudo-terminal", allow_module_level=True)
+import pty
+
+PATIENCE = 30.0
+
+
+class Terminal:
+    """A program in a folder, on a terminal of its own. `argv` names it by its path."""
+
+    def __init__(self, root: Path, *argv: str) -> None:
+        self.seen = b""
+        self.code: int | None = None
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(root)
+            os.environ |= {"TERM": "xterm-256color", "PYTHONPATH": str(Path(__file__).parents[1])}
+            os.execv(argv[0], argv)
+
+    def until(self, come: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not come():
+            assert time.monotonic() < deadline, self.seen[-2000:]
+            self.read()
+
+    def read(self) -> None:
+        if self.master < 0:
+            time.sleep(0.05)
+        elif select.select([self.master], [], [], 0.05)[0]:
+            with suppress(OSError):  # the other end is closed: it has ended
+                self.seen += os.read(self.master, 65536)
+
+    def type(self, line: str) -> None:
+        os.write(self.master, line.encode() + b"\r")
+
+    def close(self) -> None:
+        os.close(self.master)
+        self.master = -1
+
+    def has_ended(self) -> bool:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code is not None
+
+    def end(self) -> None:
+        """Nothing of it is left, however far it is."""
+        if not self.has_ended():
+            os.kill(self.pid, 9)
+            os.waitpid(self.pid, 0)
+        if self.master >= 0:
+            self.close()
+
+    @property
+    def text(self) -> str:
+        """What it has shown, without colours."""
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.seen.decode(errors="replace")).replace("\r\n", "\n")

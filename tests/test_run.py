@@ -1,0 +1,306 @@
+"""`cdd run`: from a file or a pipe to a report and an exit code."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cdd_agent.cli import main
+from tests.terminals import Terminal
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+PLAN = """\
+- action: create_file
+  file_path: hello.txt
+  content: "hi\\n"
+- action: edit
+  file_path: hello.txt
+  find: nowhere
+  replace: x
+- action: execute
+  command: cat hello.txt
+- action: read
+  source: hello.txt
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "my project"
+    (root / ".cdd").mkdir(parents=True)
+    monkeypatch.chdir(root)
+    return root
+
+
+def run(root: Path, plan: str, *flags: str) -> int:
+    (root / "plan.yaml").write_text(plan)
+    return main(["run", "plan.yaml", *flags])
+
+
+def report(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Standard output is the report and nothing else."""
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+def test_a_failed_action_does_not_stop_those_after_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(root, PLAN, "--yes", "--json") == 1
+    told = report(capsys)
+    assert told["run_summary"]["status"] == "FAILURE"
+    assert told["environment"]["cwd"] == str(root.resolve())
+    assert [log["status"] for log in told["action_logs"]] == ["SUCCESS", "FAILURE", "SUCCESS", "SUCCESS"]
+    assert told["action_logs"][1]["output"] == "hi\n"
+    assert "not in the file" in told["action_logs"][1]["error"]
+    assert told["action_logs"][2]["output"] == "hi\n"
+    assert told["action_logs"][0]["action"] == {"action": "create_file", "file_path": "hello.txt", "content": "hi\n"}
+    assert told["action_logs"][0]["error"] is None
+
+
+def test_the_exit_code_is_0_only_if_nothing_failed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(root, "- execute: echo fine", "--yes", "--json") == 0
+    assert report(capsys)["run_summary"]["status"] == "SUCCESS"
+
+
+def test_the_report_in_words_shows_each_action_its_output_and_what_went_wrong(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(root, PLAN, "--yes") == 1
+    out = capsys.readouterr().out
+    assert "[1/4] create hello.txt (1 line)\n✓ done\n" in out
+    assert "[2/4] edit hello.txt\n│ hi\n✗ The text to find is not in the file; nothing was changed\n" in out
+    assert "[3/4] run `cat hello.txt`\n│ hi\n✓ done\n" in out
+    assert "3 of 4 actions succeeded in 0." in out
+    assert str(root.resolve()) in out
+
+
+def test_the_report_as_yaml_is_the_same_report(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(root, PLAN, "--yes", "--yaml") == 1
+    told = yaml.safe_load(capsys.readouterr().out)
+    assert list(told) == ["run_summary", "environment", "action_logs"]
+    assert told["action_logs"][2] == {
+        "action": {"action": "execute", "command": "cat hello.txt"},
+        "status": "SUCCESS",
+        "output": "hi\n",
+        "error": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ("", "the plan is empty"),
+        ("a: b", "plan.yaml:1: a plan is a list"),
+        ("- execute: ls\n- action: fly", "plan.yaml:2: there is no action `fly`"),
+        ("- execute: ]", "plan.yaml:1:12: not YAML"),
+        ("- execute: ls\n  cwdd: x", "plan.yaml:2"),
+    ],
+)
+def test_a_wrong_plan_gives_a_report_with_its_line_and_exit_code_2(
+    root: Path, capsys: pytest.CaptureFixture[str], plan: str, words: str
+) -> None:
+    assert run(root, plan, "--json") == 2
+    told = report(capsys)
+    assert told["run_summary"]["status"] == "FAILURE"
+    assert [log["action"] for log in told["action_logs"]] == [{"action": "parse_plan"}]
+    assert words in told["action_logs"][0]["error"]
+    assert run(root, plan) == 2
+    assert words in capsys.readouterr().out
+
+
+def test_a_plan_that_is_no_text_or_not_there_is_reported_too(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "latin.yaml").write_bytes(b"- execute: caf\xe9")
+    (root / "huge.yaml").write_bytes(b"- execute: ls\n" * 500_000)
+    for name, words in (
+        ("latin.yaml", "not UTF-8"),
+        ("none.yaml", "no file"),
+        (".cdd", "directory"),
+        ("huge.yaml", "too much"),
+    ):
+        assert main(["run", name, "--json"]) == 2
+        assert words in report(capsys)["action_logs"][0]["error"]
+
+
+def test_a_plan_comes_through_a_pipe(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"- execute: echo from a pipe\n")))
+    assert main(["run", "-", "--yes", "--json"]) == 0
+    assert report(capsys)["action_logs"][0]["output"] == "from a pipe\n"
+
+
+def test_the_root_is_the_folder_that_is_named_and_no_other(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inner = root / "inner"
+    inner.mkdir()
+    assert (
+        run(
+            root,
+            "- action: create_file\n  file_path: ../x\n- action: create_file\n  file_path: y",
+            "--yes",
+            "--json",
+            "--root",
+            "inner",
+        )
+        == 1
+    )
+    assert [log["status"] for log in report(capsys)["action_logs"]] == ["FAILURE", "SUCCESS"]
+    assert (inner / "y").exists()
+    assert not (root / "x").exists()
+
+
+def test_nothing_is_done_without_a_yes_and_without_a_terminal(root: Path) -> None:
+    (root / "plan.yaml").write_text(PLAN)
+    for flags in ([], ["--json"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", *flags],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            start_new_session=True,
+            timeout=60,
+        )
+        assert done.returncode == 3
+        assert "--yes" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (root / "hello.txt").exists()
+
+
+def test_a_question_to_a_person_who_is_not_there_is_a_failed_action(root: Path) -> None:
+    (root / "plan.yaml").write_text("- chat_with_user: Which colour?\n- execute: echo on")
+    done = subprocess.run(
+        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--yes", "--json"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert [log["status"] for log in json.loads(done.stdout)["action_logs"]] == ["FAILURE", "SUCCESS"]
+
+
+# --------------------------------------------------------------------------------------- at a terminal
+
+
+@pytest.fixture
+def cdd(root: Path) -> Iterator[Any]:
+    opened: list[Terminal] = []
+
+    def start(plan: str, *flags: str, pipe: bool = False) -> Terminal:
+        (root / "plan.yaml").write_text(plan)
+        command = [sys.executable, "-m", "cdd_agent", "run", "-" if pipe else "plan.yaml", *flags]
+        if pipe:
+            words = " ".join(f"'{word}'" for word in command)
+            command = ["/bin/sh", "-c", f"cat plan.yaml | {words}"]
+        terminal = Terminal(root, *command)
+        opened.append(terminal)
+        return terminal
+
+    yield start
+    for terminal in opened:
+        terminal.end()
+
+
+KEYS = "[y] yes  [n] no  [a] all  [q] quit > "
+THREE = "- action: create_file\n  file_path: a\n  content: first\n- execute: echo second\n- execute: echo third\n"
+
+
+def test_each_action_is_shown_before_it_is_done_and_asked_about(cdd: Any, root: Path) -> None:
+    terminal = cdd(THREE)
+    terminal.until(lambda: KEYS in terminal.text)
+    assert "[1/3] create a (1 line)\nfirst\n" in terminal.text
+    assert not (root / "a").exists()
+    terminal.type("y")
+    terminal.until(lambda: terminal.text.count(KEYS) == 2)
+    assert (root / "a").read_text() == "first"
+    terminal.type("what?")
+    terminal.until(lambda: "Type one of the letters." in terminal.text)
+    terminal.type("n")
+    terminal.until(lambda: "Not approved" in terminal.text)
+    terminal.type("yes")
+    terminal.until(terminal.has_ended)
+    assert terminal.code == 3
+    assert "│ third" in terminal.text
+    assert "│ second" not in terminal.text
+
+
+def test_all_is_yes_to_everything_that_follows(cdd: Any) -> None:
+    terminal = cdd(THREE)
+    terminal.until(lambda: KEYS in terminal.text)
+    terminal.type("a")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    assert terminal.code == 0
+    assert terminal.text.count(KEYS) == 1
+    assert "3 of 3 actions succeeded" in terminal.text
+
+
+def test_quit_is_no_to_everything_that_follows(cdd: Any, root: Path) -> None:
+    terminal = cdd(THREE, "--json")
+    terminal.until(lambda: KEYS in terminal.text)
+    terminal.type("q")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    assert terminal.code == 3
+    assert terminal.text.count("Not run: the run was stopped before it") == 3
+    assert not (root / "a").exists()
+
+
+def test_a_plan_from_a_pipe_is_asked_about_at_the_terminal(cdd: Any, root: Path) -> None:
+    terminal = cdd(THREE, pipe=True)
+    terminal.until(lambda: KEYS in terminal.text)
+    terminal.type("a")
+    terminal.until(terminal.has_ended)
+    assert terminal.code == 0
+    assert (root / "a").exists()
+
+
+def test_an_answer_typed_at_the_terminal_is_the_output(cdd: Any) -> None:
+    terminal = cdd("- chat_with_user: Which colour?", "--yes")
+    terminal.until(lambda: "Which colour?\n> " in terminal.text)
+    terminal.type("a light blue")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    assert terminal.code == 0
+    assert "│ a light blue" in terminal.text
+
+
+def test_ctrl_c_at_a_question_ends_the_run_at_once(cdd: Any, root: Path) -> None:
+    terminal = cdd(THREE)
+    terminal.until(lambda: KEYS in terminal.text)
+    terminal.type("\x03")
+    terminal.until(terminal.has_ended)
+    assert terminal.code == 130
+    assert "Traceback" not in terminal.text
+    assert not (root / "a").exists()
+
+
+def test_a_plan_cannot_steer_the_terminal_that_shows_it(cdd: Any) -> None:
+    terminal = cdd('- action: create_file\n  file_path: "a\\e[2Jb"\n  content: "\\e]0;title\\a\\u202eevil\\rhidden"')
+    terminal.until(lambda: KEYS in terminal.text)
+    shown = terminal.seen.decode()
+    assert "\x1b[2J" not in shown
+    assert "\x1b]0" not in shown
+    assert "\u202e" not in shown
+    terminal.type("q")
+    terminal.until(terminal.has_ended)
+
+
+def test_a_command_off_the_list_is_asked_about_in_the_mode_ask_even_with_yes(cdd: Any, root: Path) -> None:
+    (root / ".cdd/config.yaml").write_text("commands: {mode: ask}\n")
+    terminal = cdd("- execute: touch a\n- execute: touch b\n- execute: touch c", "--yes")
+    ask = "[y] yes  [n] no  [a] always > "
+    terminal.until(lambda: ask in terminal.text)
+    assert "`touch` is not on the list" in terminal.text
+    terminal.type("n")
+    terminal.until(lambda: terminal.text.count(ask) == 2)
+    terminal.type("a")
+    terminal.until(terminal.has_ended)
+    assert terminal.code == 1
+    assert [(root / name).exists() for name in "abc"] == [False, True, True]
