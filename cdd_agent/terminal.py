@@ -31,7 +31,7 @@ class Terminal:
 
     async def approve(self, proposal: Proposal) -> Choice:
         if isinstance(proposal, ActionProposed) and self._follows:
-            self._show(proposal.details)  # its title is there already
+            self._show(proposal.details, "  ")  # its title is there already
         else:
             self._show(question(proposal))
         known = answers(proposal)
@@ -47,8 +47,9 @@ class Terminal:
         self._show(prompt)
         return (await self._line("> ")).rstrip("\r\n")
 
-    def _show(self, text: str) -> None:
-        lines = [harmless(line) for line in text.splitlines()]
+    def _show(self, text: str, margin: str = "") -> None:
+        """`margin` sets apart what is not the program's own words."""
+        lines = [margin + harmless(line) for line in text.splitlines()]
         if len(lines) > _SHOWN_LINES:
             lines[_SHOWN_LINES:] = [f"… and {len(lines) - _SHOWN_LINES} more lines"]
         for line in lines:

@@ -51,7 +51,7 @@ def question(proposal: Proposal) -> str:
         case CommandProposed(command=command, reason=reason):
             return f"May this run? {reason}.\n  {command}"
         case ActionProposed(number=number, total=total, title=title, details=details):
-            return f"[{number}/{total}] {title}\n{details}".rstrip()
+            return "\n  ".join([f"[{number}/{total}] {title}", *details.splitlines()])
 
 
 def answers(proposal: Proposal) -> dict[str, Choice]:

@@ -214,7 +214,7 @@ THREE = "- action: create_file\n  file_path: a\n  content: first\n- execute: ech
 def test_each_action_is_shown_before_it_is_done_and_asked_about(cdd: Any, root: Path) -> None:
     terminal = cdd(THREE)
     terminal.until(lambda: KEYS in terminal.text)
-    assert "[1/3] create a (1 line)\nfirst\n" in terminal.text
+    assert "[1/3] create a (1 line)\n  first\n" in terminal.text
     assert not (root / "a").exists()
     terminal.type("y")
     terminal.until(lambda: terminal.text.count(KEYS) == 2)

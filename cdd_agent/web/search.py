@@ -54,8 +54,8 @@ def _section(found: QueryResult) -> str:
 class WebSearchError(CddError):
     """A search could not be made. That nothing was found is none."""
 
-    def __init__(self, message: str, *, original_exception: Exception | None = None, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, original_exception: Exception, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message or f"The search failed: {original_exception}", hint=hint)
         self.original_exception = original_exception
         """What the search library raised."""
 
@@ -107,8 +107,8 @@ def ddgs_client() -> DdgsClient:
         from ddgs import DDGS
     except ImportError as error:
         raise WebSearchError(
+            error,
             "Searching the web needs a library that is not installed.",
-            original_exception=error,
             hint='Install it: pip install "cdd-agent[search]"',
         ) from error
     return DDGS()
@@ -157,8 +157,8 @@ def _is_nothing_found(error: Exception) -> bool:
 
 def _failed(query: str, reason: str, error: Exception) -> WebSearchError:
     return WebSearchError(
+        error,
         f"The search for {_shortened(one_line(query), 100)!r} failed: {_shortened(one_line(reason), 300).rstrip('.')}.",
-        original_exception=error,
         hint="Check the network, or try again later: public search engines limit how often they are asked.",
     )
 

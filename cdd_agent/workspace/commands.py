@@ -67,7 +67,16 @@ class CommandRefused(BadInput):
 
     def as_result(self) -> "Refused":
         """What became of the command, for whoever waits for a result."""
-        return Refused("", self.message, 126, started=False, refused=True, program=self.program, allowed=self.allowed)
+        return Refused(
+            "",
+            self.message,
+            126,
+            started=False,
+            refused=True,
+            program=self.program,
+            allowed=self.allowed,
+            hint=self.hint,
+        )
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,12 @@ class Refused(CommandResult):
 
     program: str = ""
     allowed: tuple[str, ...] = ()
+    hint: str = ""
+    """What a person can do about it; a model cannot."""
+
+    @property
+    def failure(self) -> str:
+        return "\n".join(filter(None, (self.stderr, self.hint)))
 
 
 class Permission(StrEnum):

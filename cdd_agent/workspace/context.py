@@ -118,7 +118,7 @@ def _environment(root: Path) -> Environment:
     )
 
 
-@dataclass
+@dataclass(slots=True)
 class _Node:
     """A file or folder of the tree."""
 

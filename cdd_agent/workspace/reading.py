@@ -183,7 +183,8 @@ def _skip_lines(path: PurePosixPath, file: BufferedReader, count: int) -> None:
         if file.tell() > _SCANNED:
             raise SourceUnreadable(f"{path}: line {count + 1} is too far into the file to be looked for")
     if count and not file.peek(1):
-        raise SourceUnreadable(f"{path} has only {lines + in_line} lines")
+        lines += in_line
+        raise SourceUnreadable(f"{path} has only {lines} line{'' if lines == 1 else 's'}")
 
 
 def _read_lines(file: BufferedReader, count: int | None, most: int) -> bytes:

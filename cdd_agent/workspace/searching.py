@@ -45,13 +45,13 @@ class SearchFailed(CddError):
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, a line each."""
+    """What was found, a line each."""
 
     lines: tuple[str, ...]
     cut: bool = False
     """There is more, or there may be."""
     note: str = ""
-    """What else was not looked at."""
+    """What was not looked at, or is left out on purpose."""
 
     def as_text(self) -> str:
         notes = [f"only the first {len(self.lines):,}"] if self.cut else []
@@ -131,9 +131,9 @@ def _checked(root: Path, pattern: str, under: str, glob: str | None, ignore_case
         raise SourceMissing(f"{path} does not exist")
     if len(pattern) > _MAX_PATTERN:
         raise PatternRefused(f"A regular expression of {len(pattern):,} characters is too long")
-    if glob is not None and "/" not in glob:
-        glob = f"**/{glob}"
     if glob is not None:
+        glob = glob.replace("\\", "/")
+        glob = glob if "/" in glob else f"**/{glob}"
         _Glob(root, glob)
     return _Wanted(str(root.absolute()), pattern, str(path), glob, ignore_case, limit)
 

@@ -215,7 +215,7 @@ def _bracket(glob: str, at: int) -> tuple[str, int]:
     while at == first or glob[at : at + 1] != "]":
         if at >= len(glob):
             raise ValueError("[ without ]")
-        named = glob.startswith("[:", at) and glob.find("]", at + 2)
+        named = glob.find("]", at + 2) if glob.startswith("[:", at) else -1
         if glob[at] == "-" and previous and glob[at + 1 : at + 2] not in ("", "]"):
             at += 2 if glob[at + 1] == "\\" else 1
             if at >= len(glob):
@@ -223,7 +223,7 @@ def _bracket(glob: str, at: int) -> tuple[str, int]:
             if previous <= glob[at]:
                 items.append(f"{re.escape(previous)}-{re.escape(glob[at])}")
             previous = ""
-        elif named and named > at + 2 and glob[named - 1] == ":":
+        elif named > at + 2 and glob[named - 1] == ":":
             if glob[at + 2 : named - 1] not in _CLASSES:
                 raise ValueError(f"no such class of characters: {glob[at : named + 1]}")
             items.append(_CLASSES[glob[at + 2 : named - 1]])
@@ -415,7 +415,7 @@ class _Folder:
 
 def _start(root: Path, under: PurePosixPath) -> _Folder:
     """The folder to begin in, with all rules from above it; its own are not read yet."""
-    root = root.absolute()
+    root = root.resolve()
     top = next((folder for folder in (root, *root.parents) if _Folder(str(folder), "").as_top()), root)
     folder = _Folder(str(top), "")
     for name in (*root.relative_to(top).parts, *under.parts):

@@ -299,6 +299,7 @@ class TestCompression:
             (b"a", "zstd"),
             (b"a", "\x1b[31m"),
         ],
+        ids=["no end", "not gzip", "garbage after it", "twice", "brotli", "zstd", "nonsense"],  # a gzip holds the time
     )
     async def test_what_is_wrongly_compressed_is_refused(self, body: bytes, encoding: str) -> None:
         error = await refusal(Answer(body, "text/plain", headers={"Content-Encoding": encoding}))

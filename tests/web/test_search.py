@@ -49,7 +49,7 @@ class TestValues:
 
     def test_an_error_keeps_what_the_library_raised(self) -> None:
         original = ValueError("x")
-        error = WebSearchError("failed", original_exception=original, hint="wait")
+        error = WebSearchError(original, "failed", hint="wait")
         assert (error.message, error.hint, error.original_exception) == ("failed", "wait", original)
         assert error.exit_code is ExitCode.FAILED
 
@@ -62,7 +62,7 @@ class TestResearch:
         assert searcher.queries == ["a", "b", "a"]
 
     async def test_a_failure_ends_it(self) -> None:
-        failure = WebSearchError("no network")
+        failure = WebSearchError(OSError("no network"))
         searcher = ScriptedSearcher([[DOCS], failure, [FORUM]])
         with pytest.raises(WebSearchError) as caught:
             await research(searcher, ["a", "b", "c"])
