@@ -26,6 +26,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.transcript
 	@$(BIN)/python -m benchmarks.plan_parsing
+	@$(BIN)/python -m benchmarks.walking
 
 picture: $(READY)       ## docs/shell.svg, from a run of the demo
 	@$(BIN)/python docs/picture.py

@@ -5,19 +5,25 @@ configures is run, because a project that was only downloaded brings its own `.g
 file-system monitor, no external diff, no textconv, no signature check, no fetching of what is missing. A filter (as
 git-lfs has one) cannot be switched off as a whole, so each one that is configured is given empty commands; what such a
 filter would have cleaned is then shown as changed when its time stamp is.
+
+The shell shows the branch on its first screen, so what only the questions need is imported by them.
 """
+
+from __future__ import annotations
 
 import re
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.harmless import harmless
-from cdd_agent.workspace.process import CommandResult, run_command
-from cdd_agent.workspace.reading import holds_secrets, locate
-from cdd_agent.workspace.searching import Found
 from cdd_agent.workspace.walk import git_folder, read_small
+
+if TYPE_CHECKING:
+    from cdd_agent.workspace.process import CommandResult
+    from cdd_agent.workspace.searching import Found
 
 _REF = "ref: refs/heads/"
 _LIMIT = 100_000
@@ -82,6 +88,8 @@ def current_branch(root: Path) -> str | None:
 
 async def git_status(root: Path) -> Found:
     """The branch, and what differs from the last commit in the project, a line each, as `git status --short` has it."""
+    from cdd_agent.workspace.searching import Found
+
     repository = await _open(root)
     arguments = ("--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty", "--", ".")
     lines, cut = await repository.lines("status", *arguments)
@@ -90,6 +98,8 @@ async def git_status(root: Path) -> Found:
 
 async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) -> Found:
     """The last commits, those that touched a path or all that touched the project, the newest first: a line each."""
+    from cdd_agent.workspace.searching import Found
+
     repository = await _open(root)
     spec = _spec(root, path)
     if not await repository.commit("HEAD"):
@@ -104,6 +114,9 @@ async def git_diff(root: Path, path: str | None = None, staged: bool = False, co
 
     Files that hold secrets by their names are left out, and named in the note.
     """
+    from cdd_agent.workspace.reading import holds_secrets
+    from cdd_agent.workspace.searching import Found
+
     repository = await _open(root)
     if commit is not None:
         command = ["show", "--format=", "--first-parent", "-m", "--no-notes", await repository.known(commit)]
@@ -141,6 +154,8 @@ class _Repository:
 
     async def run(self, command: str, *arguments: str, limit: int = _LIMIT) -> tuple[str, CommandResult | None]:
         """What git writes, and how it ended; None when it was stopped because that was enough."""
+        from cdd_agent.workspace.process import CommandResult, run_command
+
         pieces, length = list[str](), 0
         settings = [word for setting in self.config for word in ("-c", setting)]
         argv = ["git", "--no-pager", *settings, command, *arguments]
@@ -199,6 +214,8 @@ def _check(command: str, result: CommandResult | None) -> None:
 
 def _spec(root: Path, path: str | None) -> str:
     """A path as git must take it: literally, and the whole project where none is given."""
+    from cdd_agent.workspace.reading import locate
+
     return "." if path is None else f":(literal){locate(root, path)}"
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from itertools import takewhile
 from json import dumps, loads
 from pathlib import Path, PurePosixPath
@@ -17,7 +18,7 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.workspace.paths import confine
 from cdd_agent.workspace.process import CommandResult, run_command
 from cdd_agent.workspace.reading import SourceMissing, holds_secrets, is_binary, locate, resolved
-from cdd_agent.workspace.walk import Entry, Kind, open_file, walk, wildmatch
+from cdd_agent.workspace.walk import Entry, Kind, open_file, walk
 
 _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
@@ -211,16 +212,29 @@ class _Glob:
 
     def __init__(self, root: Path, pattern: str) -> None:
         paths = [confine(root, text) for text in _expanded(pattern.replace("\\", "/"))]
-        try:
-            self._matchers = [wildmatch(str(path)) for path in paths]
-        except ValueError as error:
-            raise PatternRefused(f"{pattern!r} is not a file pattern: {error}") from error
+        self._patterns = [path.parts for path in paths]
         plain = ["/".join(takewhile(_is_plain, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(plain))
         """Everything that matches is in it."""
 
     def matches(self, entry: Entry) -> bool:
-        return any(matches(entry.text) for matches in self._matchers)
+        names = entry.path.parts
+        return any(_fits(names, pattern) for pattern in self._patterns)
+
+
+def _fits(names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    """Name by name, `**` for any number of them, at the end for at least one.
+
+    `fnmatch` is never slow over a name, whatever the stars.
+    """
+    places = {0}
+    for number, part in enumerate(pattern, 1):
+        if part == "**":
+            first = min(places, default=len(names) + 1) + (number == len(pattern))
+            places = set(range(first, len(names) + 1))
+        else:
+            places = {at + 1 for at in places if at < len(names) and fnmatchcase(names[at], part)}
+    return len(names) in places
 
 
 def _is_plain(name: str) -> bool:

@@ -5,16 +5,15 @@ repository down, the deeper one first, then `.git/info/exclude`. Two things that
 list for all repositories, so that a project looks the same to everybody, and the index, so that a tracked file that a
 pattern names is left out.
 
-The patterns are read here rather than by pathspec: its regular expressions take minutes over one name when a pattern
-has a handful of stars, and they do not tell `build/` from what is below it, so that `!build/keep` after `build/**`
-would be lost.
+A line with more than a few stars is passed over: the regular expressions that pathspec makes of such lines can take
+minutes over one name. So is one with a named class of characters, which pathspec does not know.
 """
 
 import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BufferedReader
@@ -25,8 +24,8 @@ from cdd_agent.harmless import harmless
 
 _MAX_IGNORE_FILE = 1_000_000
 """Bytes of an ignore file that are read."""
-_MAX_PATTERN = 4096
-"""Characters of a pattern: no path is longer."""
+_MAX_PATTERN, _MAX_STARS = 4096, 4
+"""Characters and single stars of a line."""
 
 
 class Kind(StrEnum):
@@ -137,221 +136,59 @@ def read_small(place: Path, limit: int) -> str:
         return ""
 
 
-def wildmatch(glob: str) -> Callable[[str], object]:
-    """What a pattern matches, as git reads it: `*` and `?` within a name, `**` across folders, `[a-z]`, backslash.
-
-    Never slow, whoever wrote the pattern: between two stars the first match is as good as any later one, so it is
-    taken and never given back (atomic groups). Only what follows the last star is tried at every place. Raises
-    `ValueError` for a pattern that is not well formed; for git it matches nothing.
-    """
-    special = _SPECIAL.search(glob)
-    if special is None:
-        return glob.__eq__
-    return re.compile(_expression(_pieces(glob, special.start())), re.DOTALL).fullmatch
-
-
-_SPECIAL = re.compile(r"[*?\[\\]")
-_CLASSES = {
-    "alnum": "a-zA-Z0-9",
-    "alpha": "a-zA-Z",
-    "blank": r" \t",
-    "cntrl": r"\x00-\x1f\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r" \t\n\r",
-    "upper": "A-Z",
-    "xdigit": "0-9a-fA-F",
-}
-
-
-class _Wild(StrEnum):
-    """Pieces of a pattern that stand for more than one character, and what ends a name."""
-
-    STAR = "*"
-    FOLDERS = "**/"
-    REST = "**"
-    SLASH = "/"
-
-
-def _pieces(glob: str, plain: int) -> Iterator[str]:
-    """The pattern's pieces: members of `_Wild`, and regular expressions for one character each.
-
-    git sets the first `plain` characters aside, so that stars right behind them are the start of a name for it, too.
-    """
-    at = 0
-    while at < len(glob):
-        char = glob[at]
-        if char == "*":
-            end = at + len(glob[at:]) - len(glob[at:].lstrip("*"))
-            whole_name = end - at > 1 and (glob[at - 1 : at] in ("", "/") or at == plain)
-            if whole_name and end == len(glob):
-                yield _Wild.REST
-            elif whole_name and glob[end] == "/":
-                yield _Wild.FOLDERS
-                end += 1
-            else:
-                yield _Wild.STAR
-            at = end
-        elif char == "[":
-            expression, at = _bracket(glob, at + 1)
-            yield expression
-        else:
-            if char == "\\":
-                at += 1
-                if at == len(glob):
-                    raise ValueError("a backslash at the end")
-            yield _Wild.SLASH if glob[at] == "/" else "[^/]" if char == "?" else re.escape(glob[at])
-            at += 1
-
-
-def _bracket(glob: str, at: int) -> tuple[str, int]:
-    """The expression for a set of characters, and where it ends; `at` is behind the opening bracket."""
-    negated = glob[at : at + 1] in ("!", "^")
-    at += negated
-    items, previous, first = [], "", at
-    while at == first or glob[at : at + 1] != "]":
-        if at >= len(glob):
-            raise ValueError("[ without ]")
-        named = glob.find("]", at + 2) if glob.startswith("[:", at) else -1
-        if glob[at] == "-" and previous and glob[at + 1 : at + 2] not in ("", "]"):
-            at += 2 if glob[at + 1] == "\\" else 1
-            if at >= len(glob):
-                raise ValueError("[ without ]")
-            if previous <= glob[at]:
-                items.append(f"{re.escape(previous)}-{re.escape(glob[at])}")
-            previous = ""
-        elif named > at + 2 and glob[named - 1] == ":":
-            if glob[at + 2 : named - 1] not in _CLASSES:
-                raise ValueError(f"no such class of characters: {glob[at : named + 1]}")
-            items.append(_CLASSES[glob[at + 2 : named - 1]])
-            at, previous = named, ""
-        else:
-            at += glob[at] == "\\"
-            if at >= len(glob):
-                raise ValueError("[ without ]")
-            previous = glob[at]
-            items.append(re.escape(previous))
-        at += 1
-    inside = "".join(items)
-    if not inside:
-        return ("[^/]" if negated else "(?!)"), at + 1
-    return f"(?!/)[{'^' if negated else ''}{inside}]", at + 1
-
-
-def _expression(pieces: Iterator[str]) -> str:
-    """The pattern as a regular expression for the whole text."""
-    stretches: list[list[str]] = [[]]
-    for piece in pieces:
-        if piece is _Wild.FOLDERS:
-            stretches.append([])
-        else:
-            stretches[-1].append(piece)
-    first, *others = [_stretch(stretch) for stretch in stretches]
-    middle = "".join(f"(?>(?:[^/]*/)*?{stretch})" for stretch in others[:-1])
-    return first + middle + "".join(f"(?:[^/]*/)*{stretch}" for stretch in others[-1:])
-
-
-def _stretch(pieces: Sequence[str]) -> str:
-    """The part between two `**/`."""
-    expression, fixed, starred = "", "", False
-    for piece in pieces:
-        if not isinstance(piece, _Wild):
-            fixed += piece
-        elif piece is _Wild.STAR:
-            expression += f"(?>[^/]*?{fixed})" if starred else fixed
-            fixed, starred = "", True
-        else:
-            expression += ("[^/]*" if starred else "") + fixed + (".*" if piece is _Wild.REST else "/")
-            fixed, starred = "", False
-    return expression + ("[^/]*" if starred else "") + fixed
-
-
-class _Rule(NamedTuple):
-    """A line of an ignore file."""
-
-    glob: str
-    ignores: bool
-    folders_only: bool
-    whole: bool
-    """Against the path from the ignore file's folder, not only the last name."""
-    matches: Callable[[str], object]
-
-
 class _Rules:
-    """The rules of one ignore file.
+    """The rules of one ignore file, each made by pathspec.
 
-    What most lines are, plain names and `*.log`, is looked up together: few paths have a rule that is about them.
+    What is asked goes down folder by folder, so a rule must be about a path itself and not about what is below it;
+    `GitIgnoreSpec` mixes the two, and would lose `!*/` after `*`.
     """
 
-    def __init__(self, offset: int, rules: Sequence[_Rule]) -> None:
-        """`offset` is how much of a path, as counted from the repository's top, leads to the file's folder."""
-        self._offset = offset
-        self._rules = rules[::-1]
-        plain, endings, others = list[str](), list[str](), list[_Rule]()
-        for rule in rules:
-            ending = rule.glob.removeprefix("*")
-            if rule.whole or _SPECIAL.search(ending):
-                others.append(rule)
-            else:
-                (plain if ending == rule.glob else endings).append(ending)
-        self._plain, self._endings, self._others = frozenset(plain), tuple(endings), others
+    def __init__(self, offset: int, rules: Iterable[tuple[re.Pattern[str], bool]]) -> None:
+        """`offset` is how much of a path, as counted from the repository's top, leads to the file's folder.
 
-    def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
-        """Whether they ignore something; None when no rule is about it."""
+        The last rule about a path decides.
+        """
+        self._offset = offset
+        self._rules = tuple(rules)[::-1]
+
+    def verdict(self, path: str) -> bool | None:
+        """Whether they ignore a path, a folder's with `/` at its end; None when no rule is about it."""
         below = path[self._offset :]
-        if name not in self._plain and not name.endswith(self._endings):
-            for rule in self._others:
-                if rule.matches(below if rule.whole else name):
-                    break
-            else:
-                return None
-        for rule in self._rules:
-            if (is_folder or not rule.folders_only) and rule.matches(below if rule.whole else name):
-                return rule.ignores
+        for expression, ignores in self._rules:
+            if expression.fullmatch(below):
+                return ignores
         return None
 
 
-def _rules(text: str) -> Iterator[_Rule]:
-    for line in text.removeprefix("\xef\xbb\xbf").split("\n"):
-        glob = _without_trailing_spaces(line.removesuffix("\r"))
-        if not glob or glob[0] == "#" or len(glob) > _MAX_PATTERN:
+def _rules(text: str) -> Iterator[tuple[re.Pattern[str], bool]]:
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # not for the shell's first screen
+
+    for line in text.removeprefix("\ufeff").splitlines():
+        if len(line) > _MAX_PATTERN or line.replace("**", "").count("*") > _MAX_STARS or "[[" in line:
             continue
-        ignores = glob[0] != "!"
-        glob = glob[not ignores :]
-        folders_only = glob.endswith("/")
-        glob = glob.removesuffix("/")
-        whole, glob = "/" in glob, glob.removeprefix("/")
-        try:
-            matches = wildmatch(glob)
-        except ValueError:
-            continue
-        if glob:
-            yield _Rule(glob, ignores, folders_only, whole, matches)
+        if line.endswith("/**"):
+            line += "/*"  # noqa: PLW2901  # what is in the folder, and not, as pathspec has it, the folder itself
+        with contextlib.suppress(ValueError, re.error):  # to git it is about nothing
+            pattern = GitIgnoreSpecPattern(line)
+            if pattern.include is not None and pattern.regex is not None:  # it is neither a comment nor empty
+                yield _whole(pattern.regex), pattern.include
 
 
-def _without_trailing_spaces(line: str) -> str:
-    """Unless a backslash protects them."""
-    bare = line.rstrip(" ")
-    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
-    return bare + " " if escaped and bare != line else bare
+def _whole(expression: re.Pattern[str]) -> re.Pattern[str]:
+    """For a whole path; what pathspec makes of `*` and `*/` matches at the first character that will do."""
+    text = expression.pattern
+    return expression if text.startswith("^") else re.compile(f".*{text}", re.DOTALL)
 
 
 def _ignore_file(place: Path, offset: int) -> tuple[_Rules, ...]:
-    """The rules of one ignore file, as bytes in the form of text, because git compares bytes; none without it."""
+    """The rules of one ignore file; none without it."""
     try:
         with open_file(place) as file:
-            text = file.read(_MAX_IGNORE_FILE).decode("latin-1")
+            text = file.read(_MAX_IGNORE_FILE).decode("utf-8", errors="surrogateescape")
     except OSError:
         return ()
     rules = tuple(_rules(text))
     return (_Rules(offset, rules),) if rules else ()
-
-
-def _bytes_as_text(name: str) -> str:
-    return name if name.isascii() else os.fsencode(name).decode("latin-1")
 
 
 @dataclass(frozen=True)
@@ -375,7 +212,7 @@ class _Folder:
             return None
 
     def inner(self, name: str) -> "_Folder":
-        path = f"{self.path}{_bytes_as_text(name)}/"
+        path = f"{self.path}{name}/"
         return _Folder(f"{self.place}/{name}", f"{self.text}{name}/", path, self.above)
 
     def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_Folder":
@@ -405,9 +242,9 @@ class _Folder:
         kind = _kind(item)
         if kind is None or item.name == ".git" or text == ".cdd/runs":
             return None
-        name, is_folder = _bytes_as_text(item.name), kind is Kind.FOLDER
+        path = self.path + item.name + ("/" if kind is Kind.FOLDER else "")
         for rules in self.above:
-            verdict = rules.verdict(self.path + name, name, is_folder=is_folder)
+            verdict = rules.verdict(path)
             if verdict is not None:
                 return None if verdict else Entry(text, kind)
         return Entry(text, kind)

@@ -125,7 +125,7 @@ def test_a_pattern_that_leaves_the_project_is_refused(project: Path, pattern: st
         glob_files(project, pattern)
 
 
-@pytest.mark.parametrize("pattern", ["src/[a", "[]", "{a,b}" * 30, "{" + ",".join("abc" * 50) + "}"])
+@pytest.mark.parametrize("pattern", ["{a,b}" * 30, "{" + ",".join("abc" * 50) + "}"])
 def test_a_pattern_that_means_nothing_is_refused(project: Path, pattern: str) -> None:
     with pytest.raises(PatternRefused):
         glob_files(project, pattern)
@@ -241,7 +241,7 @@ async def test_a_wrong_expression_is_an_error_that_says_where(project: Path, pat
     assert caught.value.exit_code is ExitCode.BAD_INPUT
 
 
-@pytest.mark.parametrize("glob", ["[", "../*", "/etc/*"])
+@pytest.mark.parametrize("glob", ["../*", "/etc/*"])
 async def test_a_wrong_file_pattern_is_an_error(project: Path, glob: str) -> None:
     with pytest.raises(BadInput):
         await grep_files(project, "x", ".", glob)
