@@ -19,6 +19,7 @@ Tree: TypeAlias = "str | list[Tree] | dict[str, Tree]"
 LARGEST = 5_000_000
 """Bytes of a document."""
 _MAX_DEPTH = 50
+_MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
 """Characters and values of a document in which each alias is written out."""
 
@@ -152,7 +153,7 @@ def _refuse_hostile(text: str, source: str) -> None:
     """Depth and expanded size are counted on the events, before anything recursive or costly is done."""
     anchors: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]
-    for event in yaml.parse(text, Loader=_Loader):
+    for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
         where = f"{source}:{event.start_mark.line + 1}" if event.start_mark else source
         if isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append((event.anchor, 1))
@@ -165,6 +166,8 @@ def _refuse_hostile(text: str, source: str) -> None:
             if event.anchor not in anchors and any(event.anchor == anchor for anchor, _ in open_nodes):
                 raise BadInput(f"{where}: the value *{event.anchor} contains itself.")
             _add(open_nodes, anchors, None, anchors.get(event.anchor or "", 1))
+        if number > _MAX_VALUES:
+            raise BadInput(f"{where}: more than {_MAX_VALUES:,} values, which is too much.")
         if len(open_nodes) > _MAX_DEPTH:
             raise BadInput(f"{where}: nested more than {_MAX_DEPTH} levels deep.")
         if open_nodes[-1][1] > _MAX_EXPANDED:

@@ -26,7 +26,7 @@ from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.terminal import Terminal, find_keyboard
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import make_model, open_engine, open_runner, open_session
+from cdd_agent.wiring import make_model, open_commands, open_engine, open_runner, open_session
 
 ReportForm = Literal["text", "json", "yaml"]
 
@@ -34,7 +34,8 @@ ReportForm = Literal["text", "json", "yaml"]
 def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     model = cache(lambda: make_model(project.config, project.root, watched=False))
-    engine = open_engine(project, project.tickets.find(slug), Nobody(), model)
+    nobody = Nobody()
+    engine = open_engine(project, project.tickets.find(slug), nobody, model, open_commands(project, nobody))
     printer = _printer(as_json)
     try:
         _run(_shown(_whole_run(engine, project.config.max_attempts), printer))

@@ -54,23 +54,25 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
 def open_session(project: Project, frontend: Frontend) -> Session:
     """A session whose engines use the configured model, made once and when it is first needed."""
     model = cache(lambda: make_model(project.config, project.root, watched=True))
-    return Session(project, lambda ticket: _open_executor(project, ticket, frontend, model))
+    commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
+
+    def open_executor(ticket: Ticket) -> Agent:
+        from cdd_agent.agents.executor import ExecutorAgent
+
+        return ExecutorAgent(open_engine(project, ticket, frontend, model, commands()))
+
+    return Session(project, open_executor)
 
 
-def _open_executor(project: Project, ticket: Ticket, frontend: Frontend, model: Callable[[], Model]) -> Agent:
-    from cdd_agent.agents.executor import ExecutorAgent
-
-    return ExecutorAgent(open_engine(project, ticket, frontend, model))
-
-
-def open_engine(project: Project, ticket: Ticket, frontend: Frontend, model: Callable[[], Model]) -> Engine:
+def open_engine(
+    project: Project, ticket: Ticket, frontend: Frontend, model: Callable[[], Model], commands: CommandRunner
+) -> Engine:
     """Open a ticket's run. `model` is made only if a step is left to do. Raises `BadInput`."""
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
     asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
-    commands = open_commands(project, asked)
     runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
     engine = Engine.open(root, ticket, runner)
     try:

@@ -14,7 +14,8 @@ from cdd_agent.execution.frontend import Frontend, Nobody
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
-from cdd_agent.wiring import open_engine, open_project
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.wiring import open_commands, open_engine, open_project
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -95,13 +96,17 @@ class Sandbox:
 
     def engine(self) -> Engine:
         project = self.project
-        return open_engine(project, project.tickets.find(SLUG), self.frontend, lambda: self.model)
+        commands = open_commands(project, self.frontend)
+        return open_engine(project, project.tickets.find(SLUG), self.frontend, lambda: self.model, commands)
 
     def session(self) -> Session:
-        project = self.project
-        return Session(
-            project, lambda ticket: ExecutorAgent(open_engine(project, ticket, self.frontend, lambda: self.model))
-        )
+        project, frontend = self.project, self.frontend
+        commands = open_commands(project, frontend)
+
+        def open_executor(ticket: Ticket) -> ExecutorAgent:
+            return ExecutorAgent(open_engine(project, ticket, frontend, lambda: self.model, commands))
+
+        return Session(project, open_executor)
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

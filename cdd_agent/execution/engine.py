@@ -92,6 +92,8 @@ class Engine:
 
     def recover(self) -> Iterator[Event]:
         """Put back what a killed run left of a step, and say what else there is to know. To be called once."""
+        if self.runner.commands.settings.mode == "unsafe":
+            yield Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING)
         for lack in self.spec.missing() if self.next_step is not None else ():
             yield Notice(f"{self.ticket.shown(self.ticket.spec_path)} is not complete: {lack}", Tone.WARNING)
         known = {**self.state.former_steps, **self.state.step_executions}
