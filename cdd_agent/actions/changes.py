@@ -12,6 +12,7 @@ from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.actions.replies import FileBlock, ReplyRefused
 from cdd_agent.workspace.files import digest, read_bytes, write_atomic
 from cdd_agent.workspace.paths import PathRefused, confine
+from cdd_agent.workspace.reading import holds_secrets
 
 Seen = Mapping[str, str | None]
 """What the model was shown: path → digest of the content, or None for a file that did not exist."""
@@ -34,8 +35,6 @@ _ELISION = re.compile(
     rf")|^\s*{_DOTS}\s*\w.*\b{_REST}\b.*",
     re.IGNORECASE,
 )
-_PRIVATE = re.compile(r"^\.env|\.(?:pem|key|p12|pfx)$|^id_(?:rsa|dsa|ecdsa|ed25519)$|^\.netrc$|^\.npmrc$|^\.pypirc$")
-"""Files that hold secrets, by their names: not shown to a model only because it asks."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def _refuse_unwritable(root: Path, path: PurePosixPath) -> None:
 
 def _refuse_blind_replacement(path: PurePosixPath, before: bytes, content: str, seen: Seen) -> None:
     """A file may be replaced only by someone who saw what is in it, and only by all of its new content."""
-    if str(path) not in seen and _PRIVATE.search(path.name):
+    if str(path) not in seen and holds_secrets(path.name):
         raise ReplyRefused(f"{path} exists already and is not shown: only a step that names it may replace it.")
     if str(path) not in seen:
         raise ReplyRefused(f"{path} exists already and was not shown.", unseen=frozenset({str(path)}))

@@ -114,6 +114,16 @@ def resolved(root: Path, path: PurePosixPath) -> PurePosixPath:
     return PurePosixPath((root / path).resolve().relative_to(root.resolve()).as_posix())
 
 
+def file_mode(root: Path, path: PurePosixPath) -> int:
+    """What is at a path, links followed. Raises `SourceMissing`, with a hint, or `SourceUnreadable`."""
+    try:
+        return (root / path).resolve().lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SourceMissing(f"{path} does not exist", hint=_alike(root, path)) from error
+    except OSError as error:
+        raise _refused_by_disk(path, error) from error
+
+
 def read_source(
     root: Path,
     text: str,
@@ -130,13 +140,7 @@ def read_source(
     files that hold secrets by their names.
     """
     path = locate(root, text)
-    place = (root / path).resolve()
-    try:
-        mode = place.lstat().st_mode
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise SourceMissing(f"{path} does not exist", hint=_alike(root, path)) from error
-    except OSError as error:
-        raise _refused_by_disk(path, error) from error
+    place, mode = (root / path).resolve(), file_mode(root, path)
     if stat.S_ISDIR(mode):
         return _listing(root, path)
     if not stat.S_ISREG(mode):

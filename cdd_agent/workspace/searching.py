@@ -5,6 +5,7 @@ What git ignores is not found. Each answer says whether it is all there is.
 
 import posixpath
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
@@ -17,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.workspace.paths import confine
 from cdd_agent.workspace.process import CommandResult, run_command
-from cdd_agent.workspace.reading import SourceMissing, holds_secrets, is_binary, locate, resolved
+from cdd_agent.workspace.reading import file_mode, holds_secrets, is_binary, locate, resolved
 from cdd_agent.workspace.walk import Entry, Kind, open_file, walk
 
 _FILES, _LINES = 1_000, 200
@@ -128,8 +129,7 @@ class _Wanted:
 def _checked(root: Path, pattern: str, under: str, glob: str | None, ignore_case: bool, limit: int) -> _Wanted:
     """What can be refused without a search is refused."""
     path = locate(root, under)
-    if not (root / path).exists():
-        raise SourceMissing(f"{path} does not exist")
+    file_mode(root, path)
     if len(pattern) > _MAX_PATTERN:
         raise PatternRefused(f"A regular expression of {len(pattern):,} characters is too long")
     if glob is not None:
@@ -258,13 +258,11 @@ def _expanded(pattern: str) -> list[str]:
 
 def _entries(root: Path, path: PurePosixPath) -> Iterator[Entry]:
     """One file, or what is in a folder."""
-    place = (root / path).resolve()
-    if place.is_file():
-        yield Entry(str(resolved(root, path)), Kind.FILE)
-    elif place.is_dir():
+    mode = file_mode(root, path)
+    if stat.S_ISDIR(mode):
         yield from walk(root, path)
-    else:
-        raise SourceMissing(f"{path} does not exist")
+    elif stat.S_ISREG(mode):
+        yield Entry(str(resolved(root, path)), Kind.FILE)
 
 
 def _gathered(entries: Iterable[Entry], limit: int) -> Found:

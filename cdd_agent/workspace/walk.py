@@ -5,15 +5,15 @@ repository down, the deeper one first, then `.git/info/exclude`. Two things that
 list for all repositories, so that a project looks the same to everybody, and the index, so that a tracked file that a
 pattern names is left out.
 
-A line with more than a few stars is passed over: the regular expressions that pathspec makes of such lines can take
-minutes over one name. So is one with a named class of characters, which pathspec does not know.
+Lines that pathspec cannot read, or would take minutes over one path for, are passed over: those with a named class of
+characters, and those with `**` more than twice.
 """
 
 import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BufferedReader
@@ -24,8 +24,14 @@ from cdd_agent.harmless import harmless
 
 _MAX_IGNORE_FILE = 1_000_000
 """Bytes of an ignore file that are read."""
-_MAX_PATTERN, _MAX_STARS = 4096, 4
-"""Characters and single stars of a line."""
+_MAX_PATTERN, _MAX_JUMPS = 4096, 2
+"""Characters of a line, and how often it may jump over any number of folders."""
+_MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
+"""What some editors begin a file with; bytes that are not ASCII stand for themselves."""
+_ODD_SET = re.compile(r"\[[!^]?\]?[^\]]*(?:\[|--|&&|\|\||~~)")
+"""A set of characters that Python and git read differently, or may one day."""
+_TWO_STARS = re.compile(r"\[\^/\]\*((?:[^/]|(?<=\[\^)/(?=\]))*?)(?=\[\^/\]\*)")
+"""In an expression by pathspec, a star and what is between it and another one in the same name."""
 
 
 class Kind(StrEnum):
@@ -74,13 +80,12 @@ def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterat
     `under` is confined already; it is walked when it is asked for, even if it is ignored itself. Entries come as they
     are found, so that a caller who has enough just stops. Without `deep` only the folder's own entries come.
     """
-    if ".git" in under.parts or under.parts[:2] == (".cdd", "runs"):
+    if ".git" in under.parts or under.parts[:2] == (".cdd", "runs") or not _is_folder(root / under):
         return
     folder = _start(root, under)
     listing = folder.listing()
     if listing is None:
-        if (root / under).is_dir():
-            yield Entry(str(under), Kind.UNREADABLE)
+        yield Entry(str(under), Kind.UNREADABLE)
         return
     stack = [(folder.ruled(listing), iter(listing))]
     while stack:
@@ -107,7 +112,7 @@ def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterat
 def git_folder(top: Path) -> Path | None:
     """The `.git` of a working tree whose top this is, or where a worktree's or submodule's `.git` file points."""
     git = top / ".git"
-    if git.is_dir():
+    if _is_folder(git):
         return git
     text = read_small(git, 4096).strip()
     return top / text.removeprefix("gitdir:").strip() if text.startswith("gitdir:") else None
@@ -136,14 +141,20 @@ def read_small(place: Path, limit: int) -> str:
         return ""
 
 
+class _Rule(NamedTuple):
+    """A line of an ignore file."""
+
+    ignores: bool
+    folders_only: bool
+    whole: bool
+    """About the path from the ignore file's folder, not only about the last name."""
+    matches: Callable[[str], object]
+
+
 class _Rules:
-    """The rules of one ignore file, each made by pathspec.
+    """The rules of one ignore file."""
 
-    What is asked goes down folder by folder, so a rule must be about a path itself and not about what is below it;
-    `GitIgnoreSpec` mixes the two, and would lose `!*/` after `*`.
-    """
-
-    def __init__(self, offset: int, rules: Iterable[tuple[re.Pattern[str], bool]]) -> None:
+    def __init__(self, offset: int, rules: Iterable[_Rule]) -> None:
         """`offset` is how much of a path, as counted from the repository's top, leads to the file's folder.
 
         The last rule about a path decides.
@@ -151,40 +162,67 @@ class _Rules:
         self._offset = offset
         self._rules = tuple(rules)[::-1]
 
-    def verdict(self, path: str) -> bool | None:
-        """Whether they ignore a path, a folder's with `/` at its end; None when no rule is about it."""
+    def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
+        """Whether they ignore something; None when no rule is about it."""
         below = path[self._offset :]
-        for expression, ignores in self._rules:
-            if expression.fullmatch(below):
+        for ignores, folders_only, whole, matches in self._rules:
+            if (is_folder or not folders_only) and matches(below if whole else name):
                 return ignores
         return None
 
 
-def _rules(text: str) -> Iterator[tuple[re.Pattern[str], bool]]:
+def _rules(text: str) -> Iterator[_Rule]:
+    for line in text.removeprefix(_MARK).split("\n"):
+        glob = _without_trailing_spaces(line.removesuffix("\r"))
+        if not glob or glob[0] == "#" or len(glob) > _MAX_PATTERN:
+            continue
+        ignores = glob[0] != "!"
+        glob = glob[not ignores :]
+        folders_only = glob.endswith("/")
+        glob = glob.removesuffix("/")
+        matches = _matcher(glob.removeprefix("/"))
+        if matches is not None:
+            yield _Rule(ignores, folders_only, "/" in glob, matches)
+
+
+def _without_trailing_spaces(line: str) -> str:
+    """Unless a backslash protects them."""
+    bare = line.rstrip(" ")
+    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return bare + " " if escaped and bare != line else bare
+
+
+def _matcher(glob: str) -> Callable[[str], object] | None:
+    """What a pattern is about, read by pathspec; None for a pattern that is passed over.
+
+    One goes down folder by folder here, so it must be about a path itself and not about what is below it. pathspec
+    mixes the two, but where a folder above has matched, its expression has a group that says so.
+    """
+    if not re.search(r"[*?\[\\]", glob):
+        return glob.__eq__ if glob else None
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # not for the shell's first screen
 
-    for line in text.removeprefix("\ufeff").splitlines():
-        if len(line) > _MAX_PATTERN or line.replace("**", "").count("*") > _MAX_STARS or "[[" in line:
-            continue
-        if line.endswith("/**"):
-            line += "/*"  # noqa: PLW2901  # what is in the folder, and not, as pathspec has it, the folder itself
-        with contextlib.suppress(ValueError, re.error):  # to git it is about nothing
-            pattern = GitIgnoreSpecPattern(line)
-            if pattern.include is not None and pattern.regex is not None:  # it is neither a comment nor empty
-                yield _whole(pattern.regex), pattern.include
+    if _ODD_SET.search(glob := glob.replace("[[]", "\\[")):
+        return None
+    with contextlib.suppress(ValueError, re.error):  # to git it is about nothing
+        made = GitIgnoreSpecPattern(f"/{glob}").regex
+        if made is not None and made.pattern.count(".+") <= _MAX_JUMPS:
+            # Between two stars the first match is as good as any other: it is taken and never given back.
+            search = re.compile(_TWO_STARS.sub(r"(?>[^/]*?\1)", made.pattern), re.DOTALL).search
+            return lambda path: (match := search(path)) is not None and match.lastindex is None
+    return None
 
 
-def _whole(expression: re.Pattern[str]) -> re.Pattern[str]:
-    """For a whole path; what pathspec makes of `*` and `*/` matches at the first character that will do."""
-    text = expression.pattern
-    return expression if text.startswith("^") else re.compile(f".*{text}", re.DOTALL)
+def _as_bytes(name: str) -> str:
+    """A character for each byte: to git, `?` is one byte."""
+    return name if name.isascii() else os.fsencode(name).decode("ascii", "surrogateescape")
 
 
 def _ignore_file(place: Path, offset: int) -> tuple[_Rules, ...]:
     """The rules of one ignore file; none without it."""
     try:
         with open_file(place) as file:
-            text = file.read(_MAX_IGNORE_FILE).decode("utf-8", errors="surrogateescape")
+            text = file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape")
     except OSError:
         return ()
     rules = tuple(_rules(text))
@@ -212,7 +250,7 @@ class _Folder:
             return None
 
     def inner(self, name: str) -> "_Folder":
-        path = f"{self.path}{name}/"
+        path = f"{self.path}{_as_bytes(name)}/"
         return _Folder(f"{self.place}/{name}", f"{self.text}{name}/", path, self.above)
 
     def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_Folder":
@@ -224,7 +262,7 @@ class _Folder:
     def as_top(self) -> "_Folder | None":
         """With the rules of the repository whose top it is."""
         git = git_folder(Path(self.place))
-        if git is None or not (git / "HEAD").exists():
+        if git is None or not read_small(git / "HEAD", 1):
             return None
         common = read_small(git / "commondir", 4096).strip()  # a worktree shares the rest with its repository
         with contextlib.suppress(OSError, RuntimeError):
@@ -242,9 +280,9 @@ class _Folder:
         kind = _kind(item)
         if kind is None or item.name == ".git" or text == ".cdd/runs":
             return None
-        path = self.path + item.name + ("/" if kind is Kind.FOLDER else "")
+        name = _as_bytes(item.name)
         for rules in self.above:
-            verdict = rules.verdict(path)
+            verdict = rules.verdict(self.path + name, name, is_folder=kind is Kind.FOLDER)
             if verdict is not None:
                 return None if verdict else Entry(text, kind)
         return Entry(text, kind)
@@ -259,6 +297,14 @@ def _start(root: Path, under: PurePosixPath) -> _Folder:
         folder = (folder.as_top() or folder).with_gitignore().inner(name)
     text = "" if under == TOP else f"{under}/"
     return _Folder(folder.place, text, folder.path, folder.above)
+
+
+def _is_folder(place: Path) -> bool:
+    """Also where one may not ask: no."""
+    try:
+        return place.is_dir()
+    except OSError:
+        return False
 
 
 def _kind(item: "os.DirEntry[str]") -> Kind | None:

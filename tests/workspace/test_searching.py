@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.workspace.paths import PathRefused
-from cdd_agent.workspace.reading import SourceMissing, SourceUnreadable
+from cdd_agent.workspace.reading import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.workspace.searching import Found, PatternRefused, glob_files, grep_files, list_files
 
 TREE = {
@@ -69,6 +69,25 @@ def test_links_are_listed_and_folders_that_are_closed_counted(tmp_path: Path) ->
     (tmp_path / "link").symlink_to("src")
     assert list_files(tmp_path).lines == ("link", "src/a.py", "src/two␊lines")
     assert list_files(tmp_path, "link").lines == ("link/a.py", "link/two␊lines")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is closed to root")
+async def test_what_is_closed_is_counted_or_an_error(tmp_path: Path) -> None:
+    make(tmp_path, {"a": "x", "closed/b": "x", ".git/HEAD": "x"})
+    for name in ("closed", ".git"):
+        (tmp_path / name).chmod(0)
+    try:
+        assert list_files(tmp_path) == Found(("a",), note="1 folder could not be looked into")
+        assert glob_files(tmp_path, "closed/*").note == "1 folder could not be looked into"
+        assert (await grep_files(tmp_path, "x")).lines == ("a:1:x",)
+        for look in (list_files, read_source):
+            with pytest.raises(SourceUnreadable, match="Permission denied"):
+                look(tmp_path, "closed/b")
+        with pytest.raises(SourceUnreadable, match="Permission denied"):
+            await grep_files(tmp_path, "x", "closed/b")
+    finally:
+        for name in ("closed", ".git"):
+            (tmp_path / name).chmod(0o700)
 
 
 def test_nothing_found_is_said_in_words(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ def listed_by_git(root: Path) -> set[str]:
         ("**/a.log", "a.py build/x.py src/build"),
         ("build/**\n!build/x.py", "a.log a.py build/x.py src/a.log src/build"),
         ("build/**\n!build/keep", "a.log a.py src/a.log src/build"),
+        ("build/**\n!build/**/\n!build/**/*.log", "a.log a.py build/keep/a.log src/a.log src/build"),
+        ("*.log\n!build/\n", "a.py build/x.py src/build"),
         ("build/**\n!build/keep/\n!build/keep/**", "a.log a.py build/keep/a.log src/a.log src/build"),
         ("build/\n!build/x.py", "a.log a.py src/a.log src/build"),
         ("*\n!*/\n!*.py", "a.py build/x.py"),
@@ -80,6 +82,7 @@ NAMES = [
     "x.log",
     "A b",
     "[x]",
+    "é",
     "a-b",
     "!n",
     "#h",
@@ -87,8 +90,10 @@ NAMES = [
     "x\\y",
     "]",
     ".h",
+    "日本",
 ]
-GLOBS = ["*", "**", "*.py", "a*", "*b", "?", "??", "f?o", "[!a]", "[ab]*", "\\[x\\]", "\\!n", "\\#h"]
+GLOBS = ["*", "**", "*.py", "a*", "*b", "?", "??", "f?o", "[!a]", "[ab]*", "[^]]", "[[]x]", "*a*b*", "é*", "[é]"]
+GLOBS += ["\\[x\\]", "\\!n", "\\#h", "b\\ "]
 PATTERNS = st.tuples(
     st.sampled_from(["", "", "", "!"]),
     st.sampled_from(["", "", "/"]),
@@ -310,11 +315,35 @@ def test_a_large_project_is_walked_like_a_small_one(tmp_path: Path) -> None:
 # The pieces
 
 
-@pytest.mark.parametrize("line", ["*a*a*a*a*a*a*a*a*a*b", "*?" * 200 + "b", "**/a*/**/a*/**/a*/**/a*/**/a*/**/b"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "*a*a*a*a*a*a*a*a*a*b",
+        "*[a]*[!b]*?*a*[a-c]*b",
+        "*?" * 200 + "b",
+        "a*a*a*b/" * 5,
+        "**/a*/**/a*/**/a*/**/a*/**/a*/**/b",
+        "**/*a*a*a*a*b/**/*a*a*a*c",
+    ],
+)
 def test_no_line_takes_long(tmp_path: Path, line: str) -> None:
     name = "/".join(["a" * 200] * 5)
-    make(tmp_path, {".gitignore": line, name: ""})
+    make(tmp_path, {".gitignore": f"{line}\n{line}?\n", name: ""})
     assert files(tmp_path) == {".gitignore", name}  # with a plain regular expression: not in a lifetime
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("*-*-*-*-*.log", {"-", "a b", "x"}),  # many stars are no reason to pass a line over
+        ("[a--b]\n[a&&b]\nx", {"-", "a b", "a-b-c-d-e.log"}),  # what Python may read differently one day is
+        ("*[[:space:]]*", {"-", "a b", "a-b-c-d-e.log", "x"}),
+        ("x\x0c-\n-", {"a b", "a-b-c-d-e.log", "x"}),  # only a line feed ends a line
+    ],
+)
+def test_which_lines_are_passed_over(tmp_path: Path, line: str, left: set[str]) -> None:
+    make(tmp_path, {".gitignore": line, "-": "", "a b": "", "a-b-c-d-e.log": "", "x": ""})
+    assert files(tmp_path) - {".gitignore"} == left
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
