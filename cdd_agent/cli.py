@@ -42,6 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     import io
 
+    _open_closed_streams()
     from cdd_agent.errors import CddError, ExitCode
 
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows only ASCII still gets the words
@@ -57,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         if options.debug:
             raise
-        sys.stderr.write("\nInterrupted. What was done is saved; the same command goes on from here.\n")
+        sys.stderr.write(f"\nInterrupted. {options.interrupted}\n")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # whoever read our output has left
         sys.stderr.close()
@@ -78,10 +79,38 @@ def _reference(options: argparse.Namespace) -> str:
     return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
 
 
+def _open_closed_streams() -> None:
+    """What the caller closed (`>&-`) goes nowhere, instead of being no stream at all."""
+    import os
+    from pathlib import Path
+
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for as long as we run
+
+
+def _from_here(root: Path, typed: str) -> str:
+    """A path as the project knows it: what is there from here on, else as it was typed."""
+    from pathlib import Path
+
+    place = Path(typed).resolve()
+    return (place.relative_to(root).as_posix() or ".") if place.exists() and place.is_relative_to(root) else typed
+
+
+def _print_text(text: str) -> None:
+    """Text from files: as it is into a file or a pipe, but a terminal is not steered by it."""
+    from cdd_agent.harmless import harmless
+
+    sys.stdout.write("\n".join(map(harmless, text.split("\n"))) if sys.stdout.isatty() else text)
+
+
 def _complain(error: CddError) -> None:
-    sys.stderr.write(f"cdd: {error.message}\n")
-    if error.hint:
-        sys.stderr.write(f"{error.hint}\n")
+    from cdd_agent.harmless import harmless
+
+    for line in [*f"cdd: {error.message}".split("\n"), *error.hint.split("\n")]:
+        if line:
+            sys.stderr.write(harmless(line) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,7 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     _model_flags(parser)
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
     parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None)
-    parser.set_defaults(root=None, yaml=False)
+    parser.set_defaults(interrupted="What was done is saved; the same command goes on from here.")
+    parser.set_defaults(root=None, yaml=False, paths=())
     _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 
@@ -174,8 +204,14 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         '  content: "hi"',
     )
     run.add_argument("plan", metavar="PLAN.yaml", help="the plan; - reads it from standard input")
-    run.add_argument("--root", type=Path, metavar="DIR", help="the folder that no action leaves (default: the project)")
+    run.add_argument(
+        "--root",
+        type=Path,
+        metavar="DIR",
+        help="the folder that no action leaves; its own settings hold (default: the project)",
+    )
     run.add_argument("--yes", action="store_true", help="do not ask before each action")
+    run.set_defaults(interrupted="What was done is done; the rest was not begun.")
     forms = run.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="the report as one JSON object, nothing else on stdout")
     forms.add_argument("--yaml", action="store_true", help="the report as YAML")
@@ -309,7 +345,7 @@ def _plan_show(options: argparse.Namespace) -> int:
 
         sys.stdout.write(json.dumps(plan.to_json(), ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(plan.to_markdown())
+        _print_text(plan.to_markdown())
     return 0
 
 
@@ -325,13 +361,14 @@ def _run_actions(options: argparse.Namespace) -> int:
 def _context(options: argparse.Namespace) -> int:
     from cdd_agent.workspace.context import project_context
 
-    context = project_context(_project(options).root, options.paths)
+    root = _project(options).root
+    context = project_context(root, [_from_here(root, path) for path in options.paths])
     if options.json:
         import json
 
         sys.stdout.write(json.dumps(context.to_json(), ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(context.as_text())
+        _print_text(context.as_text())
     return 0
 
 

@@ -52,6 +52,10 @@ def examine(folder: Path) -> ExitCode:
         say(True, "config", f"{user_file()} (yours, for all projects)")
     tickets = project.tickets.list()
     say(bool(tickets) or None, "tickets", f"{len(tickets)} in {project.config.tickets_dir}")
+    mode = project.config.commands.mode
+    allow = ", ".join(project.config.commands.allow)
+    modes = {"safe": "only those on the list", "ask": "you are asked about others", "unsafe": "any, in a real shell"}
+    say(mode == "safe" or None, "commands", f"{mode}: {modes[mode]}{f'; also allowed: {allow}' if allow else ''}")
     fit = _tests(project, say)
     with console.status("Looking at the model ..."):
         servers = asyncio.run(_local_servers())

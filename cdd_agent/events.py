@@ -268,6 +268,8 @@ class ActionsFinished:
 
     succeeded: int
     failed: int
+    not_run: int
+    """Not approved, or after a "quit"."""
     seconds: float
     cwd: str
 

@@ -34,6 +34,7 @@ class Entry:
     tree: Tree
     line: int
     node: yaml.Node
+    key: yaml.Node | None = None
 
     @classmethod
     def of(cls, node: yaml.Node) -> "Entry":
@@ -185,18 +186,19 @@ def entries(node: yaml.Node, source: str) -> dict[object, Entry]:
     """The keys of a mapping. Raises `BadInput` for a key that is there twice, or is no scalar."""
     assert isinstance(node, yaml.MappingNode)
     found: dict[object, Entry] = {}
+    own = {id(key_node) for key_node, _ in node.value}  # these win over what `<<: *other` brings
     try:
         _Loader("").flatten_mapping(node)  # `<<: *other`
     except yaml.MarkedYAMLError as error:
         raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
     for key_node, value_node in node.value:
-        entry = Entry(tree(value_node), key_node.start_mark.line + 1, value_node)
+        entry = Entry(tree(value_node), key_node.start_mark.line + 1, value_node, key_node)
         key = constructed(key_node, entry.at(source))
         try:
             earlier = found.get(key)
         except TypeError as error:
             raise BadInput(f"{entry.at(source)}: a list or mapping cannot be a key.") from error
-        if earlier is not None:
+        if earlier is not None and id(earlier.key) in own:
             raise BadInput(f"{entry.at(source)}: the key {key} is there twice, first in line {earlier.line}.")
         found[key] = entry
     return found

@@ -16,11 +16,11 @@ import yaml
 from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.commands.registry import commands
-from cdd_agent.errors import BadInput, ExitCode, NotApproved
+from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ActionFinished, Event, Notice, Tone
 from cdd_agent.execution.action_plan import ActionPlanRun
 from cdd_agent.execution.engine import Engine
-from cdd_agent.execution.frontend import Nobody
+from cdd_agent.execution.frontend import Frontend, Nobody
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
@@ -34,9 +34,9 @@ ReportForm = Literal["text", "json", "yaml"]
 def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     model = cache(lambda: make_model(project.config, project.root, watched=False))
-    nobody = Nobody()
-    engine = open_engine(project, project.tickets.find(slug), nobody, model, open_commands(project, nobody))
     printer = _printer(as_json)
+    frontend = Nobody() if as_json else _whoever_is_there(printer)
+    engine = open_engine(project, project.tickets.find(slug), frontend, model, open_commands(project, frontend))
     try:
         _run(_shown(_whole_run(engine, project.config.max_attempts), printer))
         if engine.stopped_by is not None:
@@ -65,24 +65,27 @@ def run_actions(project: Project, source: str, *, confirm: bool, form: ReportFor
         plan = _read_plan(source)
     except BadInput as error:
         return _refused(project, error, printer, form)
-    keyboard = find_keyboard()
-    if confirm and keyboard is None:
-        raise NotApproved("Nobody is here to approve the actions", hint="Run it at a terminal, or with --yes.")
-    frontend = Nobody() if keyboard is None else Terminal(keyboard, follows=printer.is_seen)
-    run = ActionPlanRun(open_runner(project, frontend), frontend, confirm)
+    frontend = _whoever_is_there(printer)
+    run = ActionPlanRun(open_runner(project, frontend), frontend, plan, confirm)
     try:
-        _run(_shown(run.run(plan), printer))
+        _run(_shown(run.run(), printer))
     finally:
         _print_report(run.report(), form)
     return run.exit_code
 
 
+def _whoever_is_there(printer: Printer) -> Frontend:
+    keyboard = find_keyboard()
+    return Nobody() if keyboard is None else Terminal(keyboard, follows=printer.is_seen)
+
+
 def _read_plan(source: str) -> ActionPlan:
     if source == "-":
-        return ActionPlan.from_yaml(decoded(sys.stdin.buffer.read(LARGEST + 1), "standard input"), "standard input")
-    text = read_file(Path(source))
+        data = sys.stdin.buffer.read(LARGEST + 1)
+        return ActionPlan.from_yaml(decoded(data, "standard input"), "standard input")
+    text = read_file(Path(source)) if source else None
     if text is None:
-        raise BadInput(f"There is no file {source}", hint="Give a YAML file with a list of actions, or - for a pipe.")
+        raise BadInput(f"There is no file {source!r}", hint="Give a YAML file with a list of actions, or - for a pipe.")
     return ActionPlan.from_yaml(text, source)
 
 

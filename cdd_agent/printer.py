@@ -35,10 +35,18 @@ _STYLES = {
     Tone.ERROR: ("✗ ", "red"),
 }
 _OUTPUT_LINES = 40
+_LONGEST_LINE = 10_000
+_KEPT = 100_000
+"""Characters of a check's output, of which the last lines are shown when it fails."""
 
 
 class Printer(Protocol):
     """A consumer of events."""
+
+    @property
+    def is_seen(self) -> bool:
+        """A person reads along at a terminal."""
+        ...
 
     def show(self, event: Event) -> None: ...
 
@@ -47,6 +55,8 @@ class Printer(Protocol):
 
 class JsonPrinter:
     """One event a line on standard output, each as soon as it happens."""
+
+    is_seen = False
 
     def show(self, event: Event) -> None:
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
@@ -63,12 +73,11 @@ class TextPrinter:
         self._console = Console(stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._live = self._console.status("") if self._console.is_terminal else None
         self._reply: list[str] = []
-        self._output: list[str] = []
+        self._output = ""
         self._unfinished = ""
 
     @property
     def is_seen(self) -> bool:
-        """A person reads along at a terminal."""
         return self._console.is_terminal
 
     def close(self) -> None:
@@ -92,10 +101,10 @@ class TextPrinter:
                         Tone.QUIET,
                     )
             case TestsStarted(command=command):
-                self._output = []
+                self._output = ""
                 self._wait(f"Running {command}")
             case CommandOutput(text=text):
-                self._output.append(text)
+                self._output = (self._output + text)[-_KEPT:]
             case ActionOutput(text=text):
                 self._stream(text)
             case ActionFinished():
@@ -114,15 +123,17 @@ class TextPrinter:
                 self._describe(event)
 
     def _stream(self, text: str, *, ended: bool = False) -> None:
-        """Output as it comes, line by line; what has no end yet waits for it."""
+        """Output as it comes, in whole lines; one that has no end yet waits for it, unless it is very long."""
         *lines, rest = (self._unfinished + text).split("\n")
-        self._unfinished = "" if ended else rest
-        for line in [*lines, rest] if ended and rest else lines:
-            self._line(f"│ {without_escapes(line)}", Tone.QUIET)
+        if rest and (ended or len(rest) > _LONGEST_LINE):
+            lines, rest = [*lines, rest], ""
+        self._unfinished = rest
+        if lines:
+            self._line("\n".join(f"│ {without_escapes(line)}" for line in lines), Tone.QUIET)
 
     def _tests(self, event: TestsFinished) -> None:
         if event.verification is None:
-            for line in "".join(self._output).splitlines()[-_OUTPUT_LINES:]:
+            for line in self._output.splitlines()[-_OUTPUT_LINES:]:
                 self._line(f"│ {line}", Tone.QUIET)
         self._describe(event)
 
@@ -132,6 +143,9 @@ class TextPrinter:
 
     def _line(self, text: str, tone: Tone) -> None:
         glyph, style = _STYLES[tone]
+        if not self._console.is_terminal:  # plain text needs no laying out, and output can be long
+            self._console.file.write(glyph + "\n".join(map(harmless, text.split("\n"))) + "\n")
+            return
         self._console.print(Text(glyph + "\n".join(map(harmless, text.split("\n"))), style))
 
     def _wait(self, text: str) -> None:

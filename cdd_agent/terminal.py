@@ -14,8 +14,6 @@ from cdd_agent.events import ActionProposed, Choice, Proposal
 from cdd_agent.harmless import harmless
 from cdd_agent.wording import answers, question
 
-_SHOWN_LINES = 200
-
 
 class Terminal:
     """The `Frontend` of `cdd run`. It speaks on standard error; answers come from the terminal itself.
@@ -36,6 +34,7 @@ class Terminal:
             self._show(question(proposal))
         known = answers(proposal)
         keys = {word[0]: choice for word, choice in known.items()} | known
+        self._forget_what_was_typed()
         offered = "  ".join(f"[{word[0]}] {word}" for word in known)
         while True:
             answer = (await self._line(f"{offered} > ")).strip().lower()
@@ -50,10 +49,17 @@ class Terminal:
     def _show(self, text: str, margin: str = "") -> None:
         """`margin` sets apart what is not the program's own words."""
         lines = [margin + harmless(line) for line in text.splitlines()]
-        if len(lines) > _SHOWN_LINES:
-            lines[_SHOWN_LINES:] = [f"… and {len(lines) - _SHOWN_LINES} more lines"]
         for line in lines:
             self._console.print(Text(line))
+
+    def _forget_what_was_typed(self) -> None:
+        """A yes that was typed before the question came is no answer to it."""
+        try:
+            import termios
+        except ImportError:  # Windows has no such thing
+            return
+        with suppress(termios.error):
+            termios.tcflush(self._keyboard, termios.TCIFLUSH)
 
     async def _line(self, prompt: str) -> str:
         """One line. Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
@@ -70,7 +76,7 @@ class Terminal:
         threading.Thread(target=read, daemon=True).start()
         line = await answer
         if not line:
-            raise NotApproved("No answer came", hint="With --yes nothing is asked.")
+            raise NotApproved("No answer came")
         return line.decode("utf-8", errors="replace")
 
 

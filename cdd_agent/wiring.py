@@ -40,8 +40,11 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
 
     `exactly`: the folder itself is the root, whatever it lies in.
     """
-    if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder")
+    try:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} is not a folder")
+    except OSError as error:  # a name that is too long, a folder that is closed
+        raise BadInput(f"{folder} cannot be used: {error.strerror or error}") from error
     root = folder.resolve() if exactly else find_root(folder)
     config = load_config(root, flags)
     try:

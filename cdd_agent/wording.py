@@ -49,7 +49,8 @@ def question(proposal: Proposal) -> str:
                 lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
             return "\n".join([f"May step {step} write this?", *lines])
         case CommandProposed(command=command, reason=reason):
-            return f"May this run? {reason}.\n  {command}"
+            first = f"May this run? {reason}. (Always: this very command, as long as the program runs.)"
+            return "\n  ".join([first, *command.splitlines()])
         case ActionProposed(number=number, total=total, title=title, details=details):
             return "\n  ".join([f"[{number}/{total}] {title}", *details.splitlines()])
 
@@ -89,9 +90,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(error, Tone.ERROR)]
         case ActionFinished():
             return [("done", Tone.GOOD)]
-        case ActionsFinished(succeeded=succeeded, failed=failed, seconds=seconds, cwd=cwd):
-            words = f"{succeeded} of {succeeded + failed} actions succeeded in {seconds:.1f} s, in {cwd}"
-            return [(words, Tone.WARNING if failed else Tone.GOOD)]
+        case ActionsFinished(succeeded=succeeded, failed=failed, not_run=not_run):
+            words = f"{succeeded} of {succeeded + failed + not_run} actions succeeded"
+            words += f", {failed} failed" * bool(failed) + f", {not_run} not run" * bool(not_run)
+            words += f", in {event.seconds:.1f} s, in {event.cwd}"
+            return [(words, Tone.WARNING if failed or not_run else Tone.GOOD)]
         case ChangesApplied():
             lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
             lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]

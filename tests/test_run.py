@@ -1,6 +1,7 @@
 """`cdd run`: from a file or a pipe to a report and an exit code."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from cdd_agent.cli import main
+from cdd_agent.execution.action_plan import INTERRUPTED, STOPPED
 from tests.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -76,7 +78,7 @@ def test_the_report_in_words_shows_each_action_its_output_and_what_went_wrong(
     assert "[1/4] create hello.txt (1 line)\n✓ done\n" in out
     assert "[2/4] edit hello.txt\n│ hi\n✗ The text to find is not in the file; nothing was changed\n" in out
     assert "[3/4] run `cat hello.txt`\n│ hi\n✓ done\n" in out
-    assert "3 of 4 actions succeeded in 0." in out
+    assert "3 of 4 actions succeeded, 1 failed, in 0." in out
     assert str(root.resolve()) in out
 
 
@@ -133,6 +135,84 @@ def test_a_plan_comes_through_a_pipe(
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"- execute: echo from a pipe\n")))
     assert main(["run", "-", "--yes", "--json"]) == 0
     assert report(capsys)["action_logs"][0]["output"] == "from a pipe\n"
+
+
+def test_output_without_line_ends_is_shown_in_pieces(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(root, "- execute: head -c 3000000 /dev/zero", "--yes") == 0
+    assert len(max(capsys.readouterr().out.splitlines(), key=len)) < 200_000
+
+
+def test_a_report_is_printed_also_where_nobody_can_approve(root: Path) -> None:
+    (root / "plan.yaml").write_text(PLAN)
+    done = subprocess.run(
+        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--json"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=60,
+    )
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["run_summary"]["status"], len(told["action_logs"])) == (3, "FAILURE", 4)
+
+
+def test_an_interrupted_run_reports_what_was_not_done(root: Path) -> None:
+    (root / "wait.py").write_text("import time; print('waiting', flush=True); time.sleep(60)")
+    (root / "plan.yaml").write_text("- echo one\n- python wait.py\n- echo three")
+    with subprocess.Popen(
+        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--yes", "--json"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while "│ waiting" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    told = json.loads(out)
+    assert process.returncode == 130
+    assert told["run_summary"]["status"] == "FAILURE"
+    assert [log["error"] for log in told["action_logs"]] == [None, INTERRUPTED, STOPPED]
+    assert "goes on from here" not in err
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_crash(root: Path, stream: str) -> None:
+    (root / "plan.yaml").write_text("- echo hi")
+    command = f"'{sys.executable}' -m cdd_agent run plan.yaml --yes --json {stream}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
+# ----------------------------------------------------------------------------------------- cdd context
+
+
+def test_context_prints_the_tree_and_the_files_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "src").mkdir()
+    (root / "src/a.py").write_text("print('hi')\n")
+    assert main(["context"]) == 0
+    assert "a.py" in capsys.readouterr().out
+    assert main(["context", "src/a.py", "none.txt", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(file["file_path"], file["status"]) for file in told["file_contexts"]] == [
+        ("src/a.py", "found"),
+        ("none.txt", "not_found"),
+    ]
+    assert list(told) == ["repo_tree", "environment_info", "gitignore_content", "file_contexts"]
+
+
+def test_context_takes_paths_from_here(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "src").mkdir()
+    (root / "src/a.py").write_text("print('hi')\n")
+    monkeypatch.chdir(root / "src")
+    assert main(["context", "a.py", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["file_contexts"][0]["content"] == "print('hi')\n"
+    assert main(["context", "../../elsewhere"]) == 2
 
 
 def test_the_root_is_the_folder_that_is_named_and_no_other(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +302,7 @@ def test_each_action_is_shown_before_it_is_done_and_asked_about(cdd: Any, root: 
     terminal.type("what?")
     terminal.until(lambda: "Type one of the letters." in terminal.text)
     terminal.type("n")
-    terminal.until(lambda: "Not approved" in terminal.text)
+    terminal.until(lambda: "Not approved" in terminal.text and terminal.text.count(KEYS) == 4)
     terminal.type("yes")
     terminal.until(terminal.has_ended)
     assert terminal.code == 3
@@ -281,6 +361,31 @@ def test_ctrl_c_at_a_question_ends_the_run_at_once(cdd: Any, root: Path) -> None
     assert not (root / "a").exists()
 
 
+def test_the_whole_of_a_long_command_is_shown_before_it_is_approved(cdd: Any) -> None:
+    terminal = cdd("- echo " + "harmless " * 50 + "THE-END")
+    terminal.until(lambda: KEYS in terminal.text)
+    assert "THE-END" in terminal.text.replace("\n", "")
+    terminal.type("q")
+    terminal.until(terminal.has_ended)
+
+
+def test_a_yes_that_was_typed_before_the_question_is_no_answer(cdd: Any, root: Path) -> None:
+    (root / "wait.py").write_text(
+        "import os, time\nprint('on', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)"
+    )
+    terminal = cdd("- python wait.py\n- action: create_file\n  file_path: a")
+    terminal.until(lambda: KEYS in terminal.text)
+    terminal.type("y")
+    terminal.until(lambda: "│ on" in terminal.text)
+    terminal.type("y")
+    (root / "go").touch()
+    terminal.until(lambda: terminal.text.count(KEYS) == 2)
+    assert not (root / "a").exists()
+    terminal.type("n")
+    terminal.until(terminal.has_ended)
+    assert not (root / "a").exists()
+
+
 def test_a_plan_cannot_steer_the_terminal_that_shows_it(cdd: Any) -> None:
     terminal = cdd('- action: create_file\n  file_path: "a\\e[2Jb"\n  content: "\\e]0;title\\a\\u202eevil\\rhidden"')
     terminal.until(lambda: KEYS in terminal.text)
@@ -294,7 +399,7 @@ def test_a_plan_cannot_steer_the_terminal_that_shows_it(cdd: Any) -> None:
 
 def test_a_command_off_the_list_is_asked_about_in_the_mode_ask_even_with_yes(cdd: Any, root: Path) -> None:
     (root / ".cdd/config.yaml").write_text("commands: {mode: ask}\n")
-    terminal = cdd("- execute: touch a\n- execute: touch b\n- execute: touch c", "--yes")
+    terminal = cdd("- execute: touch a\n- execute: touch b\n- execute: touch b", "--yes")
     ask = "[y] yes  [n] no  [a] always > "
     terminal.until(lambda: ask in terminal.text)
     assert "`touch` is not on the list" in terminal.text
@@ -303,4 +408,4 @@ def test_a_command_off_the_list_is_asked_about_in_the_mode_ask_even_with_yes(cdd
     terminal.type("a")
     terminal.until(terminal.has_ended)
     assert terminal.code == 1
-    assert [(root / name).exists() for name in "abc"] == [False, True, True]
+    assert [(root / name).exists() for name in "ab"] == [False, True]

@@ -1,8 +1,10 @@
-"""Change sets: a reply's file changes, computed and judged in full before anything is written."""
+"""Change sets: the file changes of a reply or an action, computed and judged in full before anything is written."""
 
 import codecs
 import os
 import re
+import stat
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -10,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.actions.matching import replaced_once
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.actions.replies import FileBlock, ReplyRefused
-from cdd_agent.workspace.files import digest, read_bytes, write_atomic
+from cdd_agent.workspace.files import create_exclusive, digest, read_bytes, write_atomic
 from cdd_agent.workspace.paths import PathRefused, confine
 from cdd_agent.workspace.reading import holds_secrets
 
@@ -67,9 +69,18 @@ class ChangeSet:
                 raise _changed_meanwhile(change.path)
 
     def apply(self, root: Path) -> None:
-        """Write every file, each atomically. Raises `BadInput` when the disk refuses one."""
+        """Write every file, each atomically. Raises `BadInput` when the disk refuses one.
+
+        A new one that somebody else has made meanwhile stays as it is: `FileAlreadyExistsError`.
+        """
         for change in self.changes:
-            write_atomic(root / change.path, change.after)
+            if change.before is not None:
+                write_atomic(root / change.path, change.after)
+                continue
+            try:
+                create_exclusive(root / change.path, change.after)
+            except FileExistsError as error:
+                raise FileAlreadyExistsError(str(change.path)) from error
 
 
 def change_set(
@@ -96,6 +107,16 @@ def change_set(
     return ChangeSet(tuple(change for change in changes if change.before != change.after))
 
 
+def _looked_at(root: Path, path: PurePosixPath) -> os.stat_result | None:
+    """What is at a path itself, no link followed; None where nothing is. Raises `PathRefused` where nobody may look."""
+    try:
+        return (root / path).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise PathRefused(f"{path} cannot be looked at: {error.strerror or error}") from error
+
+
 def writable_path(root: Path, text: str, protected: Callable[[Path], bool]) -> PurePosixPath:
     """A path text of a reply or an action as a file that it may write. Raises `PathRefused`.
 
@@ -103,16 +124,23 @@ def writable_path(root: Path, text: str, protected: Callable[[Path], bool]) -> P
     """
     path = confine(root, text)
     place = (root / path).resolve()
-    names = [part.casefold() for part in place.relative_to(root.resolve()).parts]
-    if ".git" in names or names[0] == ".cdd" or protected(place):
+    names = [_as_any_disk_reads(part) for part in place.relative_to(root.resolve()).parts]
+    if {".git", "git~1"} & set(names) or names[0] == ".cdd" or protected(place):
         raise PathRefused(f"{path} belongs to git or to the program itself; it must not be written")
     return path
+
+
+def _as_any_disk_reads(name: str) -> str:
+    """Windows drops dots and spaces at the end and what follows a colon, macOS case and characters without width."""
+    seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
+    return seen.partition(":")[0].rstrip(". ").casefold()
 
 
 def creation(root: Path, file_path: str, content: str, protected: Callable[[Path], bool]) -> ChangeSet:
     """The change that makes a new file. Raises `FileAlreadyExistsError`, `PathRefused` or `ReplyRefused`."""
     path = writable_path(root, file_path, protected)
-    if (root / path).exists() or (root / path).is_symlink():
+    found = _looked_at(root, path)
+    if found and stat.S_ISREG(found.st_mode):
         raise FileAlreadyExistsError(str(path))
     _refuse_unwritable(root, path)
     return ChangeSet((FileChange(path, None, content.encode()),))
@@ -146,19 +174,18 @@ def _change(root: Path, path: PurePosixPath, content: str, seen: Seen) -> FileCh
 
 
 def _refuse_unwritable(root: Path, path: PurePosixPath) -> None:
-    place = root / path
-    if place.is_symlink():
+    found = _looked_at(root, path)
+    mode = found.st_mode if found else 0
+    if stat.S_ISLNK(mode):
         raise ReplyRefused(f"{path} is a link; write the file that it leads to.")
-    if place.is_dir():
+    if stat.S_ISDIR(mode):
         raise ReplyRefused(f"{path} is a folder.")
-    if place.exists() and (not place.is_file() or place.stat().st_size > _LARGEST):
-        raise ReplyRefused(
-            f"{path} is not a file that can be changed here: it is a device, or over {_LARGEST:,} bytes."
-        )
-    blocker = next((parent for parent in place.parents if parent.exists()), root)
-    if not blocker.is_dir():
-        raise ReplyRefused(f"{path} cannot be written: {blocker.relative_to(root)} is a file, not a folder.")
-    if not os.access(place if place.exists() else blocker, os.W_OK):
+    if found and (not stat.S_ISREG(mode) or found.st_size > _LARGEST):
+        raise ReplyRefused(f"{path} is not a file to be changed here: it is a device, or over {_LARGEST:,} bytes.")
+    blocker = next(parent for parent in path.parents if _looked_at(root, parent))  # the last is the project itself
+    if not (root / blocker).is_dir():
+        raise ReplyRefused(f"{path} cannot be written: {blocker} is a file, not a folder.")
+    if not os.access(root / (path if found else blocker), os.W_OK):
         raise ReplyRefused(f"{path} cannot be written: it is read-only.")
 
 

@@ -10,14 +10,19 @@ def replaced_once(content: bytes, find: str, replace: str) -> bytes:
     `SearchTextNotFoundError` or `MultipleMatchesFoundError`, which carry the content as text.
     """
     old, new = find.encode(), replace.encode()
-    if old not in content and b"\r\n" in content and b"\r" not in old:
-        old, new = old.replace(b"\n", b"\r\n"), new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    if content.count(b"\r\n") * 2 > content.count(b"\n"):
+        new = _with_crlf(new)
+        old = old if old in content else _with_crlf(old)
     first = content.find(old)
     if first < 0:
         raise SearchTextNotFoundError(content.decode("utf-8", errors="replace"))
     if content.find(old, first + 1) >= 0:
         raise MultipleMatchesFoundError(content.decode("utf-8", errors="replace"), _lines_of(content, old))
     return content[:first] + new + content[first + len(old) :]
+
+
+def _with_crlf(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
 def _lines_of(content: bytes, text: bytes) -> list[int]:

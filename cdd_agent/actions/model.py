@@ -10,11 +10,22 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from cdd_agent.errors import CddError
 
-Written = Annotated[str, StringConstraints(pattern=r"\S")]
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("half of a character (a lone surrogate) cannot be written") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
+"""A text that a file can hold."""
+Written = Annotated[Text, StringConstraints(pattern=r"\S")]
 """A text that says something: not empty, not only white space."""
 
 
@@ -49,7 +60,9 @@ class ExecuteAction(Action):
 
     action_type: ClassVar[str] = "execute"
 
-    command: Written = Field(description="The command, without a shell: no pipes, no redirection, no `&&`.")
+    command: Written = Field(
+        description="The command, without a shell: no pipes or `&&`, and `*`, `~`, `$X` stay as they are."
+    )
     cwd: str | None = Field(None, description="The folder to run it in, relative to the project; made when missing.")
     env: dict[str, str] | None = Field(None, description="Variables for this command alone.")
 
@@ -58,7 +71,7 @@ class ExecuteAction(Action):
         return f"run `{_one_line(self.command)}`{where}"
 
     def details(self) -> str:
-        lines = [self.command] if "\n" in self.command.strip() else []
+        lines = [] if _one_line(self.command) == self.command.strip() else [self.command]
         return "\n".join([*lines, *(f"{name}={value}" for name, value in (self.env or {}).items())])
 
 
@@ -68,7 +81,7 @@ class CreateFileAction(Action):
     action_type: ClassVar[str] = "create_file"
 
     file_path: Written = Field(description="The file, relative to the project.")
-    content: str = Field("", description="All of its content.")
+    content: Text = Field("", description="All of its content.")
 
     def title(self) -> str:
         return f"create {self.file_path} ({_lines(self.content)})"
@@ -83,8 +96,8 @@ class EditAction(Action):
     action_type: ClassVar[str] = "edit"
 
     file_path: Written = Field(description="The file, relative to the project.")
-    find: str = Field(description="The text to replace, exactly as it is in the file. Empty: the whole file.")
-    replace: str = Field(description="What stands there afterwards. Empty: the text found is removed.")
+    find: Text = Field(description="The text to replace, exactly as it is in the file. Empty: the whole file.")
+    replace: Text = Field(description="What stands there afterwards. Empty: the text found is removed.")
 
     def title(self) -> str:
         return f"edit {self.file_path}" if self.find else f"replace the whole of {self.file_path}"
@@ -121,7 +134,7 @@ class ChatWithUserAction(Action):
         return f"ask you: {_one_line(self.prompt)}"
 
     def details(self) -> str:
-        return self.prompt if "\n" in self.prompt.strip() else ""
+        return "" if _one_line(self.prompt) == self.prompt.strip() else self.prompt
 
 
 class ResearchAction(Action):

@@ -21,6 +21,7 @@ _MAIN_FIELD = {
 }
 """What the plain form of an action gives: `- execute: "ls"`, `- read: README.md`."""
 _KINDS = ", ".join(KINDS)
+_MOST_PROBLEMS = 10
 
 
 class ActionPlanRefused(BadInput):
@@ -40,6 +41,8 @@ class ActionPlan:
     @classmethod
     def from_yaml(cls, text: str, source: str = "plan.yaml") -> Self:
         """Raises `ActionPlanRefused`. `source` names the file in messages."""
+        if text.lstrip().startswith("```"):
+            raise ActionPlanRefused(f"{source}:1: the plan is in a code fence", hint="Give the YAML inside it alone.")
         try:
             node = read_node(text, source)
         except BadInput as error:
@@ -54,14 +57,24 @@ class ActionPlan:
             )
         if not items:
             raise ActionPlanRefused(f"{line_of(node, source)}: the plan has no actions")
-        try:
-            return cls(tuple(_action(item, source) for item in items))
-        except BadInput as error:  # also of the YAML reader, for keys that are there twice and the like
-            raise ActionPlanRefused(error.message, hint=error.hint) from error
+        actions: list[Action] = []
+        wrong: list[BadInput] = []
+        for item in items:
+            try:
+                actions.append(_action(item, source))
+            except BadInput as error:  # also of the YAML reader, for keys that are there twice and the like
+                wrong.append(error)
+        if wrong:
+            messages = [error.message for error in wrong[:_MOST_PROBLEMS]]
+            more = [f"… and {len(wrong) - _MOST_PROBLEMS} more"] if len(wrong) > _MOST_PROBLEMS else []
+            raise ActionPlanRefused("\n".join(messages + more), hint=wrong[0].hint)
+        return cls(tuple(actions))
 
 
 def _action(item: yaml.Node, source: str) -> Action:
     where = line_of(item, source)
+    if described(item) == "empty":
+        raise BadInput(f"{where}: an action is empty")
     if isinstance(item, yaml.ScalarNode):
         return _made("execute", {"command": Entry.of(item)}, where, source)
     if not isinstance(item, yaml.MappingNode):
@@ -85,10 +98,12 @@ def _kind(fields: dict[str, Entry], where: str, source: str) -> str:
             raise BadInput(f"{entry.at(source)}: there is no action {_shown(entry.tree)}{_near(entry.tree)}")
         return entry.tree
     named = [name for name in fields if name in KINDS]
-    if len(named) != 1:
-        given = ", ".join(f"`{name}`" for name in fields) or "nothing"
-        near = _near(next(iter(fields), ""))
-        raise BadInput(f"{where}: an action says which it is, as `action: execute`; here is {given}{near}")
+    if len(named) > 1:
+        raise BadInput(f"{where}: {' and '.join(f'`{name}`' for name in named)} are two actions; begin each with `- `")
+    if not named:
+        first = next(iter(fields), "nothing")
+        odd = "; a command with `: ` in it needs quotes around it" if " " in first else _near(first)
+        raise BadInput(f"{where}: an action says which it is, as `action: execute`; here is `{first[:60]}`{odd}")
     kind = named[0]
     entry = fields.pop(kind)
     if isinstance(entry.node, yaml.MappingNode):
@@ -101,7 +116,8 @@ def _kind(fields: dict[str, Entry], where: str, source: str) -> str:
 
 def _add(fields: dict[str, Entry], name: str, entry: Entry, source: str) -> None:
     if name in fields:
-        raise BadInput(f"{entry.at(source)}: `{name}` is given twice, first in line {fields[name].line}")
+        first, second = sorted((fields[name].line, entry.line))
+        raise BadInput(f"{source}:{second}: `{name}` is given twice, first in line {first}")
     fields[name] = entry
 
 
@@ -111,7 +127,8 @@ def _made(kind: str, fields: dict[str, Entry], where: str, source: str) -> Actio
     try:
         return KINDS[kind].model_validate(given)
     except ValidationError as error:
-        detail = error.errors()[0]
+        details = error.errors()  # a key that is not known says more than the one that it was meant to be
+        detail = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
         name = str(detail["loc"][0])
         place = fields[name].at(source) if name in fields else where
         raise BadInput(f"{place}: {kind}: {_complaint(KINDS[kind], name, str(detail['type']))}") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from cdd_agent.actions.changes import ChangeSet, creation, edit
 from cdd_agent.actions.model import (
     Action,
+    ActionFailed,
     ActionResult,
     ActionStatus,
     ChatWithUserAction,
@@ -27,9 +28,6 @@ from cdd_agent.web.search import WebSearcher, research
 from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk
 from cdd_agent.workspace.reading import read_source
-
-_LONGEST = 100_000
-"""Characters of a file's content in a result."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,9 @@ class ActionRunner:
             case EditAction(file_path=path, find=find, replace=replace):
                 return self._write(action, edit(self.root, path, find, replace, self.protected))
             case ReadAction(source=source) if action.is_remote():
-                return ActionResult(action, ActionStatus.SUCCESS, str(await self.pages.read(source.strip())))
+                return ActionResult(action, ActionStatus.SUCCESS, (await self.pages.read(source.strip())).as_text())
+            case ReadAction(source=source) if "://" in source:
+                raise ActionFailed(f"{source} cannot be read: only http and https addresses can")
             case ReadAction(source=source):
                 text = await asyncio.to_thread(read_source, self.root, source)
                 return ActionResult(action, ActionStatus.SUCCESS, text.as_text())
@@ -77,6 +77,7 @@ class ActionRunner:
                 raise TypeError(f"{action.action_type} is not done by anyone; only reports hold it")
 
     def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
+        changes.check_still_valid(self.root)
         changes.apply(self.root)
         return ActionResult(action, ActionStatus.SUCCESS)
 
@@ -86,17 +87,14 @@ class ActionRunner:
                 yield item if isinstance(item, OutputChunk) else _executed(action, item)
 
     def _present_content(self, action: Action, error: CddError) -> str:
-        """What whoever asked for a change needs to see to do better."""
-        match error:
-            case FileAlreadyExistsError(file_path=path):
-                try:
-                    return read_source(self.root, path).text
-                except CddError as unreadable:
-                    return unreadable.message
-            case SearchTextNotFoundError(content=content) | MultipleMatchesFoundError(content=content):
-                return content if len(content) <= _LONGEST else content[:_LONGEST] + "\n… (the rest is left out)"
-            case _:
-                return ""
+        """What whoever asked for a change needs to see to do better, as `read` would show it."""
+        needs_it = FileAlreadyExistsError | SearchTextNotFoundError | MultipleMatchesFoundError
+        if not isinstance(error, needs_it) or not isinstance(action, CreateFileAction | EditAction):
+            return ""
+        try:
+            return read_source(self.root, action.file_path).text
+        except CddError as unreadable:
+            return unreadable.message
 
 
 def _executed(action: ExecuteAction, result: CommandResult) -> ActionResult:

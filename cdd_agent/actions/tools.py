@@ -5,7 +5,7 @@ The read-only ones are in `read_only_tools.py`, those that change something or a
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -112,11 +112,6 @@ class Tool(ABC, Generic[A]):
         return ", ".join(words) or "none"
 
 
-def by_name(tools: Iterable[Tool[Any]]) -> dict[str, Tool[Any]]:
-    """Tools as a model's calls name them."""
-    return {tool.name: tool for tool in tools}
-
-
 def _simple(field: Mapping[str, Any]) -> dict[str, Any]:
     """A field without what says nothing to a model: titles, and the null of what can be left out."""
     kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
@@ -144,6 +139,8 @@ def _problem(detail: Any) -> str:
             return f"`{name}` is missing"
         case "extra_forbidden":
             return f"there is no parameter `{name}`"
+        case "tuple_type":
+            return f"`{name}` is a list"
         case "string_pattern_mismatch":
             return f"`{name}` is empty"
         case _:

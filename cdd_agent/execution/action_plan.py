@@ -10,6 +10,7 @@ from cdd_agent.actions.model import (
     Action,
     ActionResult,
     ActionStatus,
+    ChatWithUserAction,
     ExecutionReport,
 )
 from cdd_agent.actions.plan import ActionPlan
@@ -29,6 +30,9 @@ from cdd_agent.workspace.process import OutputChunk
 
 NOT_APPROVED = "Not approved; nothing was done"
 STOPPED = "Not run: the run was stopped before it"
+INTERRUPTED = "Interrupted: it may be done in part"
+_SHOWN_LINES = 20
+"""Lines of a file's present content that are shown with a failure; the report has all."""
 
 
 @dataclass
@@ -37,60 +41,85 @@ class ActionPlanRun:
 
     runner: ActionRunner
     frontend: Frontend
+    plan: ActionPlan
     confirm: bool
     """Ask before each action."""
     logs: list[ActionResult] = field(default_factory=list)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _begin: float = field(default_factory=monotonic)
+    _under_way: bool = False
+    _failed: int = 0
 
-    async def run(self, plan: ActionPlan) -> AsyncGenerator[Event, None]:
+    async def run(self) -> AsyncGenerator[Event, None]:
         """Yield what happens. Raises `NotApproved` where there is nobody to ask."""
-        total = len(plan.actions)
-        for number, action in enumerate(plan.actions, 1):
+        total = len(self.plan.actions)
+        for number, action in enumerate(self.plan.actions, 1):
             yield ActionStarted(number, total, action.title())
             choice = await self._choice(number, total, action)
             if choice is Choice.QUIT:
-                left = plan.actions[number - 1 :]
-                self.logs += [ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left]
                 break
             if choice is Choice.NO:
                 self.logs.append(ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED))
-            else:
-                async with aclosing(self._done(number, action)) as events:
-                    async for event in events:
-                        yield event
-            result = self.logs[-1]
-            yield ActionFinished(number, total, action.title(), result.status, result.error)
-        failed = len(self.report().failed)
-        yield ActionsFinished(total - failed, failed, monotonic() - self._begin, str(self.runner.root))
+                yield ActionFinished(number, total, action.title(), ActionStatus.FAILURE, NOT_APPROVED)
+                continue
+            async with aclosing(self._done(number, total, action)) as events:
+                async for event in events:
+                    yield event
+        yield self._finished()
 
     async def _choice(self, number: int, total: int, action: Action) -> Choice:
-        if not self.confirm:
+        if not self.confirm or isinstance(action, ChatWithUserAction):  # that is a question by itself
             return Choice.YES
         choice = await self.frontend.approve(ActionProposed(number, total, action.title(), action.details()))
         self.confirm = choice is not Choice.ALWAYS
         return choice
 
-    async def _done(self, number: int, action: Action) -> AsyncGenerator[Event, None]:
+    async def _done(self, number: int, total: int, action: Action) -> AsyncGenerator[Event, None]:
         told = False
+        self._under_way = True
         async with aclosing(self.runner.run(action)) as items:
             async for item in items:
                 if isinstance(item, OutputChunk):
                     told = True
                     yield ActionOutput(number, item.text)
                     continue
+                self._under_way = False
                 self.logs.append(item)
+                self._failed += item.status is ActionStatus.FAILURE
+                error = item.error.partition("\n")[0] if told else item.error  # the rest was told as it came
                 if item.output and not told:
-                    yield ActionOutput(number, item.output)
+                    yield ActionOutput(number, _shortened(item))
+                yield ActionFinished(number, total, action.title(), item.status, error)
 
     def report(self) -> ExecutionReport:
-        """What became of the actions so far."""
-        return ExecutionReport.of(self.runner.root, self.logs, self.started_at, monotonic() - self._begin)
+        """What became of every action of the plan, also when the run was stopped before its end."""
+        left = self.plan.actions[len(self.logs) :]
+        rest = [ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left]
+        if self._under_way:
+            rest[0] = ActionResult(left[0], ActionStatus.FAILURE, error=INTERRUPTED)
+        return ExecutionReport.of(self.runner.root, [*self.logs, *rest], self.started_at, monotonic() - self._begin)
 
     @property
     def exit_code(self) -> ExitCode:
         """0 only if nothing failed; 3 if all that was not done is what a person did not approve."""
-        errors = {log.error for log in self.report().failed}
-        if not errors:
-            return ExitCode.DONE
-        return ExitCode.NOT_APPROVED if errors <= {NOT_APPROVED, STOPPED} else ExitCode.FAILED
+        if self._failed or self._under_way:
+            return ExitCode.FAILED
+        return ExitCode.NOT_APPROVED if self.report().failed else ExitCode.DONE
+
+    def _finished(self) -> ActionsFinished:
+        not_done = len(self.report().failed)
+        return ActionsFinished(
+            succeeded=len(self.plan.actions) - not_done,
+            failed=self._failed,
+            not_run=not_done - self._failed,
+            seconds=monotonic() - self._begin,
+            cwd=str(self.runner.root),
+        )
+
+
+def _shortened(result: ActionResult) -> str:
+    """A result's output for people; of a file that stood in the way, only its beginning."""
+    lines = result.output.splitlines()
+    if result.status is not ActionStatus.FAILURE or len(lines) <= _SHOWN_LINES:
+        return result.output
+    return "\n".join([*lines[:_SHOWN_LINES], f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file as it is)"])

@@ -46,7 +46,7 @@ class Nobody:
                 hint = "Run it in the shell, or with --yes."
             case CommandProposed(command=command, reason=reason):
                 what = f"{reason}: `{command}`"
-                hint = "Run it at a terminal, or add the program to `commands.allow` in .cdd/config.yaml."
+                hint = "Run it at a terminal, without --json, or change what `commands` in .cdd/config.yaml allows."
             case ActionProposed(title=title):
                 what, hint = f"Nobody is here to approve: {title}", "Run it at a terminal, or with --yes."
         raise NotApproved(what, hint=hint)

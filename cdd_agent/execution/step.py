@@ -58,13 +58,16 @@ class StepRunner:
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
+        problems: list[BadInput] = []
         for step in plan.steps:
             if step.verify is None and self.test_command is None:
                 continue  # what the project holds is looked at when the step runs: it may have changed by then
             try:
                 check_for(step, self.test_command, self.commands)
             except BadInput as error:
-                raise BadInput(f"Step {step.number}: {error.message}", hint=error.hint) from error
+                problems.append(BadInput(f"Step {step.number}: {error.message}", hint=error.hint))
+        if problems:
+            raise BadInput("\n".join(problem.message for problem in problems), hint=problems[0].hint)
 
     async def attempt(self, step: PlanStep, prompt: Prompt, attempt: Attempt) -> AsyncGenerator[Event | Outcome, None]:
         """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, or

@@ -159,7 +159,7 @@ def _test_program(test_command: str | None, root: Path) -> str | None:
 def _found(root: Path, *argv: str) -> Check:
     started = as_started(argv, root)
     shown = argv if started[1:] == argv[1:] else (Path(started[0]).name, *started[1:])
-    return Check(Command(shlex.join(shown), started), found=True)
+    return Check(Command(shlex.join(shown), started, root), found=True)
 
 
 def _uses_pytest(root: Path) -> bool:

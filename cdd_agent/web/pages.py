@@ -13,7 +13,7 @@ from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Judge, Resolve, is_public, system_resolve
 from cdd_agent.web.body import Body
 from cdd_agent.web.readable import charset_of, may_be_text, one_line, readable
-from cdd_agent.web.threads import in_thread
+from cdd_agent.workspace.threads import in_thread
 
 if TYPE_CHECKING:
     import httpx
@@ -42,6 +42,10 @@ class Page:
     """What the server says it is, such as `text/html`; empty when it does not say."""
     cut: bool = False
     """There is more than the limits allow to read."""
+
+    def as_text(self) -> str:
+        """The text, and whether it is all of it."""
+        return f"{self.text}\n… (the page is longer; this is its beginning)\n" if self.cut else self.text
 
 
 class PageUnreadable(CddError):
@@ -167,7 +171,7 @@ class PageReader:
             if not (self.allow_private or self.judge(address)):
                 raise PageUnreadable(
                     f"{_shown(str(url))} is not read: {address} is not a public address.",
-                    hint="Pages of this computer and its network are not for a model to read.",
+                    hint="Pages of this computer and its network need `web: {private: true}` in the settings.",
                 )
         if not addresses:
             raise PageUnreadable(f"No address was found for {_shown(host)!r}.", hint=_CHECK)

@@ -4,7 +4,9 @@ import codecs
 import html
 import re
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+from cdd_agent.harmless import UNSEEN
+
+_CONTROL = re.compile(f"[{UNSEEN}]")
 _TEXT = re.compile(
     r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-javascript|ecmascript|x-sh|sql|x-ndjson|jsonl)"
     r"|.+\+(json|xml|yaml)"

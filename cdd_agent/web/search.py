@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from cdd_agent.errors import CddError
 from cdd_agent.web.readable import one_line
-from cdd_agent.web.threads import in_thread
+from cdd_agent.workspace.threads import in_thread
 
 _LONGEST_TITLE = 300
 _LONGEST_SNIPPET = 1000
@@ -109,7 +109,7 @@ def ddgs_client() -> DdgsClient:
         raise WebSearchError(
             error,
             "Searching the web needs a library that is not installed.",
-            hint='Install it: pip install "cdd-agent[search]"',
+            hint="Install `ddgs` where cdd is installed: pip install ddgs, or pipx inject cdd-agent ddgs.",
         ) from error
     return DDGS()
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from cdd_agent.config import Commands, runs_others
+from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
+from cdd_agent.harmless import UNSEEN
 from cdd_agent.workspace.paths import PathRefused, confine_folder
 from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command, shell_argv
 from cdd_agent.workspace.programs import OWN_PROGRAMS, as_started, own_folders
@@ -44,12 +45,16 @@ _PIECE = re.compile(
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
 _EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
-# Control characters, and those that show a text in another order than it has.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN = re.compile(f"[{UNSEEN}]")
 _OFF_LIST_HINT = (
     "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`, or put it into a script or a "
     "Makefile target that an allowed program runs."
 )
+_PATH_HINT = (
+    "Only the plain name of a program can be on the list (`commands.allow`); a script is run by one: `python script.py`, "
+    "a Makefile target. Or set `commands.mode: ask`."
+)
+_CD_HINT = "Nothing carries over from one command to the next; the folder of a command is its `cwd`."
 _OWN_SHELL_HINT = "Put it into a script or a Makefile target, and name that."
 _SHELL_HINT = (
     "Put it into a script or a Makefile target that an allowed program runs, or set `commands.mode: ask` in "
@@ -99,7 +104,7 @@ class Permission(StrEnum):
     YES = "yes"
     NO = "no"
     ALWAYS = "always"
-    """Yes, and the same program again; for what needs a shell, the same text again."""
+    """Yes, and to the same command in the same folder again, as long as the session lasts."""
 
 
 Permit = Callable[[str, str], Awaitable[Permission]]
@@ -129,10 +134,9 @@ class Command:
 
     text: str
     argv: tuple[str, ...]
+    folder: Path
     objection: str = ""
     """Why a person has to be asked before it is started; empty when it may run."""
-    remembered_as: str = ""
-    """What "always" holds for."""
     in_shell: bool = False
 
 
@@ -182,7 +186,7 @@ class CommandRunner:
     root: Path
     settings: Commands = field(default_factory=Commands)
     permit: Permit = nobody
-    _always: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _always: set[tuple[str, Path]] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -212,7 +216,7 @@ class CommandRunner:
             _log.info("Refused %.1000r: %.1000r", command, refusal.message)
             yield refusal.as_result()
             return
-        async with aclosing(self.start(judged, cwd=folder, env=env, limit=limit)) as items:
+        async with aclosing(self.start(judged, env=env, limit=limit)) as items:
             async for item in items:
                 yield item
 
@@ -229,28 +233,29 @@ class CommandRunner:
         `also` tells of a program that it may run though it is not on the list. A `trusted` text is a person's own: it
         may name any program, and is not asked about.
         """
-        unsafe = self.settings.mode == "unsafe"
+        unsafe, folder = self.settings.mode == "unsafe", cwd or self.root
         text = _readable(text, unsafe=unsafe)
         if unsafe:
-            return self._unsafe(text)
+            return self._unsafe(text, folder)
         words = split(text)
         if reason := _needs_shell(words):
-            command = Command(text, shell_argv(text), reason, remembered_as=text, in_shell=True)
+            command = Command(text, shell_argv(text), folder, reason, in_shell=True)
             refusal = CommandRefused(reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT)
         else:
-            program, argv = words.argv[0], self._started(words.argv, cwd or self.root)
+            program, argv = words.argv[0], self._started(words.argv, folder)
             if trusted or program in self.allowed or also(program):
-                return Command(text, argv)
+                return Command(text, argv, folder)
             reason = f"`{program}` is not on the list of allowed commands"
-            command = Command(text, argv, reason, remembered_as=_remembered_as(text, program, argv))
-            refusal = CommandRefused(reason, hint=_OFF_LIST_HINT, program=program, allowed=self.allowed)
+            command = Command(text, argv, folder, reason)
+            hint = _PATH_HINT if _is_path(program) else _CD_HINT if program == "cd" else _OFF_LIST_HINT
+            refusal = CommandRefused(reason, hint=hint, program=program, allowed=self.allowed)
         if trusted or self.settings.mode == "safe":
             raise refusal
         return command
 
     def must_ask(self, command: Command) -> bool:
         """A person has to say yes to it, and has not yet said "always"."""
-        return bool(command.objection) and command.remembered_as not in self._always
+        return bool(command.objection) and (command.text, command.folder) not in self._always
 
     async def ask(self, command: Command) -> None:
         """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
@@ -260,24 +265,22 @@ class CommandRunner:
         if permission is Permission.NO:
             raise CommandRefused(f"{command.objection}, and it was not approved")
         if permission is Permission.ALWAYS:
-            self._always.add(command.remembered_as)
+            self._always.add((command.text, command.folder))
 
     async def start(
         self,
         command: Command,
         *,
-        cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
     ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
         """Run a judged command without a question: its output as it comes, then one `CommandResult`."""
-        folder = cwd or self.root
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
-        _log.info("Running %.1000r in %s", command.text, folder)
+        _log.info("Running %.1000r in %s", command.text, command.folder)
         items = run_command(
             command.argv,
-            cwd=folder,
+            cwd=command.folder,
             limit=self.settings.timeout if limit is None else limit,
             env=self._with_own_programs(env) if command.in_shell else env,
             hide=self.settings.hide_env,
@@ -290,13 +293,13 @@ class CommandRunner:
                     _log.info("Ended %.1000r after %.1f s: %s", command.text, item.seconds, end)
                 yield item
 
-    def _unsafe(self, text: str) -> Command:
+    def _unsafe(self, text: str, folder: Path) -> Command:
         """A shell, whatever the text; but what a shell would only start means the project's own Python here too."""
         with contextlib.suppress(CommandRefused):
             words = split(text)
             if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
-                return Command(text, as_started(words.argv, self.root))
-        return Command(text, shell_argv(text), in_shell=True)
+                return Command(text, as_started(words.argv, self.root), folder)
+        return Command(text, shell_argv(text), folder, in_shell=True)
 
     def _started(self, argv: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
         if _is_path(argv[0]):
@@ -364,13 +367,6 @@ def _shown(operator: str) -> str:
     return {"\n": "a line break", "`": "a backtick", "\\": "a backslash", "'": "a quote", '"': "a quote"}.get(
         operator, f"`{operator}`"
     )
-
-
-def _remembered_as(text: str, program: str, argv: tuple[str, ...]) -> str:
-    """A program; for a path, what it leads to; but what runs others is remembered with all that it was to run."""
-    if runs_others(Path(program).name):
-        return text
-    return argv[0] if _is_path(program) else program
 
 
 def _is_path(program: str) -> bool:

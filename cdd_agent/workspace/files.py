@@ -1,41 +1,55 @@
 """Reading and writing files so that a crash never leaves a half-written one."""
 
 import contextlib
+import errno
 import hashlib
 import os
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
 
 _IGNORE = "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
+_ENDING = ".tmp"
+_being_written = set[Path]()
+"""The temporary files of this process, in whichever thread."""
 
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` whole or not at all: temporary file beside it, fsync, rename, fsync of the folder.
 
-    Missing parent folders are made, an existing file keeps its mode, and a link is followed to its target.
+    Missing parent folders are made, an existing file keeps its mode, and a link is followed to its target. Of several
+    that write the same file at once, the last one's data is what stays.
     Raises `BadInput` when the disk refuses (read-only, full, a folder in the way); then nothing has changed.
     """
     target = path.resolve()
-    temporary = _temporary(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _write_synced(temporary, data, mode_like=target)
+    with _written_beside(target, data, path) as temporary:
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):  # what is told is the first error, not the clean-up's
-            temporary.unlink(missing_ok=True)
-        raise BadInput(
-            f"{path} could not be written: {error.strerror or error}",
-            hint="Check that the folder is writable and that the disk has space.",
-        ) from error
+
+
+def create_exclusive(path: Path, data: bytes) -> None:
+    """Write a file that must not be there yet, whole or not at all. Of several that create it at once, one does.
+
+    Raises `FileExistsError` where there is something, be it a link that leads nowhere; otherwise as `write_atomic`.
+    """
+    target = path.parent.resolve() / path.name
+    with _written_beside(target, data, path) as temporary:
+        is_free = _put_in_place(temporary, target, data)
+    if not is_free:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def remove_leftover(path: Path) -> None:
-    """Remove the temporary file that a write of `path` leaves when the process is killed in the middle of it."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        _temporary(path.resolve()).unlink()
+    """Remove what writes of `path` left whose process was killed in the middle of them; one that goes on is let be."""
+    target = path.resolve()
+    for file in target.parent.glob(f"{_beginning(target)}*{_ENDING}"):
+        pid, _, _ = file.name.removeprefix(_beginning(target)).partition("-")
+        if pid.isdecimal() and not _is_being_written(file, int(pid)):
+            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
+                file.unlink()
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -62,20 +76,77 @@ def digest(data: bytes | None) -> str | None:
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
+@contextlib.contextmanager
+def _written_beside(target: Path, data: bytes, shown: Path) -> Iterator[Path]:
+    """A temporary file with the data, to be put in its place; gone afterwards, whatever happens."""
+    temporary = _temporary(target)
+    _being_written.add(temporary)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write_synced(temporary, data)
+        yield temporary
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise BadInput(
+            f"{shown} could not be written: {error.strerror or error}",
+            hint="Check that the folder is writable and that the disk has space.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):  # what is told is the first error, not the clean-up's
+            temporary.unlink()
+        _being_written.discard(temporary)
+
+
+def _put_in_place(temporary: Path, target: Path, data: bytes) -> bool:
+    """Give the file its name, unless something has that name."""
+    try:
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a disk without hard links: whoever reads at this moment sees a part
+            _write_synced(target, data)
+    except FileExistsError:
+        return False
+    return True
+
+
 def _temporary(target: Path) -> Path:
-    """Always the same for a file: what a killed process left is used again, or found by its name."""
-    return target.parent / f".cdd-{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.tmp"
+    """A name that no other write uses, and by which a later process finds what a killed one left."""
+    return target.parent / f"{_beginning(target)}{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
 
 
-def _write_synced(path: Path, data: bytes, *, mode_like: Path) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+def _beginning(target: Path) -> str:
+    return f".cdd-{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}-"
+
+
+def _is_being_written(temporary: Path, pid: int) -> bool:
+    """Whether a temporary file belongs to a write that goes on, as far as its process's number tells."""
+    import psutil  # slow to import, and rarely needed
+
+    if pid == os.getpid():
+        return temporary in _being_written
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:  # it is there, and somebody else's
+        return True
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    """Make a file that is not there yet; when that fails, it is not there afterwards either."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    if mode_like.exists():
-        path.chmod(mode_like.stat().st_mode & 0o7777)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
 
 
 def _sync_folder(folder: Path) -> None:

@@ -35,6 +35,7 @@ _CONFIG = (
     "core.fsmonitor=false",
     "core.quotePath=false",
     "core.hooksPath=/dev/null",
+    "color.status=false",
     "color.ui=false",
     "diff.autoRefreshIndex=false",
     "diff.external=",
@@ -49,16 +50,13 @@ _CONFIG = (
 )
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "",  # a clone that lacks objects does not fetch them
-    "GIT_CONFIG_COUNT": "0",
-    "GIT_GLOB_PATHSPECS": "0",
-    "GIT_ICASE_PATHSPECS": "0",
-    "GIT_LITERAL_PATHSPECS": "0",
-    "GIT_NOGLOB_PATHSPECS": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
+_HIDDEN = ("GIT_*",)
+"""The variables of a git that this program was started by, in a hook or a rebase: they mean that one's repository."""
 _FILTER_OFF = ("clean=", "smudge=", "process=", "required=false")
 _PATCH = (
     "--no-ext-diff",
@@ -93,7 +91,7 @@ async def git_status(root: Path) -> Found:
     repository = await _open(root)
     arguments = ("--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty", "--", ".")
     lines, cut = await repository.lines("status", *arguments)
-    return Found((*lines, *(["No changes."] if len(lines) < 2 else [])), cut)
+    return Found((*map(harmless, lines), *(["No changes."] if len(lines) < 2 else [])), cut)
 
 
 async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) -> Found:
@@ -106,7 +104,7 @@ async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) ->
         return Found(("No commits yet.",))
     arguments = (f"--max-count={limit + 1}", "--date=short", "--format=%h %ad %an: %s", "--encoding=UTF-8")
     lines, cut = await repository.lines("log", *arguments, "--no-color", "--", spec)
-    return Found(lines[:limit] or ("No commits.",), cut or len(lines) > limit)
+    return Found(tuple(map(harmless, lines[:limit])) or ("No commits.",), cut or len(lines) > limit)
 
 
 async def git_diff(root: Path, path: str | None = None, staged: bool = False, commit: str | None = None) -> Found:
@@ -159,7 +157,7 @@ class _Repository:
         pieces, length = list[str](), 0
         settings = [word for setting in self.config for word in ("-c", setting)]
         argv = ["git", "--no-pager", *settings, command, *arguments]
-        async with aclosing(run_command(argv, cwd=self.root, limit=_SECONDS, env=_ENVIRONMENT)) as output:
+        async with aclosing(run_command(argv, cwd=self.root, limit=_SECONDS, env=_ENVIRONMENT, hide=_HIDDEN)) as output:
             async for item in output:
                 if isinstance(item, CommandResult):
                     return "".join(pieces), item
@@ -193,7 +191,8 @@ async def _open(root: Path) -> _Repository:
     names, result = await repository.run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", limit=_NAMES)
     if result is None or result.return_code not in (0, 1):  # 1: none is configured
         raise GitUnusable("The repository's configuration could not be read.")
-    drivers = {name.removeprefix("filter.").rpartition(".")[0] for name in names.split("\0")} - {""}
+    *keys, _ = names.split("\0")  # each one ends with it
+    drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}  # one may have an empty name
     unspeakable = [driver for driver in drivers if "=" in driver or "\ufffd" in driver]
     if unspeakable:
         raise GitUnusable(f"The repository configures a filter that cannot be switched off: {harmless(unspeakable[0])}")

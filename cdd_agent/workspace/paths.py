@@ -32,7 +32,7 @@ def confine(root: Path, text: str) -> PurePosixPath:
     """
     path = _relative(text)
     if ".." in path.parts:
-        raise PathRefused(f"{text} leaves the project")
+        raise PathRefused(f"{text} leaves the project, or goes up in it; name it from the project's root")
     if not path.parts:
         raise PathRefused(f"{text} names the project itself, not a file in it")
     if not _resolved(root, path).is_relative_to(root.resolve()):

@@ -1,8 +1,8 @@
-"""The one place that starts other programs: argv, a time limit, and nothing left running.
+"""The one place that starts other programs: argv, a time limit, and an end to what overstays it.
 
 A command is its own process group, and its environment carries a mark. When its time is up, or its reader goes
-away, the whole group is ended, and with it whatever left the group. Which commands may run is not judged here but in
-`commands.py`.
+away, the whole group is ended, and with it whatever left the group. After an end of its own, only what is still in the
+group is ended: what left it, such as a server, stays. Which commands may run is not judged here but in `commands.py`.
 """
 
 import asyncio
@@ -18,10 +18,12 @@ import uuid
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 from cdd_agent.workspace.programs import find_program
+from cdd_agent.workspace.threads import in_thread
 
 if TYPE_CHECKING:
     import psutil
@@ -140,11 +142,11 @@ async def run_command(
     environment[_MARK] = f"{os.environ.get(_MARK, '')} {mark}".strip()
     try:
         process = _start(argv, cwd, environment)
-    except FileNotFoundError:
+    except _NoSuchProgram:
         yield CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
         return
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
-        yield CommandResult("", f"{argv[0]} could not be started: {error}", 126, started=False)
+        yield CommandResult("", f"{argv[0]} could not be started: {_reason(error, cwd)}", 126, started=False)
         return
     output = _Output(process)
     ended_by_itself = False
@@ -153,19 +155,30 @@ async def run_command(
             yield chunk
         timed_out = process.poll() is None
         if timed_out:
-            await asyncio.to_thread(_end_all, process, mark)
+            await in_thread(partial(_end_all, process, mark), name="end")
             last = clock() + _GRACE
             while (chunk := await output.next(until=last)) is not None:
                 yield chunk
-        code = await asyncio.to_thread(process.wait)
+        code = await in_thread(process.wait, name="wait")
         ended_by_itself = True
         yield output.result(code, clock() - started, limit, timed_out=timed_out)
     finally:
         output.close()
         if ended_by_itself:
-            await asyncio.to_thread(_end_group, process)
+            await in_thread(partial(_end_group, process), name="end")
         else:
-            await asyncio.to_thread(_end_all, process, mark)
+            await in_thread(partial(_end_all, process, mark), name="end")
+
+
+class _NoSuchProgram(Exception):
+    pass
+
+
+def _reason(error: OSError | ValueError, cwd: Path) -> str:
+    """Why a program could not be started, in the system's words; with the folder if it is because of that."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{cwd}: {error.strerror}" if str(error.filename) == str(cwd) else error.strerror
 
 
 def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -173,18 +186,23 @@ def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Po
         raise NotADirectoryError(f"{cwd} is not a folder")
     program = argv[0] if Path(argv[0]).name != argv[0] else find_program(argv[0])
     if program is None:
-        raise FileNotFoundError(argv[0])
+        raise _NoSuchProgram
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows' form of a group of its own
-    return subprocess.Popen(
-        [str(program), *argv[1:]],
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=os.name == "posix",
-        creationflags=flags,
-    )
+    try:
+        return subprocess.Popen(
+            [str(program), *argv[1:]],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=os.name == "posix",
+            creationflags=flags,
+        )
+    except FileNotFoundError as error:
+        if str(error.filename) == str(cwd):  # the folder was removed just now
+            raise
+        raise _NoSuchProgram from error
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
@@ -281,7 +299,7 @@ class _Output:
         for name, pipe in pipes:
             threading.Thread(target=self._read, args=(name, pipe), daemon=True).start()
         self._exited_at: float | None = None
-        self._exit = asyncio.ensure_future(asyncio.to_thread(process.wait))
+        self._exit = asyncio.ensure_future(in_thread(process.wait, name="wait"))
         self._exit.add_done_callback(self._note_exit)
 
     async def next(self, *, until: float) -> OutputChunk | None:

@@ -29,7 +29,7 @@ _CANDIDATES = 20_000
 """Entries among which a missing file's likely names are looked for."""
 _SECRETS = re.compile(
     r"^\.env(?!\.(?:example|sample|template|dist)$)"
-    r"|\.(?:pem|key|p12|pfx|ppk|jks|keystore|kdbx)$"
+    r"|\.(?:env|pem|key|p12|pfx|ppk|jks|keystore|kdbx)$"
     r"|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$"
     r"|^\.(?:netrc|npmrc|pypirc|pgpass|htpasswd|git-credentials)$|^_netrc$|^credentials$",
     re.IGNORECASE,

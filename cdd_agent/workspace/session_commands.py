@@ -24,6 +24,8 @@ def execute_command_tool(
     "stderr", "cwd"}`, also for a command that fails by itself, or `{"error": ...}`. Works with and without a running
     event loop, which it holds up either way.
     """
+    if not _are_texts(command, cwd or ""):
+        return {"error": "Failed to execute command: `command` and `cwd` are texts"}
     try:
         folder = _session_folder(workspace_id, agent_id, session_id)
         folder.mkdir(parents=True, exist_ok=True)
@@ -33,6 +35,11 @@ def execute_command_tool(
         return {"error": f"Failed to execute command: the session's folder cannot be made: {error.strerror or error}"}
     runner = CommandRunner(folder, switched(Commands(), os.environ))
     return as_tool_answer(command, _waited_for(runner, command, cwd), cwd or ".")
+
+
+def _are_texts(*values: object) -> bool:
+    """What a model sends can be anything."""
+    return all(isinstance(value, str) for value in values)
 
 
 def _session_folder(*ids: str) -> Path:

@@ -86,6 +86,17 @@ def test_the_short_form_takes_the_other_keys_beside_it() -> None:
     ]
 
 
+def test_a_merge_brings_keys_that_the_item_can_override() -> None:
+    text = "- &base {action: execute, command: ls, cwd: src}\n- {<<: *base, command: pwd}"
+    assert actions(text)[1] == ExecuteAction(command="pwd", cwd="src")
+
+
+def test_every_mistake_is_named_at_once() -> None:
+    with pytest.raises(ActionPlanRefused) as caught:
+        actions("- action: fly\n- ls\n- action: read")
+    assert [line.split(": ")[0] for line in caught.value.message.splitlines()] == ["plan.yaml:1", "plan.yaml:3"]
+
+
 def test_values_stay_the_text_that_was_written() -> None:
     text = (
         "- action: edit\n  file_path: 2024\n  find: no\n  replace: 1.10\n- execute: date\n  env: {PORT: 8080, ON: yes}"
@@ -122,11 +133,13 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
         ("- action: [execute]", "p.yaml:1: there is no action of that form"),
         ("- command: ls", "p.yaml:1: an action says which it is"),
         ("- {}", "p.yaml:1: an action says which it is"),
-        ("- execute: ls\n  read: a", "p.yaml:1: an action says which it is"),
-        ("- execute: ls\n-\n- execute: ls", "p.yaml:2: execute: `command` is missing"),
+        ("- execute: ls\n  read: a", "p.yaml:1: `execute` and `read` are two actions"),
+        ("- execute: ls\n-\n- execute: ls", "p.yaml:2: an action is empty"),
         ("- [execute, ls]", "p.yaml:1: an action is a mapping of keys; this is a list"),
         ("- action: execute\n  command: ls\n  cmd: x", "p.yaml:3: execute: there is no key `cmd`"),
-        ("- action: execute\n  comand: ls", "p.yaml:1: execute: `command` is missing"),
+        ("- action: execute\n  comand: ls", "p.yaml:2: execute: there is no key `comand`; did you mean `command`?"),
+        ('- python -c "for x in y: print(x)"', "a command with `: ` in it needs quotes"),
+        ("```yaml\n- ls\n```", "p.yaml:1: the plan is in a code fence"),
         ("- action: execute\n  command: [ls]", "p.yaml:2: execute: `command` is not a text"),
         ("- action: execute\n  command: ''", "p.yaml:2: execute: `command` is empty"),
         ("- action: execute\n  command: ls\n  env: [A]", "p.yaml:3: execute: `env` is a mapping"),

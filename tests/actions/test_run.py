@@ -29,6 +29,7 @@ from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult, WebSearchError
 from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import OutputChunk
+from tests.web.server import Answer, PageServer
 
 SUCCESS, FAILURE, COMPLETED = ActionStatus.SUCCESS, ActionStatus.FAILURE, ActionStatus.COMPLETED
 FOUND = [SearchResult("A title", "https://a.example", "A snippet")]
@@ -195,6 +196,10 @@ OUTSIDE = [
     "~/x",
     ".git/hooks/pre-commit",
     ".GIT/config",
+    ".git./config",
+    ".g\u200cit/config",
+    "git~1/config",
+    ".git::$INDEX_ALLOCATION/config",
     "sub/.git/config",
     ".cdd/config.yaml",
     ".",
@@ -237,6 +242,7 @@ async def edited(root: Path, before: bytes, find: str, replace: str) -> tuple[Ac
         (b"caf\xe9 one", "one", "two", b"caf\xe9 two"),
         ("größe".encode(), "ö", "oe", "groeße".encode()),
         (b"no end", "end", "end\n", b"no end\n"),
+        (b"one\r\ntwo\r\n", "two", "two\nthree", b"one\r\ntwo\r\nthree\r\n"),
         (b"old\n", "", "new\n", b"new\n"),
         (b"old\r\n\r\n", "", "new\nfile\n", b"new\r\nfile\r\n"),
     ],
@@ -263,6 +269,16 @@ async def test_an_edit_without_one_match_changes_nothing_and_reports_the_content
     result, content = await edited(root, before, find, "x")
     assert (result.status, content, result.output) == (FAILURE, before, before.decode())
     assert words in result.error
+
+
+async def test_a_failed_edit_does_not_give_away_what_reading_would_not(root: Path) -> None:
+    (root / ".env").write_text("KEY=s3cret")
+    (root / "a.bin").write_bytes(b"\0\1\2")
+    for path in (".env", "a.bin"):
+        result = await done(root, EditAction(file_path=path, find="nowhere", replace="x"))
+        assert result.status is FAILURE
+        assert "s3cret" not in result.output + result.error
+        assert "\0" not in result.output
 
 
 @pytest.mark.parametrize("replace", ["", "  \n", "first\n// ... rest of the file unchanged\n"])
@@ -308,6 +324,12 @@ async def test_what_is_missing_or_outside_is_not_read(root: Path, source: str) -
     result = await done(root, ReadAction(source=source))
     assert result.status is FAILURE
     assert "canary" not in result.output + result.error
+
+
+async def test_a_page_is_read_as_its_text(root: Path) -> None:
+    async with PageServer({"/": Answer(b"<title>T</title><h1>Hi</h1>")}) as server:
+        result = await done(root, ReadAction(source=server.url("/")))
+    assert (result.status, result.output) == (SUCCESS, "Title: T\n\n# Hi")
 
 
 async def test_a_page_of_a_private_network_is_refused_unless_the_settings_say_so(root: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cdd_agent.actions.acting_tools import ExecuteCommandTool, acting_tools
 from cdd_agent.actions.read_only_tools import ReadFileTool, _ReadArguments, read_only_tools
 from cdd_agent.actions.run import ActionRunner
-from cdd_agent.actions.tools import Tool, by_name
+from cdd_agent.actions.tools import Tool
 from cdd_agent.config import Commands
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
@@ -53,7 +53,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(root: Path) -> dict[str, Tool[Any]]:
-    return by_name([*read_only_tools(root), *acting_tools(runner(root))])
+    return {tool.name: tool for tool in (*read_only_tools(root), *acting_tools(runner(root)))}
 
 
 def test_there_are_the_promised_tools(tools: dict[str, Tool[Any]]) -> None:
@@ -259,7 +259,7 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
     ),
 )
 async def test_whatever_a_model_sends_it_gets_an_answer(root: Path, name: str, arguments: dict[str, Any]) -> None:
-    tools = by_name([*read_only_tools(root), *acting_tools(runner(root))])
+    tools = {tool.name: tool for tool in (*read_only_tools(root), *acting_tools(runner(root)))}
     answer = await tools[name].execute(**arguments)
     assert json.dumps(answer)
 

@@ -373,7 +373,7 @@ async def test_without_a_yes_nothing_is_asked_of_the_model_and_nothing_written(
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
 async def test_always_holds_for_the_rest_of_the_run(sandbox: Sandbox) -> None:
     sandbox.frontend = frontend = Answers(Choice.ALWAYS)
-    await events_of(with_mode(sandbox, "ask", OFF_LIST, Step("b.txt", "grep good b.txt")))
+    await events_of(with_mode(sandbox, "ask", OFF_LIST, Step("b.txt", "grep good a.txt")))
     assert len(frontend.asked) == 1
     assert sandbox.statuses() == ["completed", "completed"]
 

@@ -718,12 +718,13 @@ async def test_in_ask_mode_a_person_decides(tmp_path: Path) -> None:
 
 
 @posix
-async def test_always_is_for_the_program_or_the_exact_text(tmp_path: Path) -> None:
-    runner, person = asking(tmp_path, ALWAYS, ALWAYS, NO)
-    for command in ("touch a", "touch b", "echo x > c", "echo x > c"):
+async def test_always_is_for_the_very_command_in_its_folder(tmp_path: Path) -> None:
+    runner, person = asking(tmp_path, ALWAYS, ALWAYS, NO, NO)
+    for command in ("touch a", "touch a", "echo x > c", "echo x > c"):
         assert (await outcome(runner, command)).return_code == 0
-    assert (await outcome(runner, "echo y > c")).refused
-    assert [command for command, _ in person.asked] == ["touch a", "echo x > c", "echo y > c"]
+    assert (await outcome(runner, "touch b")).refused
+    assert (await outcome(runner, "touch a", cwd="sub")).refused
+    assert [command for command, _ in person.asked] == ["touch a", "echo x > c", "touch b", "touch a"]
 
 
 @posix
@@ -754,11 +755,11 @@ async def test_always_does_not_reach_further(tmp_path: Path, first: str, second:
 async def test_a_path_to_a_program_means_the_one_in_the_commands_folder(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "sub"):
         script(folder / "tool", "pwd")
-    runner, person = asking(tmp_path, ALWAYS, ALWAYS)
+    runner, person = asking(tmp_path, ALWAYS, ALWAYS, ALWAYS)
     assert (await outcome(runner, "./tool")).stdout == f"{tmp_path}\n"
     assert (await outcome(runner, "./tool", cwd="sub")).stdout == f"{tmp_path}/sub\n"
     assert (await outcome(runner, "./tool x", cwd="sub")).return_code == 0
-    assert len(person.asked) == 2
+    assert len(person.asked) == 3
 
 
 async def test_where_nobody_is_there_the_answer_is_no(tmp_path: Path) -> None:

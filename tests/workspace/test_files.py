@@ -1,11 +1,25 @@
 """Files are written whole or not at all."""
 
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.files import digest, read_bytes, write_atomic
+from cdd_agent.workspace.files import (
+    _temporary,
+    create_exclusive,
+    digest,
+    read_bytes,
+    remove_leftover,
+    write_atomic,
+)
 
 
 def test_a_new_file_gets_its_folders_and_an_ordinary_mode(tmp_path: Path) -> None:
@@ -44,3 +58,209 @@ def test_reading_tells_missing_from_unreadable(tmp_path: Path) -> None:
     assert digest(None) is None
     with pytest.raises(BadInput, match="could not be read"):
         read_bytes(tmp_path)
+
+
+# Several at once
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from cdd_agent.workspace.files import write_atomic
+print("ready", flush=True)
+while not Path(sys.argv[3]).exists():
+    write_atomic(Path(sys.argv[1]), sys.argv[2].encode() * 300_000)
+"""
+CREATOR = """
+import sys
+from pathlib import Path
+from cdd_agent.workspace.files import _temporary, create_exclusive
+print("ready", flush=True)
+for number, _ in enumerate(sys.stdin):
+    try:
+        create_exclusive(Path(sys.argv[1]) / str(number), sys.argv[2].encode() * 300_000)
+    except FileExistsError:
+        print("taken", flush=True)
+    else:
+        print("made", flush=True)
+"""
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Another process that has imported what it needs."""
+    argv = [sys.executable, "-c", code, *map(str, arguments)]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert hear(process) == "ready"
+    return process
+
+
+def tell(*processes: subprocess.Popen[str]) -> None:
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+
+def hear(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_two_processes_that_write_one_file_never_mix(tmp_path: Path) -> None:
+    file, stop = tmp_path / "file", tmp_path / "stop"
+    seen, rounds = set[bytes](), 0
+    with start(WRITER, file, "a", stop) as one, start(WRITER, file, "b", stop) as other:
+        while (len(seen) < 2 or rounds < 1000) and one.poll() is other.poll() is None:
+            seen |= {data} if (data := read_bytes(file)) is not None else set()
+            rounds += 1
+        stop.touch()
+    assert seen == {b"a" * 300_000, b"b" * 300_000}
+    assert (one.returncode, other.returncode) == (0, 0)
+    assert names(tmp_path) == ["file", "stop"]
+
+
+def test_of_two_processes_that_create_one_file_exactly_one_does(tmp_path: Path) -> None:
+    with start(CREATOR, tmp_path, "a") as one, start(CREATOR, tmp_path, "b") as other:
+        for number in range(50):
+            tell(one, other)
+            answers = [hear(one), hear(other)]
+            assert sorted(answers) == ["made", "taken"]
+            assert read_bytes(tmp_path / str(number)) == (b"a" if answers[0] == "made" else b"b") * 300_000
+    assert len(names(tmp_path)) == 50
+
+
+def test_threads_that_write_one_file_never_mix(tmp_path: Path) -> None:
+    file, failed = tmp_path / "file", list[Exception]()
+
+    def write(letter: bytes) -> None:
+        try:
+            for _ in range(50):
+                write_atomic(file, letter * 100_000)
+                remove_leftover(file)  # of what another thread is writing, nothing
+        except (BadInput, OSError) as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in (b"a", b"b", b"c")]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        data = read_bytes(file)
+        assert data is None or (len(data) == 100_000 and len(set(data)) == 1)
+    assert failed == []
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.fixture(params=["link", "no link"])
+def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that has hard links, and one that has none."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if request.param == "no link":
+        monkeypatch.setattr(os, "link", refuse)
+
+
+@pytest.mark.usefixtures("links")
+def test_a_file_that_must_not_exist_is_made_once(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "file"
+    create_exclusive(file, b"first")
+    with pytest.raises(FileExistsError) as caught:
+        create_exclusive(file, b"second")
+    assert caught.value.filename == str(file)
+    assert file.read_bytes() == b"first"
+    assert names(file.parent) == ["file"]
+    (tmp_path / "ordinary").touch()
+    assert file.stat().st_mode == (tmp_path / "ordinary").stat().st_mode
+
+
+@pytest.mark.usefixtures("links")
+def test_what_leads_nowhere_exists_too(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "folder").mkdir()
+    for name in ("link", "folder"):
+        with pytest.raises(FileExistsError):
+            create_exclusive(tmp_path / name, b"x")
+    assert names(tmp_path) == ["folder", "link"]
+
+
+@pytest.mark.usefixtures("links")
+def test_a_file_that_cannot_be_made_is_an_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="could not be written"):
+        create_exclusive(tmp_path / "file" / "inner", b"x")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(BadInput, match="No space left on device"):
+        create_exclusive(tmp_path / "new", b"x")
+    assert names(tmp_path) == ["file"]
+
+
+def test_without_links_a_half_written_file_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        def full(_: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(BadInput, match="No space left on device"):
+        create_exclusive(tmp_path / "new", b"x")
+    assert names(tmp_path) == []
+
+
+STUCK = """
+import os, sys, time
+from pathlib import Path
+from cdd_agent.workspace.files import write_atomic
+def stick(_):
+    print("ready", flush=True)
+    time.sleep(600)
+os.fsync = stick
+write_atomic(Path(sys.argv[1]), b"x")
+"""
+
+
+def test_what_a_killed_write_left_is_removed_and_what_is_being_written_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    with start(STUCK, file) as killed, start(STUCK, file) as other, start(STUCK, tmp_path / "file2") as third:
+        killed.kill()
+        assert len(names(tmp_path)) == 3
+        while psutil.Process(killed.pid).status() != psutil.STATUS_ZOMBIE:  # ended, though nobody has noticed
+            time.sleep(0.01)
+        remove_leftover(file)
+        assert len(names(tmp_path)) == 2
+        other.kill()
+        other.wait()
+        remove_leftover(file)
+        assert len(names(tmp_path)) == 1
+        remove_leftover(tmp_path / "file2")
+        assert len(names(tmp_path)) == 1
+        third.kill()
+
+
+def test_what_an_earlier_process_of_the_same_number_left_is_removed(tmp_path: Path) -> None:
+    _temporary(tmp_path / "file").touch()
+    _temporary(tmp_path / "other").touch()
+    (tmp_path / "link").symlink_to("file")
+    remove_leftover(tmp_path / "link")
+    assert [name[:5] for name in names(tmp_path)] == [".cdd-", "link"]
+    remove_leftover(tmp_path / "missing" / "file")
+    remove_leftover(tmp_path / "link" / "file")
+
+
+def test_a_name_of_any_length_is_written(tmp_path: Path) -> None:
+    file = tmp_path / ("ü" * 127)
+    write_atomic(file, b"x")
+    create_exclusive(tmp_path / ("n" * 255), b"x")
+    assert file.read_bytes() == b"x"

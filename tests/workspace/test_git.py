@@ -192,16 +192,29 @@ async def test_a_path_outside_is_refused(project: Path, path: str) -> None:
             await ask(project, path)
 
 
-async def test_variables_that_change_the_meaning_of_paths_do_not_count(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+async def test_the_variables_of_a_git_around_this_program_do_not_count(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit(project, "one", a_txt="a\n")
+    first = commit(project, "one", a_txt="a\n")
     (project / "a.txt").write_text("b\n")
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "--quiet", "--initial-branch=elsewhere")
     for name in ("GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'diff.noprefix'='true'")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / "index"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", f"touch {tmp_path}/canary;")
+    monkeypatch.setenv("GIT_TRACE", "1")
+
     assert "+b" in (await git_diff(project, "a.txt")).lines
     assert (await git_diff(project, "A.TXT")).lines == ("No changes.",)
+    assert (await git_status(project)).lines == ("## main", " M a.txt")
+    assert [line[: len(first)] for line in (await git_log(project)).lines] == [first]
+    assert not (tmp_path / "canary").exists()
 
 
 # Nothing changes, nothing runs
@@ -376,6 +389,38 @@ async def test_settings_that_would_change_the_answer_do_not_count(project: Path)
 
     assert [await ask(project) for ask in ASKS.values()] == plain
     assert "+a" in (await git_diff(project, commit=first)).lines
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+async def test_a_filter_with_an_empty_name_is_not_run(
+    project: Path, tmp_path: Path, ask: Callable[[Path], Awaitable[Found]]
+) -> None:
+    commit(project, "one", a_txt="a\n", _gitattributes="*.txt filter=\n")
+    with (project / ".git/config").open("a") as config:
+        config.write(f'[filter ""]\n clean = "touch {tmp_path}/canary; cat"\n required = true\n')
+    (project / "a.txt").write_text("b\n")
+    assert (await ask(project)).lines
+    assert not (tmp_path / "canary").exists()
+    git(project, "diff")  # git itself does run it
+    assert (tmp_path / "canary").exists()
+
+
+async def test_colours_that_the_repository_asks_for_are_not_used(project: Path) -> None:
+    commit(project, "one", a_txt="a\n")
+    (project / "a.txt").write_text("b\n")
+    plain = [await ask(project) for ask in ASKS.values()]
+    for name in ("ui", "status", "branch", "diff", "showBranch"):
+        git(project, "config", f"color.{name}", "always")
+    assert [await ask(project) for ask in ASKS.values()] == plain
+
+
+async def test_what_people_wrote_cannot_steer_the_terminal(project: Path) -> None:
+    commit(project, "a\x1b[31mred\x07\u202e end", a_txt="a\n")
+    git(project, "checkout", "--quiet", "-b", "b\u202e\x9bx")
+    (project / "c\x9b\u202e.txt").touch()
+
+    assert (await git_log(project)).lines[0].endswith("a␛[31mred␇\ufffd end")
+    assert (await git_status(project)).lines == ("## b\ufffd\ufffdx", "?? c\ufffd\ufffd.txt")
 
 
 async def test_a_filter_that_cannot_be_named_is_a_reason_to_refuse(project: Path) -> None:

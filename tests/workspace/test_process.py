@@ -1,9 +1,13 @@
-"""Commands: no shell, a limit, nothing left running."""
+"""Commands: no shell, a limit, and an end to what overstays it."""
 
 import asyncio
+import errno
 import os
+import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 
@@ -63,6 +67,43 @@ async def test_a_program_that_is_not_there_is_127_and_a_wrong_folder_126(tmp_pat
     assert (missing.return_code, missing.stderr) == (127, "Error: Command not found: no-such-program-here")
     nowhere, _ = await run("ls", cwd=tmp_path / "nowhere")
     assert nowhere.return_code == 126
+    assert nowhere.stderr == f"ls could not be started: {tmp_path / 'nowhere'} is not a folder"
+
+
+@pytest.mark.parametrize("kind", [PermissionError, FileNotFoundError])
+@pytest.mark.parametrize("where", ["is_dir", "chdir"])
+async def test_a_folder_that_cannot_be_entered_is_told_plainly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[OSError], where: str
+) -> None:
+    code = errno.EACCES if kind is PermissionError else errno.ENOENT
+
+    def refuse(*_: object, cwd: object = tmp_path, **__: object) -> bool:
+        raise OSError(code, os.strerror(code), cwd)
+
+    monkeypatch.setattr(*((Path, "is_dir") if where == "is_dir" else (subprocess, "Popen")), refuse)
+    result, _ = await run("ls", cwd=tmp_path)
+    assert result.stderr == f"ls could not be started: {tmp_path}: {os.strerror(code)}"
+    assert (result.return_code, result.started) == (126, False)
+
+
+async def test_a_program_that_may_not_be_run_is_told_plainly(tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("x")
+    result, _ = await run(str(tmp_path / "tool"), cwd=tmp_path)
+    assert result.stderr == f"{tmp_path}/tool could not be started: {os.strerror(errno.EACCES)}"
+
+
+async def test_many_commands_at_once_all_end_at_their_limit(tmp_path: Path) -> None:
+    """However few threads asyncio's own pool has, and even when they are all taken."""
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.get_running_loop().set_default_executor(pool)
+        done = threading.Event()
+        pool.submit(done.wait)
+        try:
+            async with asyncio.timeout(20):
+                ended = await asyncio.gather(*(run("sleep", "30", cwd=tmp_path, limit=1) for _ in range(8)))
+        finally:
+            done.set()
+    assert all(result.timed_out for result, _ in ended)
 
 
 async def test_at_the_limit_the_whole_group_is_ended_and_what_it_said_is_kept(tmp_path: Path) -> None:

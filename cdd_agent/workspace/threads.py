@@ -1,4 +1,4 @@
-"""Blocking work that can be left behind: name look-ups, conversions, searches."""
+"""Blocking work that can be left behind: name look-ups, conversions, searches, waiting for a program to end."""
 
 import asyncio
 import threading
@@ -12,8 +12,8 @@ T = TypeVar("T")
 async def in_thread(work: Callable[[], T], *, name: str) -> T:
     """Run `work` in a thread of its own.
 
-    Unlike with `asyncio.to_thread`, whoever stops waiting leaves the thread behind for good: neither the end of the
-    event loop nor that of the program waits for it.
+    Unlike with `asyncio.to_thread`, it begins at once, however much other work there is, and whoever stops waiting
+    leaves the thread behind for good: neither the end of the event loop nor that of the program waits for it.
     """
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # from now on, a cancelled caller does not cancel the work
