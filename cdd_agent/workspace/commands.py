@@ -51,8 +51,8 @@ _OFF_LIST_HINT = (
     "Makefile target that an allowed program runs."
 )
 _PATH_HINT = (
-    "Only the plain name of a program can be on the list (`commands.allow`); a script is run by one: `python script.py`, "
-    "a Makefile target. Or set `commands.mode: ask`."
+    "Only the plain name of a program can be on the list (`commands.allow`); a script is run by one: "
+    "`python script.py`, a Makefile target. Or set `commands.mode: ask`."
 )
 _CD_HINT = "Nothing carries over from one command to the next; the folder of a command is its `cwd`."
 _OWN_SHELL_HINT = "Put it into a script or a Makefile target, and name that."
