@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from posixpath import normpath
 
@@ -107,7 +107,21 @@ def read_back(file: Path, argv: Sequence[str], root: Path) -> SuiteRun:
 
 def without_mention(file: Path, output: str) -> str:
     """The output without the line in which pytest says where its report is, which is nobody's business."""
-    return re.sub(rf"-+ generated xml file: {re.escape(str(file))} -+\r?\n", "", output)
+    return re.sub(rf"^-+ generated xml file: {re.escape(str(file))} -+\r?\n", "", output, flags=re.MULTILINE)
+
+
+@dataclass
+class WithoutMention:
+    """The same for output that comes in pieces: a line that may be that one is held back until its end is there."""
+
+    file: Path
+    held: str = ""
+
+    def pass_on(self, piece: str) -> str:
+        text = self.held + piece
+        end = text.rfind("\n") + 1
+        self.held = text[end:] if text.startswith("-", end) else ""
+        return without_mention(self.file, text.removesuffix(self.held))
 
 
 def _place(argv: Sequence[str]) -> int | None:

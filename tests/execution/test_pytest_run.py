@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.execution.outcomes import ReportUnreadable, Result, Selection, SuiteRun
-from cdd_agent.execution.pytest_run import is_pytest, read_back, selection, with_report, without_mention
+from cdd_agent.execution.pytest_run import (
+    WithoutMention,
+    is_pytest,
+    read_back,
+    selection,
+    with_report,
+    without_mention,
+)
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
@@ -101,9 +108,15 @@ def test_the_words_for_the_report_come_last_but_before_names_alone() -> None:
     assert with_report(["pytest", "--", "tests"], Path("r.xml"))[-2:] == ("--", "tests")
 
 
-def test_where_the_report_is_is_not_told() -> None:
-    line = "------ generated xml file: /tmp/x (1)/report.xml -------\n"
-    assert without_mention(Path("/tmp/x (1)/report.xml"), f"a\n{line}b\n") == "a\nb\n"
+@pytest.mark.parametrize("size", [1, 2, 7, 30, 1000])
+def test_where_the_report_is_is_not_told(size: int) -> None:
+    file = Path("/tmp/x (1)/report.xml")
+    output = f"..\n------ generated xml file: {file} -------\n--- 2 passed ---\nno end -\n--"
+    expected = "..\n--- 2 passed ---\nno end -\n--"
+    assert without_mention(file, output) == expected
+    shown = WithoutMention(file)
+    pieces = [shown.pass_on(output[at : at + size]) for at in range(0, len(output), size)]
+    assert "".join(pieces) + shown.held == expected
 
 
 TESTS = """\
@@ -175,8 +188,9 @@ def test_with_workers_the_ids_are_the_same(tmp_path: Path) -> None:
     root = files(
         tmp_path / "p", {"tests/test_a.py": "class TestK:\n    def test_x(self): pass\ndef test_y(): assert 0\n"}
     )
-    assert ran(root, "-n", "2", PYTEST_ADDOPTS="-x").results == ran(root).results
-    assert len(ran(root).results) == 2
+    alone = ran(root).results
+    assert len(alone) == 2
+    assert ran(root, "-p", "xdist", "-n", "1", PYTEST_ADDOPTS="-x").results == alone
 
 
 @pytest.mark.parametrize(
