@@ -22,6 +22,10 @@ def asked(text: str, *files: AffectedFile, title: str = "Work", guidance: str = 
         "Move test_old to tests/test_login.py",
         "These tests are to be removed:\n\n- `test_new`\n- `test_old`\n",
         "Removing `tests/test_user.py::TestLogin` and its fixtures",
+        "Remove the obsolete test `test_old()`, it is wrong.",
+        "Remove test_new, test_older and **test_old**.",
+        "`test_old` is removed, since login is gone.",
+        "`TestLogin.test_old` will be replaced",
     ],
 )
 def test_a_sentence_that_names_the_test_allows_it(text: str) -> None:
@@ -45,6 +49,12 @@ def test_a_sentence_that_names_the_test_allows_it(text: str) -> None:
         "Removal of test_old is planned for later",
         "Remove these:\n\nDone. Look at:\n- test_old",
         "Make test_old pass.",
+        "Replace eval in login.py so that test_old passes.",
+        "Rename `login` to `sign_in` and update test_old.",
+        "Remove the cache and make test_old pass",
+        "Remove the check in tests/test_user.py",
+        "test_old, which checks that the item is removed, has to pass.",
+        "Moving on: see that TestLogin passes",
         "Skip test_old.",
     ],
 )
@@ -53,14 +63,27 @@ def test_anything_less_does_not(text: str) -> None:
 
 
 def test_skipping_is_asked_for_in_its_own_words() -> None:
-    for text in ("Skip test_old on Windows.", "Mark `test_old` as xfail.", "test_old is expected to fail."):
+    for text in ("Skip test_old on Windows.", "Mark `test_old` as xfail.", "test_old is skipped for now."):
         assert asked(text).to_skip(TEST)
         assert not asked(text).to_remove(TEST)
     assert not asked("Remove test_old.").to_skip(TEST)
     assert not asked("Never skip test_old.").to_skip(TEST)
 
 
-@pytest.mark.parametrize(("note", "gone"), [("deleted", True), ("moved to x", True), ("extend", False), ("", False)])
+@pytest.mark.parametrize(
+    ("note", "gone"),
+    [
+        ("deleted", True),
+        ("moved to x", True),
+        ("remove", True),
+        ("test_old is renamed", True),
+        ("remove test_old", True),
+        ("remove test_a", False),
+        ("extend", False),
+        ("not removed", False),
+        ("", False),
+    ],
+)
 def test_the_note_beside_the_file_counts(note: str, gone: bool) -> None:
     assert asked("", AffectedFile("./tests/test_user.py", note)).to_remove(TEST) is gone
 
