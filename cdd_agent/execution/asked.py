@@ -52,7 +52,8 @@ class Asked:
     def names_file(self, path: str) -> bool:
         """Whether the step is about this file at all."""
         names = {path, _last(path)}
-        return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in self.sentences)
+        said = (sentence for sentence in self.sentences if not _DENIED.search(sentence))
+        return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in said)
 
     def _allows(self, verb: re.Pattern[str], test: str) -> bool:
         file, _, inside = test.partition("[")[0].partition("::")

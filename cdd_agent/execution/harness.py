@@ -20,6 +20,7 @@ from cdd_agent.actions.changes import FileChange
 _PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _FOUND_BEFORE_PYTEST = ("pytest", "_pytest", "pluggy", "sitecustomize", "usercustomize")
 """Modules that a run may take from the project instead of from its environment."""
+_CODE = (".py", ".js", ".cjs", ".mjs", ".ts")
 _OTHER_SETTINGS = re.compile(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py
@@ -45,6 +46,15 @@ def changes_of_harness(changes: Iterable[FileChange], *, is_pytest: bool, script
         return own_script or (matters is not None and _differs(change, matters))
 
     return tuple(str(change.path) for change in changes if decides(change))
+
+
+def first_settings(changes: Iterable[FileChange]) -> tuple[str, ...]:
+    """The files of settings among the changes that were not there before: what a project without tests begins with."""
+    return tuple(
+        str(change.path)
+        for change in changes
+        if change.before is None and change.path.suffix not in _CODE and _what_matters(change.path, is_pytest=False)
+    )
 
 
 def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import PurePosixPath
 from xml.parsers import expat
 
 _LONGEST_TEXT = 4000
@@ -96,14 +95,11 @@ class Reference:
         """What is known once the state of the project that the run saw is accepted."""
         failed = set(run.having(Result.FAILED))
         over = {*self._missing(run), *_collected(run)}  # removed; or files that could not be collected, and now can
-        tests = {
-            test: known
-            for test, known in self.tests.items()
-            if test not in over and failed.isdisjoint(_places(test))  # nor what is in a file that broke
-        }
+        over |= {test for test in self.tests if failed and not failed.isdisjoint(_places(test))}  # in a file that broke
+        tests = {test: known for test, known in self.tests.items() if test not in over}
         for test, result in run.results.items():
             seen_by = tests[test].seen_by if test in tests else frozenset()
-            tests[test] = Known(result, seen_by | {run.selection})
+            tests[test] = Known(result, seen_by if run.selection in seen_by else seen_by | {run.selection})
         return Reference(tests)
 
     def compare(self, run: SuiteRun, written: Collection[str] = ()) -> Difference:
@@ -154,15 +150,22 @@ def is_in(test: str, places: Collection[str]) -> bool:
 def _places(test: str) -> Iterator[str]:
     """What a test is in, from the innermost: its classes, its file, its folders."""
     inner = _function(test)
-    while "::" in inner:
-        inner = inner.rpartition("::")[0]
-        yield inner
-    yield from (str(folder) for folder in PurePosixPath(inner).parents)
+    for separator in ("::", "/"):
+        while separator in inner:
+            inner = inner.rpartition(separator)[0]
+            yield inner
+    yield "."
 
 
 def _collected(run: SuiteRun) -> set[str]:
     """The files, folders and classes in which a run found tests."""
-    return {place for test in run.results for place in _places(test)}
+    collected: set[str] = set()
+    for test in run.results:
+        for place in _places(test):
+            if place in collected:
+                break
+            collected.add(place)
+    return collected
 
 
 def _function(test: str) -> str:

@@ -72,6 +72,11 @@ class Baseline(_Saved):
     already: tuple[tuple[int, int], ...] = ()
     """Steps, with the number of their attempt, whose work was there already."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Tests were looked for, and there are none."""
+        return self.tests is not None and not self.tests.results
+
 
 class _Tests(_Saved):
     tests: SuiteRun

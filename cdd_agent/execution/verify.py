@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.checks import Check, Ran, run_check
-from cdd_agent.execution.harness import changes_of_harness, conftests
+from cdd_agent.execution.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.execution.outcomes import Difference, Reference, Result, SuiteRun
 from cdd_agent.execution.pytest_run import NOTHING_COLLECTED
 from cdd_agent.execution.record import Baseline
@@ -31,6 +31,13 @@ class Before:
 
     baseline: Baseline | None = None
     reference: Reference = field(default_factory=Reference)
+
+    @property
+    def is_without_tests(self) -> bool:
+        """No test is known, and there was nothing that could have run some that are not."""
+        return not self.reference.tests and (
+            self.baseline is None or not self.baseline.command or self.baseline.is_empty
+        )
 
     @property
     def step(self) -> int:
@@ -83,12 +90,14 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
     """What a check's result means. A timeout is a failure, and so is a run that did not come to its end."""
     tests, asked = ran.tests, work.asked
     seen = before.reference.compare(tests, work.changes.written) if tests else Difference()
-    harness = changes_of_harness(work.changes.changes, is_pytest=check.is_pytest, script=check.script)
+    changes = work.changes.changes
+    harness = changes_of_harness(changes, is_pytest=check.is_pytest, script=check.script)
+    free = first_settings(changes) if before.is_without_tests else ()  # they hide none
     counted = _counted(tests, seen, before, work) if tests else ()
     objections = [
         *(_about_tests(check, ran.result, tests, seen, counted) if tests else _about_exit(check, ran.result, before)),
         *_about_missing(check, seen, asked),
-        *_about_harness([path for path in harness if not asked.names_file(path)]),
+        *_about_harness([path for path in harness if path not in free and not asked.names_file(path)]),
     ]
     verification: Verification | None = Verification.PASSED
     reason = f"`{check.shown}` passed"
@@ -105,7 +114,7 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         ran.output,
         ran.result.seconds,
         advice="\n\n".join(objection.advice for objection in objections if objection.advice),
-        notes=tuple(_notes(seen, asked, counted, dict.fromkeys((*harness, *conftests(work.changes.changes))))),
+        notes=tuple(_notes(seen, asked, counted, dict.fromkeys((*harness, *conftests(changes))))),
         tests=tests,
     )
 

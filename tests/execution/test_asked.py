@@ -96,3 +96,4 @@ def test_files_are_named_beside_the_step_or_in_its_words() -> None:
         False,
     ]
     assert not asked("Change tests/conftest.py.").names_file("conftest.py")
+    assert not asked("Do not touch conftest.py.").names_file("conftest.py")

@@ -28,6 +28,7 @@ from tests.execution.calculator import (
     BROKEN,
     CALC,
     MENDED,
+    SETTINGS,
     SUB,
     TEST_ADD,
     TEST_SUB,
@@ -156,6 +157,15 @@ async def test_where_there_is_nothing_to_run_there_is_none_and_the_first_tests_c
     events = await run_all(sandbox)
     assert of(BaselineStarted, events) == []
     assert verifications(sandbox) == ["passed", "passed"]
+
+
+async def test_a_project_without_tests_may_begin_with_settings_that_the_plan_does_not_name(sandbox: Sandbox) -> None:
+    sandbox.write(Step("test_x.py"), Step("notes.txt"))
+    first = gives(test_x_dot_py="def test_x(): pass", pyproject_dot_toml=SETTINGS)
+    events = await run_all(sandbox.replies(first, gives(pytest_dot_ini="[pytest]\naddopts = -k nothing\n")))
+    assert verifications(sandbox) == ["passed", None]
+    assert of(TestsFinished, events)[0].notes == ("how tests are run was changed: pyproject.toml",)
+    assert "no longer finds test_x.py::test_x" in (of(StepFinished, events)[1].error or "")
 
 
 async def test_settings_that_a_step_wrote_and_nobody_can_read_are_its_failure(sandbox: Sandbox) -> None:
