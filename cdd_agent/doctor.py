@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cdd_agent.config import PROJECT_FILE, user_file
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.execution.verify import detect, parse_command
+from cdd_agent.execution.checks import detect, parse_command
 from cdd_agent.session import Project
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, make_model, open_project

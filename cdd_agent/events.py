@@ -129,6 +129,31 @@ class AgentChanged:
 
 
 @dataclass(frozen=True)
+class BaselineStarted:
+    """The project's own check is run before a run changes anything."""
+
+    step: int
+    """The step that comes after it."""
+    command: str
+
+
+@dataclass(frozen=True)
+class BaselineTaken:
+    """What it said: how many tests passed, failed and were skipped, where it tells; else its exit code."""
+
+    step: int
+    command: str
+    return_code: int | None
+    """None when it did not come to its end."""
+    passed: int | None
+    failed: int | None
+    skipped: int | None
+    seconds: float
+    problem: str
+    """Why its outcome is of no use, or not of full use, as a clause; then a failure counts as new."""
+
+
+@dataclass(frozen=True)
 class StepStarted:
     step: int
     title: str
@@ -207,6 +232,8 @@ class TestsFinished:
     verification: Verification | None
     reason: str
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What to look at, also when it passed: old failures, tests that went, changes to how tests are run."""
 
     __test__ = False
 
@@ -311,6 +338,8 @@ class RunFinished:
     seconds: float | None
     """What the steps took together, waiting for a person left out."""
     files: tuple[str, ...]
+    with_old_failures: int = 0
+    """Completed steps whose check still shows failures that were there before the run."""
 
 
 Event = (
@@ -321,6 +350,8 @@ Event = (
     | Cleared
     | ExitRequested
     | AgentChanged
+    | BaselineStarted
+    | BaselineTaken
     | StepStarted
     | ReplyStarted
     | ReplyDelta

@@ -11,6 +11,7 @@ from cdd_agent.events import (
     ActionFinished,
     ActionOutput,
     AgentChanged,
+    BaselineStarted,
     CommandOutput,
     Event,
     ReplyDelta,
@@ -100,6 +101,8 @@ class TextPrinter:
                         f"reply: {usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out",
                         Tone.QUIET,
                     )
+            case BaselineStarted(command=command):
+                self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 self._output = ""
                 self._wait(f"Running {command}")

@@ -9,6 +9,7 @@ from cdd_agent.events import (
     ActionStarted,
     Answer,
     AttemptFailed,
+    BaselineTaken,
     ChangesApplied,
     ChangesProposed,
     ChangesPutBack,
@@ -36,6 +37,11 @@ STEP_GLYPHS = {
     StepStatus.FAILED: "✗",
     StepStatus.SKIPPED: "–",
 }
+REMARKS: dict[Verification | None, str] = {
+    Verification.NONE: "unverified",
+    Verification.BASELINE: "old failures remain",
+}
+"""What has to be said of a completed step."""
 
 
 def question(proposal: Proposal) -> str:
@@ -106,12 +112,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             if event.kept:
                 lines.append((f"edited since, left as it is: {', '.join(event.kept)}", Tone.WARNING))
             return lines
-        case TestsFinished(verification=None):
-            return []  # the attempt's or the step's failure says it
-        case TestsFinished(verification=Verification.PASSED):
-            return [(f"{event.reason} ({event.seconds:.1f} s)", Tone.GOOD)]
+        case BaselineTaken():
+            return [_baseline_taken(event)]
         case TestsFinished():
-            return [(f"Unverified: {event.reason}", Tone.WARNING)]
+            return [*_tests_finished(event), *((note, Tone.WARNING) for note in event.notes)]
         case AttemptFailed(will_retry=True):
             return [(f"Attempt {event.attempt} failed: {_clause(event.error)}. Asking again.", Tone.WARNING)]
         case StepFinished():
@@ -127,13 +131,43 @@ def progress(state: str, done: int, total: int) -> str:
     return f"{state} {done}/{total}" if state in ("in progress", "failed") else state
 
 
+def _baseline_taken(event: BaselineTaken) -> tuple[str, Tone]:
+    before = f"Before step {event.step}, `{event.command}`"
+    if event.problem:
+        return f"{before} was of no use: {_clause(event.problem)}. Every failure will count as new.", Tone.WARNING
+    if event.passed is None and event.return_code:
+        why = "its failures cannot be told from new ones, so no step passes by it until they are mended"
+        return f"{before} fails already (exit code {event.return_code}): {why}.", Tone.WARNING
+    counts = {"passed": event.passed, "failed": event.failed, "skipped": event.skipped}
+    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if event.passed is None:
+        said = "passed"
+    elif not said:
+        said = "found no tests"
+    elif event.failed:
+        said += "; these failures are not blamed on a step"
+    return f"{before}: {said} ({event.seconds:.1f} s)", Tone.PLAIN
+
+
+def _tests_finished(event: TestsFinished) -> list[tuple[str, Tone]]:
+    match event.verification:
+        case None:
+            return []  # the attempt's or the step's failure says it
+        case Verification.PASSED:
+            return [(f"{event.reason} ({event.seconds:.1f} s)", Tone.GOOD)]
+        case Verification.BASELINE:
+            return [(f"{event.reason} ({event.seconds:.1f} s)", Tone.WARNING)]
+        case Verification.NONE:
+            return [(f"Unverified: {event.reason}", Tone.WARNING)]
+
+
 def _step_finished(event: StepFinished) -> tuple[str, Tone]:
     where = f"({event.done}/{event.total})"
     match event.status:
         case StepStatus.COMPLETED:
-            unverified = event.verification is Verification.NONE
-            words = "completed, unverified" if unverified else "completed"
-            return f"Step {event.step} {words} {where}", Tone.WARNING if unverified else Tone.GOOD
+            remark = REMARKS.get(event.verification)
+            words = f"completed, {remark}" if remark else "completed"
+            return f"Step {event.step} {words} {where}", Tone.WARNING if remark else Tone.GOOD
         case StepStatus.SKIPPED:
             return f"Step {event.step} skipped: {event.reason} {where}", Tone.WARNING
         case StepStatus.FAILED:
@@ -145,6 +179,7 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
 def _run_finished(event: RunFinished) -> tuple[str, Tone]:
     counts = [f"{event.completed}/{event.total} steps completed"]
     counts += [f"{event.unverified} of them unverified"] if event.unverified else []
+    counts += [f"{event.with_old_failures} of them with old failures"] if event.with_old_failures else []
     counts += [f"{event.skipped} skipped"] if event.skipped else []
     counts += [f"{len(event.files)} files" if len(event.files) != 1 else "1 file"]
     counts += [str(timedelta(seconds=round(event.seconds)))] if event.seconds is not None else []
@@ -155,10 +190,8 @@ def _run_finished(event: RunFinished) -> tuple[str, Tone]:
 
 
 def _step(step: StepView) -> str:
-    remark = ""
-    if step.verification is Verification.NONE:
-        remark = "  (unverified)"
-    elif step.status is StepStatus.FAILED and step.error:
+    remark = f"  ({REMARKS[step.verification]})" if step.verification in REMARKS else ""
+    if step.status is StepStatus.FAILED and step.error:
         remark = f"  (failed: {step.error.splitlines()[0]})"
     elif step.status is StepStatus.SKIPPED and step.reason:
         remark = f"  (skipped: {step.reason})"

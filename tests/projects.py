@@ -51,12 +51,15 @@ class Step:
     verify: str | None = None
     depends: str = "None"
     description: str = "Make it."
+    also: tuple[str, ...] = ()
+    """More files, each perhaps with a note: `x.py (deleted)`."""
 
     def markdown(self, number: int) -> str:
         lines = [f"### Step {number}: Make {self.path or 'up your mind'}", "", f"**Description:** {self.description}"]
         lines += [f"**Dependencies:** {self.depends}"]
         lines += [f"**Verify:** `{self.verify}`"] if self.verify else []
         lines += ["", "**Files Affected:**", f"- `{self.path}`"] if self.path else []
+        lines += [f"- {file}" for file in self.also]
         return "\n".join(lines)
 
 

@@ -89,6 +89,18 @@ def test_exec_that_fails_exits_1_after_max_attempts(sandbox: Sandbox) -> None:
     assert sandbox.state()["step_executions"]["1"]["attempts"] == 2
 
 
+def test_the_baseline_is_told_and_a_step_with_old_failures_is_done_and_says_so(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sandbox.root / "test_a.py").write_text("def test_old():\n    assert 0\n")
+    sandbox.write(Step("a.txt"))
+    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))) == 0
+    out = capsys.readouterr().out
+    assert "Before step 1, `pytest`: 1 failed; these failures are not blamed on a step" in out
+    assert "! `pytest`: 0 passed, 1 failed as before step 1" in out
+    assert "! Step 1 completed, old failures remain (1/1)" in out
+
+
 def test_approval_is_needed_where_the_config_asks_for_it(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     sandbox.write(STEPS[0])
     (sandbox.root / ".cdd/config.yaml").write_text("approval: ask\n")

@@ -62,6 +62,10 @@ class ChangeSet:
     def modified(self) -> tuple[str, ...]:
         return tuple(str(change.path) for change in self.changes if change.before is not None)
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        return (*self.created, *self.modified)
+
     def check_still_valid(self, root: Path) -> None:
         """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
         for change in self.changes:

@@ -7,6 +7,7 @@ its saved reply. The files of the last failed attempt stay for the person to loo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -26,12 +27,22 @@ from cdd_agent.events import (
     StepStarted,
     Tone,
 )
+from cdd_agent.execution.outcomes import Reference
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import Failure, RunRecord, set_aside
 from cdd_agent.execution.step import Outcome, StepRunner
+from cdd_agent.execution.verify import Before
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, StateUnreadable, load_state, new_state, ready, save_state
+from cdd_agent.tickets.state import (
+    ExecutionState,
+    StateUnreadable,
+    StepExecution,
+    load_state,
+    new_state,
+    ready,
+    save_state,
+)
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 
@@ -123,9 +134,13 @@ class Engine:
             kept = self._put_back(step.number)
             for event in self.news():
                 yield event
+            if number == first:
+                async with aclosing(self._baseline(step)) as events:
+                    async for event in events:
+                        yield event
             outcome: Outcome | None = None
-            async with aclosing(self._attempt(step, number, guidance, frozenset(kept))) as events:
-                async for item in events:
+            async with aclosing(self._attempt(step, number, guidance, frozenset(kept))) as items:
+                async for item in items:
                     if isinstance(item, Outcome):
                         outcome = item
                     else:
@@ -174,7 +189,42 @@ class Engine:
             total=len(states),
             seconds=sum(worked, timedelta()).total_seconds() if worked else None,
             files=tuple(sorted(files)),
+            with_old_failures=sum(step.verification is Verification.BASELINE for step in states),
         )
+
+    async def _baseline(self, step: PlanStep) -> AsyncGenerator[Event, None]:
+        """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
+        if self.state.started_at is None:
+            self.record.set_baseline_aside()  # of a run whose state is gone
+        if self.record.baseline is None:
+            left = [other for other in self.plan.steps if not self.state.of(other.number).status.over]
+            async with aclosing(self.runner.baseline(step, left, self._accepted(), self.record)) as events:
+                async for event in events:
+                    yield event
+
+    def _before(self) -> Before:
+        """What is known of the tests: from the baseline, and from each state of the project that was accepted since."""
+        baseline = self.record.baseline
+        reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
+        for number, attempt in self._accepted():
+            seen_by_baseline = baseline is not None and (number, attempt) in baseline.already
+            if not seen_by_baseline and (tests := self.record.attempt(number, attempt).tests):
+                reference = reference.after(tests)
+        return Before(baseline, reference)
+
+    def _accepted(self) -> tuple[tuple[int, int], ...]:
+        """The steps whose work stands, with the number of their attempt, in the order in which they were over:
+        completed ones, and skipped ones whose files were kept."""
+        places = {step.number: place for place, step in enumerate(self.plan.order())}
+
+        def counts(found: StepExecution) -> bool:
+            kept = found.status is StepStatus.SKIPPED and (found.files_created or found.files_modified)
+            return bool(found.attempts and found.completed_at and (found.status is StepStatus.COMPLETED or kept))
+
+        known = {**self.state.former_steps, **self.state.step_executions}
+        accepted = [(number, found) for number, found in known.items() if counts(found)]
+        accepted.sort(key=lambda item: (item[1].completed_at, places.get(item[0], -1)))
+        return tuple((number, found.attempts) for number, found in accepted)
 
     async def _attempt(
         self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
@@ -188,7 +238,8 @@ class Engine:
         try:
             yield StepStarted(step.number, step.title, number)
             prompt = self._prompt(step, number, also_show)
-            async with aclosing(self.runner.attempt(step, prompt, attempt)) as events:
+            before = await asyncio.to_thread(self._before)
+            async with aclosing(self.runner.attempt(step, prompt, attempt, before)) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
                         if item.verification is None:

@@ -1,7 +1,8 @@
 """What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
 
+    baseline.json  baseline.txt               what the project's check said before the run changed anything
     step-02/attempt-1/
-      guidance.md  shown.json  request.md  reply.md  output.txt  failure.json
+      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
 
 The journal is written before the files are, so that an attempt can be put back after a kill at any moment. What an
@@ -9,7 +10,7 @@ attempt replaced stays here also when it is put back: nothing that was in a file
 """
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput
+from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, write_atomic
 from cdd_agent.workspace.paths import confine
 
@@ -52,6 +54,32 @@ class Failure(_Saved):
 
     detail: str
     unseen: frozenset[str] = frozenset()
+
+
+class Baseline(_Saved):
+    """What the project's own check said before a run changed anything."""
+
+    step: int
+    """The step that it was taken before: the first, unless the run is older than its baseline."""
+    command: str | None = None
+    """None: there was nothing to run."""
+    return_code: int | None = None
+    """None: it did not come to its end."""
+    seconds: float = 0.0
+    problem: str = ""
+    """Why its outcome cannot be used, as a clause."""
+    tests: SuiteRun | None = None
+    already: tuple[tuple[int, int], ...] = ()
+    """Steps, with the number of their attempt, whose work was there already."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Tests were looked for, and there are none."""
+        return self.tests is not None and not self.tests.results
+
+
+class _Tests(_Saved):
+    tests: SuiteRun
 
 
 class _JournalEntry(_Saved):
@@ -92,6 +120,10 @@ class Attempt:
     def save_output(self, text: str) -> None:
         self._write("output.txt", text)
 
+    def save_tests(self, tests: SuiteRun) -> None:
+        """What the check saw of each test; the words of failures are in its output."""
+        self._write("tests.json", _Tests(tests=replace(tests, texts={})).model_dump_json(indent=1))
+
     def save_failure(self, failure: Failure) -> None:
         self._write("failure.json", failure.model_dump_json(indent=1))
 
@@ -106,6 +138,11 @@ class Attempt:
     @property
     def shown(self) -> Shown | None:
         return self._load("shown.json", Shown)
+
+    @property
+    def tests(self) -> SuiteRun | None:
+        saved = self._load("tests.json", _Tests)
+        return saved.tests if saved else None
 
     @property
     def failure(self) -> Failure | None:
@@ -164,20 +201,10 @@ class Attempt:
         write_atomic(self.folder / name, text.encode("utf-8", errors="replace"))
 
     def _read(self, name: str) -> str | None:
-        data = read_bytes(self.folder / name)
-        return None if data is None else data.decode("utf-8", errors="replace")
+        return _read(self.folder / name)
 
     def _load(self, name: str, kind: type[_AnySaved]) -> _AnySaved | None:
-        text = self._read(name)
-        if text is None:
-            return None
-        try:
-            return kind.model_validate_json(text)
-        except ValidationError as error:
-            raise BadInput(
-                f"{self.folder / name} is damaged: {error.errors()[0]['msg']}",
-                hint="It is a run's own record. Look at it, and move it away to go on.",
-            ) from error
+        return _load(self.folder / name, kind)
 
 
 @dataclass(frozen=True)
@@ -202,8 +229,45 @@ class RunRecord:
             ) from error
         ignore_runs(self.root)
 
+    @property
+    def baseline(self) -> Baseline | None:
+        return _load(self._baseline, Baseline)
+
+    def save_baseline(self, baseline: Baseline, output: str) -> None:
+        write_atomic(self.folder / "baseline.txt", output.encode("utf-8", errors="replace"))
+        tests = replace(baseline.tests, texts={}) if baseline.tests else None
+        saved = baseline.model_copy(update={"tests": tests})
+        write_atomic(self._baseline, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
+
+    def set_baseline_aside(self) -> None:
+        """Of a run whose state is gone."""
+        if self._baseline.exists():
+            set_aside(self._baseline)
+
+    @property
+    def _baseline(self) -> Path:
+        return self.folder / "baseline.json"
+
     def attempt(self, step: int, number: int) -> Attempt:
         return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}")
+
+
+def _read(path: Path) -> str | None:
+    data = read_bytes(path)
+    return None if data is None else data.decode("utf-8", errors="replace")
+
+
+def _load(path: Path, kind: type[_AnySaved]) -> _AnySaved | None:
+    text = _read(path)
+    if text is None:
+        return None
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise BadInput(
+            f"{path} is damaged: {error.errors()[0]['msg']}",
+            hint="It is a run's own record. Look at it, and move it away to go on.",
+        ) from error
 
 
 def set_aside(path: Path) -> Path:

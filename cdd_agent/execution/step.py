@@ -1,7 +1,7 @@
 """One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
 put back by whoever called it (`engine.py`)."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,13 @@ from cdd_agent.events import (
     TestsFinished,
     TestsStarted,
 )
+from cdd_agent.execution.asked import Asked
+from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
+from cdd_agent.execution.checks import Check, check_for, project_check
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.prompt import Prompt
-from cdd_agent.execution.record import Attempt
-from cdd_agent.execution.verify import Check, Verdict, check_for, useful_end, verify
+from cdd_agent.execution.record import Attempt, RunRecord
+from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
 from cdd_agent.llm.port import Model, StopReason, TextDelta
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
@@ -69,7 +72,28 @@ class StepRunner:
         if problems:
             raise BadInput("\n".join(problem.message for problem in problems), hint=problems[0].hint)
 
-    async def attempt(self, step: PlanStep, prompt: Prompt, attempt: Attempt) -> AsyncGenerator[Event | Outcome, None]:
+    async def baseline(
+        self, step: PlanStep, left: Sequence[PlanStep], already: tuple[tuple[int, int], ...], record: RunRecord
+    ) -> AsyncGenerator[Event, None]:
+        """Take and save the baseline before `step`, if one of the steps that are left will be compared with it.
+
+        `already` are the steps, with their attempts, whose work is there.
+        """
+        if not is_of_use(left, self.test_command, self.commands):
+            return
+        taken = take_baseline(
+            step.number, project_check(self.test_command, self.commands), self.commands, self.test_timeout
+        )
+        async with aclosing(taken) as items:
+            async for item in items:
+                if isinstance(item, Taken):
+                    record.save_baseline(item.baseline.model_copy(update={"already": already}), item.output)
+                else:
+                    yield item
+
+    async def attempt(
+        self, step: PlanStep, prompt: Prompt, attempt: Attempt, before: Before
+    ) -> AsyncGenerator[Event | Outcome, None]:
         """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, or
         `BadInput` when the disk or the check's command refuses."""
         check = check_for(step, self.test_command, self.commands)
@@ -89,19 +113,28 @@ class StepRunner:
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
             yield Outcome(ChangeSet(()), None, f"The reply was not used. {detail}", detail, refusal.unseen)
             return
+        if check is None:
+            try:
+                check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
+            except BadInput as error:  # or settings that nobody can read
+                yield Outcome(changes, None, error.message, error.message)
+                return
         if check is None or not (step.verify or files):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
             yield Outcome(changes, Verification.NONE)
             return
         yield TestsStarted(step.number, check.shown)
-        async with aclosing(verify(check, self.commands, self.test_timeout)) as output:
+        work = Work(changes, Asked.by(step, attempt.guidance), has_own_check=step.verify is not None)
+        async with aclosing(verify(check, self.commands, self.test_timeout, before, work)) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
                     yield CommandOutput(step.number, item.text)
                     continue
                 attempt.save_output(item.output)
-                yield TestsFinished(step.number, item.verification, item.reason, item.seconds)
+                if item.tests is not None:
+                    attempt.save_tests(item.tests)
+                yield TestsFinished(step.number, item.verification, item.reason, item.seconds, item.notes)
                 yield _judged(changes, item)
 
     async def _permitted(self, step: PlanStep, check: Check | None) -> AsyncGenerator[Event, None]:
@@ -174,5 +207,5 @@ def _usable(step: PlanStep, text: str) -> tuple[FileBlock, ...]:
 def _judged(changes: ChangeSet, verdict: Verdict) -> Outcome:
     if verdict.verification is not None:
         return Outcome(changes, verdict.verification)
-    end = useful_end(verdict.output)
-    return Outcome(changes, None, verdict.reason, f"{verdict.reason}\n\n{end}".strip())
+    parts = (verdict.reason, verdict.advice, useful_end(verdict.output))
+    return Outcome(changes, None, verdict.reason, "\n\n".join(filter(None, parts)))

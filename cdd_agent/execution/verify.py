@@ -1,52 +1,57 @@
-"""How a step's result is checked: which command, and what its outcome means.
+"""What a check's outcome means for a step.
 
-The command is the step's own (`**Verify:**` in the plan), else the config's, else found by what the project holds. It
-is run by the same runner as every other command.
+Of pytest the outcome of each test is known: nothing that passed before may fail, be gone or be skipped, and nothing
+that is new may fail. Any other command passes by its exit code.
 """
 
-import json
 import re
-import shlex
-import tomllib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
-from cdd_agent.config import Commands, runs_others
-from cdd_agent.errors import BadInput
-from cdd_agent.tickets.plan import NO_CHECK, PlanStep
+from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.execution.asked import Asked
+from cdd_agent.execution.checks import Check, Ran, run_check
+from cdd_agent.execution.harness import changes_of_harness, conftests, first_settings
+from cdd_agent.execution.outcomes import Difference, Reference, Result, SuiteRun
+from cdd_agent.execution.pytest_run import NOTHING_COLLECTED
+from cdd_agent.execution.record import Baseline
 from cdd_agent.tickets.status import Verification
-from cdd_agent.workspace.commands import Command, CommandRefused, CommandRunner, split
+from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk
-from cdd_agent.workspace.programs import as_started
 
-_PYTEST_NOTHING_COLLECTED = 5  # https://docs.pytest.org/en/stable/reference/exit-codes.html
-_NPM_PLACEHOLDER = "no test specified"  # what `npm init` writes as the test script
 _END_LINES, _END_CHARACTERS = 80, 6000
+_NAMED, _LISTED = 3, 20
+"""Tests that are named in a line, and in a list."""
 
 
 @dataclass(frozen=True)
-class Check:
-    """One command that decides about a step."""
+class Before:
+    """What is known from before a step."""
 
-    command: Command
-    found: bool = False
-    """Nobody asked for it by name: it was found by what the project holds, and may have nothing to say yet."""
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        return self.command.argv
+    baseline: Baseline | None = None
+    reference: Reference = field(default_factory=Reference)
 
     @property
-    def shown(self) -> str:
-        """As people write it."""
-        return self.command.text
+    def is_without_tests(self) -> bool:
+        """No test is known, and there was nothing that could have run some that are not."""
+        return not self.reference.tests and (
+            self.baseline is None or not self.baseline.command or self.baseline.is_empty
+        )
 
     @property
-    def is_pytest(self) -> bool:
-        return "pytest" in {Path(word).name for word in self.argv[:4]}
+    def step(self) -> int:
+        """The step before which old failures were there already."""
+        return self.baseline.step if self.baseline else 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a step did, and what it was asked to do."""
+
+    changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
+    asked: Asked = field(default_factory=Asked)
+    has_own_check: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,76 +62,178 @@ class Verdict:
     reason: str
     output: str = ""
     seconds: float = 0.0
+    advice: str = ""
+    """What a model has to know to do better, beside the output."""
+    notes: tuple[str, ...] = ()
+    """What a person should look at, also when the check passed."""
+    tests: SuiteRun | None = None
 
 
-def check_for(step: PlanStep, test_command: str | None, commands: CommandRunner) -> Check | None:
-    """What verifies this step; None when there is nothing to run. Raises `BadInput` for an unusable command.
+@dataclass(frozen=True)
+class _Objection:
+    """Why a step is not believed: to people in a line, and to the model with what to do about it."""
 
-    The plan's own is judged like any command that a model asks for, but may also use the program of the project's
-    tests. In the check's `command` is whether a person has to be asked.
-    """
-    root, settings = commands.root, commands.settings
-    if step.verify is None:
-        return parse_command(test_command, root, settings) if test_command else detect(root)
-    if step.verify == NO_CHECK:
-        return None
-    if step.verify == test_command:
-        return parse_command(step.verify, root, settings)
-    return _judged(step.verify, commands, also=lambda program: program == _test_program(test_command, root))
+    reason: str
+    advice: str = ""
 
 
-def detect(root: Path) -> Check | None:
-    """The project's own tests, by the files it holds; None when no test framework is found."""
-    if _uses_pytest(root):
-        return _found(root, "pytest")
-    if _NPM_PLACEHOLDER not in (test := _npm_test(root)) and test:
-        return _found(root, "npm", "test")
-    if (root / "Cargo.toml").is_file():
-        return _found(root, "cargo", "test")
-    if (root / "go.mod").is_file():
-        return _found(root, "go", "test", "./...")
-    makefile = next((root / name for name in ("GNUmakefile", "Makefile", "makefile") if (root / name).is_file()), None)
-    if makefile and re.search(r"^test\s*:(?!=)", _text(makefile), re.MULTILINE):
-        return _found(root, "make", "test")
-    return None
-
-
-def parse_command(command: str, root: Path, settings: Commands | None = None) -> Check:
-    """The person's own command for tests: it may use any program, but a shell only in unsafe mode."""
-    return _judged(command, CommandRunner(root, settings or Commands()), trusted=True)
-
-
-async def verify(check: Check, commands: CommandRunner, limit: float) -> AsyncGenerator[OutputChunk | Verdict, None]:
-    """Run a check: its output as it comes, then one `Verdict`. A timeout is a failure.
-
-    Raises `BadInput` when it cannot be started: no reply of a model would mend that.
-    """
-    # Bytecode of a file rewritten within the same second and with the same size would be taken for current.
-    env = {"PYTHONDONTWRITEBYTECODE": "1"}
-    async with aclosing(commands.start(check.command, env=env, limit=limit)) as items:
+async def verify(
+    check: Check, commands: CommandRunner, limit: float, before: Before | None = None, work: Work | None = None
+) -> AsyncGenerator[OutputChunk | Verdict, None]:
+    """Run a check: its output as it comes, then one `Verdict`. Raises `BadInput` when it cannot be started."""
+    async with aclosing(run_check(check, commands, limit)) as items:
         async for item in items:
-            if isinstance(item, CommandResult) and not item.started:
-                raise BadInput(
-                    f"The check `{check.shown}` could not be run: {item.stderr.removeprefix('Error: ')}",
-                    hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
-                )
-            yield item if isinstance(item, OutputChunk) else judge(check, item, limit)
+            yield item if isinstance(item, OutputChunk) else judge(check, item, before or Before(), work or Work())
 
 
-def judge(check: Check, result: CommandResult, limit: float) -> Verdict:
-    """What a check's result means."""
-    output = result.stdout + ("\n" if result.stdout and result.stderr else "") + result.stderr
+def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
+    """What a check's result means. A timeout is a failure, and so is a run that did not come to its end."""
+    tests, asked = ran.tests, work.asked
+    seen = before.reference.compare(tests, work.changes.written) if tests else Difference()
+    changes = work.changes.changes
+    harness = changes_of_harness(changes, is_pytest=check.is_pytest, script=check.script)
+    free = first_settings(changes) if before.is_without_tests else ()  # they hide none
+    counted = _counted(tests, seen, before, work) if tests else ()
+    objections = [
+        *(_about_tests(check, ran.result, tests, seen, counted) if tests else _about_exit(check, ran.result, before)),
+        *_about_missing(check, seen, asked),
+        *_about_harness([path for path in harness if path not in free and not asked.names_file(path)]),
+    ]
+    verification: Verification | None = Verification.PASSED
+    reason = f"`{check.shown}` passed"
+    if objections:
+        verification, reason = None, objections[0].reason
+    elif tests and seen.old_failures:
+        verification = Verification.BASELINE
+        reason = f"`{check.shown}`: {tests.count(Result.PASSED)} passed, {len(seen.old_failures)} failed {_as(before)}"
+    elif tests and not tests.count(Result.PASSED):
+        verification, reason = Verification.NONE, f"`{check.shown}` {_nothing_ran(tests)}"
+    return Verdict(
+        verification,
+        reason,
+        ran.output,
+        ran.result.seconds,
+        advice="\n\n".join(objection.advice for objection in objections if objection.advice),
+        notes=tuple(_notes(seen, asked, counted, dict.fromkeys((*harness, *conftests(changes))))),
+        tests=tests,
+    )
 
-    def verdict(verification: Verification | None, reason: str) -> Verdict:
-        return Verdict(verification, reason, output, result.seconds)
 
+def _counted(tests: SuiteRun, seen: Difference, before: Before, work: Work) -> tuple[str, ...]:
+    """The failures that count. A step's own check that is aimed at some tests says what the step is for: then all."""
+    baseline = before.baseline.tests if before.baseline else None
+    is_aimed = work.has_own_check and not (baseline and tests.selection.is_no_narrower(baseline))
+    return tests.having(Result.FAILED) if is_aimed else seen.new_failures
+
+
+def _about_exit(check: Check, result: CommandResult, before: Before) -> Iterator[_Objection]:
+    """The end of a run that tells nothing of its tests: of another program, or one that did not come to its end."""
+    baseline = before.baseline
     if result.timed_out:
-        return verdict(None, f"`{check.shown}` was still running after {limit:g} s and was ended")
-    if result.return_code == 0:
-        return verdict(Verification.PASSED, f"`{check.shown}` passed")
-    if check.found and check.is_pytest and result.return_code == _PYTEST_NOTHING_COLLECTED:
-        return verdict(Verification.NONE, f"`{check.shown}` found no tests")
-    return verdict(None, f"`{check.shown}` failed (exit code {result.return_code})")
+        yield _Objection(_too_slow(check, result))
+    elif result.return_code:
+        failed_before = baseline and baseline.command == check.shown and baseline.return_code
+        yield _Objection(f"{_failed(check, result)}{f', {_as(before)}' if failed_before else ''}")
+    elif check.is_pytest:
+        yield _Objection(f"`{check.shown}` ended with exit code 0, but left no report of its tests", _CUT_SHORT)
+
+
+def _about_tests(
+    check: Check, result: CommandResult, tests: SuiteRun, seen: Difference, counted: Sequence[str]
+) -> Iterator[_Objection]:
+    """The tests that failed; if none that counts did, whether the run ended as they say."""
+    code = result.return_code
+    others = [test for test in tests.having(Result.FAILED) if test not in counted]
+    if result.timed_out:
+        yield _Objection(_too_slow(check, result))
+    elif counted:
+        yield _Objection(f"{_failed(check, result)}: {_in_a_line(counted)}", _to_mend(tests, counted, len(others)))
+    elif not tests.is_finished:
+        yield _Objection(f"`{check.shown}` was ended in the middle of a test (exit code {code})", _CUT_SHORT)
+    elif code not in (0, 1, NOTHING_COLLECTED):
+        yield _Objection(_failed(check, result))
+    elif code == 0 and others:
+        yield _Objection(f"`{check.shown}` ended with exit code 0, but {_in_a_line(others)} failed", _DISAGREE)
+    elif code == 1 and not others:
+        yield _Objection(f"`{check.shown}` ended with exit code 1, but no test failed", _DISAGREE)
+    elif not tests.count(Result.PASSED) and not others and not check.found:
+        yield _Objection(f"`{check.shown}` {_nothing_ran(tests)} (exit code {code})")
+
+
+def _about_missing(check: Check, seen: Difference, asked: Asked) -> Iterator[_Objection]:
+    if gone := [test for test in seen.gone if not asked.to_remove(test)]:
+        yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", f"{_GONE}\n{_as_list(gone)}")
+    if skipped := [test for test in seen.skipped if not asked.to_skip(test)]:
+        yield _Objection(f"`{check.shown}` skips {_in_a_line(skipped)}", f"{_SKIPPED}\n{_as_list(skipped)}")
+
+
+def _about_harness(changed: Sequence[str]) -> Iterator[_Objection]:
+    if changed:
+        reason = f"the reply changes how tests are run, and the step does not name {_in_a_line(changed)}"
+        yield _Objection(reason, f"{_HARNESS}\n{_as_list(changed)}")
+
+
+def _notes(seen: Difference, asked: Asked, counted: Sequence[str], harness: Iterable[str]) -> Iterator[str]:
+    """What happened with leave, or is not the step's doing."""
+    if gone := [test for test in seen.gone if asked.to_remove(test)]:
+        yield f"no longer there, as the step asks: {_in_a_line(gone)}"
+    if skipped := [test for test in seen.skipped if asked.to_skip(test)]:
+        yield f"skipped, as the step asks: {_in_a_line(skipped)}"
+    if others := [test for test in seen.old_failures if test not in counted]:
+        yield f"failed before too: {_in_a_line(others)}"
+    if changed := list(harness):
+        yield f"how tests are run was changed: {_in_a_line(changed)}"
+
+
+# ------------------------------------------------------------------------------------------------- words
+
+_CUT_SHORT = "Pytest did not come to its end: something ended it, such as `os._exit`, `sys.exit` or `pytest.exit`."
+_DISAGREE = "The exit code and the tests have to agree: something beside the tests decides about one of them."
+_GONE = """\
+These tests were there before and have to be there and run. A step may remove, rename or move only a test that its own
+text names for that. Put them back as they were:"""
+_SKIPPED = """\
+These tests are skipped or expected to fail, and so verify nothing. A step may skip only a test that its own text names
+for that. Make them run and pass:"""
+_HARNESS = """\
+Only a step that names such a file may change there how tests are run (settings, hooks, what is collected). Leave these
+as they were; what tests share can be fixtures:"""
+
+
+def _failed(check: Check, result: CommandResult) -> str:
+    return f"`{check.shown}` failed (exit code {result.return_code})"
+
+
+def _too_slow(check: Check, result: CommandResult) -> str:
+    return f"`{check.shown}` was still running after {result.limit:g} s and was ended"
+
+
+def _as(before: Before) -> str:
+    return f"as before step {before.step}"
+
+
+def _nothing_ran(tests: SuiteRun) -> str:
+    skipped = tests.count(Result.SKIPPED)
+    return f"ran no test: {skipped} skipped or expected to fail" if skipped else "found no tests"
+
+
+def _to_mend(tests: SuiteRun, counted: Sequence[str], others: int) -> str:
+    """Which tests have to pass. Where others fail too, the output may be about those: then with their own words."""
+    have_to = f"These tests have to pass:\n{_as_list(counted)}"
+    if not others:
+        return have_to
+    words = "\n\n".join(f"{test}:\n{tests.texts.get(test, '')}" for test in counted[:_LISTED])[:_END_CHARACTERS]
+    return f"{have_to}\n\nFailures that were there before do not count ({others}).\n\n{words}"
+
+
+def _in_a_line(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _as_list(names: Sequence[str]) -> str:
+    more = [f"- and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return "\n".join([*(f"- {name}" for name in names[:_LISTED]), *more])
 
 
 def useful_end(output: str) -> str:
@@ -136,68 +243,3 @@ def useful_end(output: str) -> str:
     cut = [*lines[:20], "…", *lines[20 - _END_LINES :]] if failures and len(lines) > _END_LINES else lines[-_END_LINES:]
     text = "\n".join(cut)
     return text if len(text) <= _END_CHARACTERS else "…" + text[-_END_CHARACTERS:]
-
-
-def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:
-    try:
-        return Check(commands.judge(command, **how))
-    except CommandRefused as refusal:
-        hint = refusal.hint or "Write `none` for no check."
-        raise BadInput(f"The check `{command}` cannot be run: {refusal.message}", hint=hint) from refusal
-
-
-def _test_program(test_command: str | None, root: Path) -> str | None:
-    """The program that runs the project's tests; None for a shell and the like, which would run anything."""
-    try:
-        check = parse_command(test_command, root) if test_command else detect(root)
-    except BadInput:  # that is a matter of the steps that use it
-        return None
-    program = split(check.shown).argv[0] if check else None
-    return program if program and not runs_others(Path(program).name) else None
-
-
-def _found(root: Path, *argv: str) -> Check:
-    started = as_started(argv, root)
-    shown = argv if started[1:] == argv[1:] else (Path(started[0]).name, *started[1:])
-    return Check(Command(shlex.join(shown), started, root), found=True)
-
-
-def _uses_pytest(root: Path) -> bool:
-    if any((root / name).is_file() for name in ("pytest.ini", "conftest.py", ".pytest.ini")):
-        return True
-    if "pytest" in _toml(root / "pyproject.toml").get("tool", {}):
-        return True
-    configured = (("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]"))
-    if any(section in _text(root / name) for name, section in configured):
-        return True
-    folders = (root, *(root / name for name in ("tests", "test")))
-    return any(file for folder in folders if folder.is_dir() for file in _test_files(folder))
-
-
-def _test_files(folder: Path) -> list[Path]:
-    depth = ("*", "*/*", "*/*/*") if folder.name in ("tests", "test") else ("*",)
-    return [
-        file
-        for pattern in depth
-        for file in folder.glob(f"{pattern}.py")
-        if file.name.startswith("test_") or file.stem.endswith("_test")
-    ]
-
-
-def _npm_test(root: Path) -> str:
-    try:
-        scripts = json.loads(_text(root / "package.json") or "{}").get("scripts", {})
-        return str(scripts.get("test", ""))
-    except (ValueError, AttributeError) as error:
-        raise BadInput(f"{root / 'package.json'} cannot be read: {error}") from error
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{path} cannot be read: {error}", hint="Set test_command in .cdd/config.yaml.") from error
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -22,6 +22,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
     AgentChanged,
     Answer,
+    BaselineStarted,
     Choice,
     Cleared,
     CommandOutput,
@@ -220,6 +221,8 @@ class Shell(App[CddError]):
                 transcript.write(text)
             case ReplyFinished():
                 transcript.settle()
+            case BaselineStarted(command=command):
+                activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 transcript.begin(BlockKind.OUTPUT)
                 activity.busy(f"Running {command}")

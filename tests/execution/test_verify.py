@@ -9,11 +9,14 @@ import pytest
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
 from cdd_agent.events import Choice, CommandProposed, Event, Proposal, StepFinished, TestsFinished
+from cdd_agent.execution.checks import Ran, check_for, detect, parse_command
 from cdd_agent.execution.frontend import Nobody
-from cdd_agent.execution.verify import Verdict, check_for, detect, parse_command, useful_end, verify
+from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
+from cdd_agent.execution.verify import Before, Verdict, Work, judge, useful_end, verify
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRunner
+from cdd_agent.workspace.process import CommandResult
 from tests.projects import Sandbox, Step, says
 
 
@@ -240,7 +243,7 @@ async def outcome(command: str, root: Path, limit: float = 60) -> Verdict:
         ("def test_x(): assert True", Verification.PASSED, "passed"),
         ("def test_x(): assert 1 == 2", None, "exit code 1"),
         ("x = 1", None, "exit code 5"),
-        ("import nothing_like_this", None, "exit code 2"),
+        ("import nothing_like_this", None, "exit code 1"),
     ],
 )
 async def test_what_real_pytest_says(tmp_path: Path, test: str, verification: Verification | None, words: str) -> None:
@@ -279,6 +282,41 @@ async def test_a_timeout_is_a_failure(tmp_path: Path) -> None:
     verdict = await outcome(f'{sys.executable} -c "import time; time.sleep(60)"', tmp_path, limit=0.3)
     assert verdict.verification is None
     assert "still running after 0.3 s" in verdict.reason
+
+
+A, B = "test_a.py::test_a", "test_a.py::test_b"
+KNOWN = Reference().after(SuiteRun(results={A: Result.PASSED, B: Result.FAILED}))
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "verification", "words"),
+    [
+        (0, {A: "passed", B: "passed"}, Verification.PASSED, "passed"),
+        (1, {A: "passed", B: "failed"}, Verification.BASELINE, "1 passed, 1 failed as before step 1"),
+        (1, {A: "failed", B: "failed"}, None, f"failed (exit code 1): {A}"),
+        (0, {A: "failed", B: "passed"}, None, f"failed (exit code 0): {A}"),
+        (0, {A: "passed", B: "failed"}, None, f"exit code 0, but {B} failed"),
+        (1, {A: "passed", B: "passed"}, None, "exit code 1, but no test failed"),
+        (2, {A: "passed", B: "failed"}, None, "failed (exit code 2)"),
+        (-9, {A: "passed", B: "passed"}, None, "failed (exit code -9)"),
+        (5, {}, None, "found no tests (exit code 5)"),
+        (0, {A: "skipped", B: "skipped"}, None, "ran no test: 2 skipped"),
+        (0, None, None, "left no report"),
+        (4, None, None, "failed (exit code 4)"),
+    ],
+)
+def test_what_an_outcome_means(
+    tmp_path: Path, code: int, tests: dict[str, str] | None, verification: Verification | None, words: str
+) -> None:
+    seen = None if tests is None else SuiteRun(results={test: Result(result) for test, result in tests.items()})
+    ran = Ran(CommandResult("", "", code), seen)
+    verdict = judge(parse_command("pytest", tmp_path), ran, Before(reference=KNOWN), Work())
+    assert verdict.verification is verification
+    assert words in verdict.reason
+    late = judge(
+        parse_command("pytest", tmp_path), Ran(CommandResult("", "", code, timed_out=True), seen), Before(), Work()
+    )
+    assert late.verification is None
 
 
 def test_the_useful_end_is_where_the_failures_are() -> None:

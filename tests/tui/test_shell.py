@@ -42,6 +42,22 @@ async def test_a_word_or_enter_alone_runs_the_next_step(sandbox: Sandbox, word: 
         assert person.activity.startswith("Enter sends")
 
 
+async def test_before_the_first_step_the_tests_are_run_once_and_that_is_shown(sandbox: Sandbox) -> None:
+    (sandbox.root / "test_a.py").write_text("import time\n\n\ndef test_slow():\n    time.sleep(0.5)\n    assert 0\n")
+    sandbox.write(Step("a.txt"), Step("b.txt")).replies(*GOOD)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("all")
+        await person.until(lambda: "Running pytest before anything is changed" in person.activity)
+        assert not sandbox.model.requests
+        await person.until(lambda: not person.is_waiting)
+
+        assert person.told.count("Before step 1, `pytest`: 1 failed; these failures are not blamed on a step") == 1
+        assert person.told.index("Before step 1") < person.told.index("Step 1: Make a.txt")
+        assert "failed before too: test_a.py::test_slow" in person.told
+        assert "2 of them with old failures" in person.told
+        assert person.steps[1] == "✓ 1. Make a.txt (old failures remain)"
+
+
 async def test_the_end_of_the_run_returns_to_chat(sandbox: Sandbox) -> None:
     sandbox.write(*TWO_STEPS).replies(*GOOD)
     async with person_at(sandbox, f"/exec {SLUG}") as person:

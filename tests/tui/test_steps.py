@@ -55,6 +55,13 @@ async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
         assert rows(step_list)[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", "✓ 1. Step of 2 (unverified)"]
 
 
+async def test_what_has_to_be_said_of_a_completed_step_is_said() -> None:
+    async with list_of(*many(2)) as (step_list, _):
+        step_list.mark(1, StepStatus.COMPLETED, Verification.BASELINE)
+        step_list.mark(2, StepStatus.COMPLETED, Verification.PASSED)
+        assert rows(step_list)[1:3] == ["✓ 1. Step of 2 (old failures remain)", "✓ 2. Step of 2"]
+
+
 async def test_without_steps_it_is_hidden() -> None:
     async with list_of(*many(2)) as (step_list, pilot):
         step_list.show(())

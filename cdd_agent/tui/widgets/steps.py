@@ -13,7 +13,7 @@ from textual.strip import Strip
 from cdd_agent.events import StepView
 from cdd_agent.harmless import harmless
 from cdd_agent.tickets.status import StepStatus, Verification
-from cdd_agent.wording import STEP_GLYPHS
+from cdd_agent.wording import REMARKS, STEP_GLYPHS
 
 
 class StepList(ScrollView, can_focus=False):
@@ -78,8 +78,8 @@ class StepList(ScrollView, can_focus=False):
             return Strip.blank(self.size.width, self.rich_style)
         step = self._steps[row - 1]
         style = self.get_component_rich_style(f"steps--{step.status.value}")
-        unverified = " (unverified)" if step.verification is Verification.NONE else ""
-        return self._strip(f"{STEP_GLYPHS[step.status]} {step.number}. {harmless(step.title)}{unverified}", style)
+        remark = f" ({REMARKS[step.verification]})" if step.verification in REMARKS else ""
+        return self._strip(f"{STEP_GLYPHS[step.status]} {step.number}. {harmless(step.title)}{remark}", style)
 
     def _progress(self) -> str:
         done, total = sum(step.status.over for step in self._steps), len(self._steps)

@@ -1,0 +1,113 @@
+"""What a step asks for in its own words: the tests it removes or skips, the files it names.
+
+Read narrowly: a test may go where a sentence says so of that test, its class or its file ("Remove `test_old`",
+"`tests/test_old.py` is replaced by …"), or the plan does beside its file.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from cdd_agent.tickets.plan import PlanStep
+
+_REMOVE = re.compile(r"(remov|delet|renam|mov|replac)(e|es|ed|ing)|drop(s|ped|ping)?", re.IGNORECASE)
+_SKIP = re.compile(r"skip(s|ped|ping)?|skipif|xfail(s|ed)?", re.IGNORECASE)
+_DENIED = re.compile(r"\b(not|never|cannot|without|instead of|rather than)\b|n['’]t\b", re.IGNORECASE)
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
+_ITEM = re.compile(r"([-*+]|\d+[.)])\s")
+_ANOTHER_THING = re.compile(
+    r"""
+      so | that | which | to | until | because | in | from | by | with | as | for | when | where | while
+    | add | adapt | change | check | extend | fix | keep | let | make | run | see | update | use
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A word after which a sentence is no longer about what its verb is done to."""
+_IS = re.compile(r"is|are|as|be|gets|was|were|will|with", re.IGNORECASE)
+_FAR = 12
+"""How many words an enumeration may have."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The words of a step and of the person who guides it."""
+
+    sentences: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Of each affected file, what the plan says beside it."""
+
+    @classmethod
+    def by(cls, step: PlanStep, guidance: str = "") -> Self:
+        text = f"{step.title}\n\n{step.description}\n\n{guidance}"
+        notes = {file.path.removeprefix("./"): file.note for file in step.files_affected}
+        return cls(tuple(_sentences(text)), notes)
+
+    def to_remove(self, test: str) -> bool:
+        return self._allows(_REMOVE, test)
+
+    def to_skip(self, test: str) -> bool:
+        return self._allows(_SKIP, test)
+
+    def names_file(self, path: str) -> bool:
+        """Whether the step is about this file at all."""
+        names = {path, _last(path)}
+        said = (sentence for sentence in self.sentences if not _DENIED.search(sentence))
+        return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in said)
+
+    def _allows(self, verb: re.Pattern[str], test: str) -> bool:
+        file, _, inside = test.partition("[")[0].partition("::")
+        names = _names(file, inside.split("::") if inside else [])
+        note = self.notes.get(file, "")
+        texts = [_words(text) for text in (note, *self.sentences) if not _DENIED.search(text)]
+        return _is_of_all(verb, _words(note)) or any(_is_done_to(verb, names, words) for words in texts)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Sentences, and items of lists; an item belongs to the line above the list if that ends with a colon."""
+    introduction = ""
+    for sentence in filter(None, map(str.strip, _SENTENCES.split(text))):
+        if _ITEM.match(sentence):
+            yield f"{introduction} {sentence}"
+        else:
+            introduction = sentence if sentence.endswith(":") else ""
+            yield sentence
+
+
+def _words(sentence: str) -> list[str]:
+    """Without what only sets them off: quotes, brackets, the full stop."""
+    words = (word.strip("`'\"*_()[]{},;:!?").rstrip(".") for word in re.split(r"[\s,]+", sentence))
+    return [word.removesuffix("()").strip("`'\"*") for word in words if word]
+
+
+def _names(file: str, inside: Sequence[str]) -> set[str]:
+    """What people may call a test by: its file, class or function, or several of these."""
+    places = [file, _last(file), *inside]
+    paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
+    return {*places, *paths, "::".join(inside), ".".join(inside)} - {""}
+
+
+def _is_of_all(verb: re.Pattern[str], note: Sequence[str]) -> bool:
+    """Whether a note says it of the whole file beside which it stands: "deleted", "moved to tests/unit"."""
+    is_verb = bool(note) and verb.fullmatch(note[0]) is not None
+    return is_verb and (len(note) == 1 or note[0].lower().endswith("ed"))
+
+
+def _is_done_to(verb: re.Pattern[str], names: Collection[str], words: Sequence[str]) -> bool:
+    """Whether a sentence says that it is done to one of these: "Remove the old `test_a`", "`test_a` is removed"."""
+    for place, word in enumerate(words):
+        if verb.fullmatch(word):
+            for other in words[place + 1 : place + 1 + _FAR]:
+                if other in names:
+                    return True
+                if _ANOTHER_THING.fullmatch(other):
+                    break
+        elif word in names:
+            after = words[place + 1 : place + 5]
+            if after and _IS.fullmatch(after[0]) and any(map(verb.fullmatch, after)):
+                return True
+    return False
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,92 @@
+"""The baseline: what the project's own check says before a run changes anything.
+
+Old failures are then not blamed on a step, and a test that vanishes is missed. It is taken once for a run.
+"""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import BaselineStarted, BaselineTaken
+from cdd_agent.execution.checks import Check, Ran, check_for, project_check, run_check
+from cdd_agent.execution.outcomes import Result
+from cdd_agent.execution.pytest_run import NOTHING_COLLECTED
+from cdd_agent.execution.record import Baseline
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.workspace.commands import CommandRunner
+
+
+def is_of_use(steps: Iterable[PlanStep], test_command: str | None, commands: CommandRunner) -> bool:
+    """Whether one of these steps will be compared with a baseline: by the project's check, or test by test."""
+    try:
+        project = project_check(test_command, commands)
+        own = (check_for(step, test_command, commands) for step in steps if step.verify is not None)
+        tests = project is None or project.is_pytest
+        return any(step.verify is None for step in steps) or any(check.is_pytest and tests for check in own if check)
+    except BadInput:  # that is a matter of the steps that use it
+        return False
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A baseline to be saved, with the whole output."""
+
+    baseline: Baseline
+    output: str = ""
+
+
+async def take_baseline(
+    step: int, check: Check | None, commands: CommandRunner, limit: float
+) -> AsyncGenerator[BaselineStarted | Taken | BaselineTaken, None]:
+    """Run the project's check once before `step`; also that there is nothing to run is worth knowing.
+
+    One that fails, or that is of no use, ends nothing: nothing is known then, and every failure counts as new.
+    """
+    if check is None:
+        yield Taken(Baseline(step=step))
+        return
+    yield BaselineStarted(step, check.shown)
+    taken = Taken(Baseline(step=step, command=check.shown))
+    try:
+        async with aclosing(run_check(check, commands, limit)) as items:
+            async for item in items:
+                if isinstance(item, Ran):
+                    taken = Taken(_baseline(step, check, item), item.output)
+    except BadInput as error:
+        taken = Taken(Baseline(step=step, command=check.shown, problem=error.message))
+    yield taken
+    yield _told(taken.baseline)
+
+
+def _baseline(step: int, check: Check, ran: Ran) -> Baseline:
+    result = ran.result
+    problem = ""
+    if result.timed_out:
+        problem = f"it was still running after {result.limit:g} s and was ended"
+    elif check.is_pytest and ran.tests is None:
+        problem = f"it left no report of its tests (exit code {result.return_code})"
+    elif ran.tests and (not ran.tests.is_finished or result.return_code not in (0, 1, NOTHING_COLLECTED)):
+        problem = f"it did not come to its end (exit code {result.return_code})"
+    return Baseline(
+        step=step,
+        command=check.shown,
+        return_code=None if result.timed_out else result.return_code,
+        seconds=result.seconds,
+        problem=problem,
+        tests=ran.tests,
+    )
+
+
+def _told(baseline: Baseline) -> BaselineTaken:
+    tests = baseline.tests
+    return BaselineTaken(
+        baseline.step,
+        baseline.command or "",
+        return_code=baseline.return_code,
+        passed=tests.count(Result.PASSED) if tests else None,
+        failed=tests.count(Result.FAILED) if tests else None,
+        skipped=tests.count(Result.SKIPPED) if tests else None,
+        seconds=baseline.seconds,
+        problem=baseline.problem,
+    )

@@ -1,0 +1,264 @@
+"""What a run of tests saw of each test, and what has changed since: values only, no disk and no process.
+
+A test is known by the id that people write, `tests/test_user.py::TestLogin::test_it[empty]`. What could not be
+collected has an id too, that of the file or folder, and stands for every test in it.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from xml.parsers import expat
+
+_LONGEST_TEXT = 4000
+"""Characters kept of what a failure says."""
+
+
+class Result(StrEnum):
+    """What a run saw of one test. Of several results under one id, the first of these that is among them counts."""
+
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """It was skipped, or expected to fail and did: it says nothing."""
+    PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which tests a command asks for: the files, folders and tests it names, and the options that may choose."""
+
+    paths: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def must_reach(self, test: str, seen_by: "Selection") -> bool:
+        """Whether this command has to run a test that a command with the selection `seen_by` ran.
+
+        Only what is certain: other options may choose otherwise, and without paths pytest looks where it is told to.
+        """
+        if self.options != seen_by.options:
+            return False
+        return self.paths == seen_by.paths or is_in(test, self.paths)
+
+    def is_no_narrower(self, run: "SuiteRun") -> bool:
+        """Whether this asks for all that a run ran, and names no tests or files of tests."""
+        if self == run.selection:
+            return True
+        names_tests = any("::" in path or path.endswith(".py") for path in self.paths)
+        return not names_tests and all(self.must_reach(test, run.selection) for test in run.results)
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """What one run saw. `texts` are the words of its failures."""
+
+    selection: Selection = Selection()
+    results: Mapping[str, Result] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    is_finished: bool = True
+    """False when a test was begun and never ended."""
+
+    def having(self, result: Result) -> tuple[str, ...]:
+        return tuple(test for test, found in self.results.items() if found is result)
+
+    def count(self, result: Result) -> int:
+        return len(self.having(result))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a run differs from what was known before it; each a list of tests."""
+
+    new_failures: tuple[str, ...] = ()
+    """They fail, and did not before: they passed, were skipped, or were not there."""
+    old_failures: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    """They ran before, and a command that would run them did not find them."""
+    skipped: tuple[str, ...] = ()
+    """They ran before, or were written just now, and are skipped or expected to fail."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was last seen of a test, and the commands that saw it."""
+
+    result: Result
+    seen_by: frozenset[Selection]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is known of the tests before a step: from the baseline, and from the steps that were completed since."""
+
+    tests: Mapping[str, Known] = field(default_factory=dict)
+
+    def after(self, run: SuiteRun) -> "Reference":
+        """What is known once the state of the project that the run saw is accepted."""
+        failed = set(run.having(Result.FAILED))
+        over = {*self._missing(run), *_collected(run)}  # removed; or files that could not be collected, and now can
+        over |= {test for test in self.tests if failed and not failed.isdisjoint(_places(test))}  # in a file that broke
+        tests = {test: known for test, known in self.tests.items() if test not in over}
+        for test, result in run.results.items():
+            seen_by = tests[test].seen_by if test in tests else frozenset()
+            tests[test] = Known(result, seen_by if run.selection in seen_by else seen_by | {run.selection})
+        return Reference(tests)
+
+    def compare(self, run: SuiteRun, written: Collection[str] = ()) -> Difference:
+        """What is different in a run. `written` are the files that were written before it."""
+        failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
+        collected = _collected(run)
+        missing = [test for test in self._missing(run) if self._ran(test) and test not in collected]
+        in_skipped = [test for test in missing if not set(skipped).isdisjoint(_places(test))]
+        no_longer_run = [test for test in skipped if self._ran(test) and self._expects(test, run)]
+        written_so = [test for test in skipped if test not in self.tests and is_in(test, written)]
+        return Difference(
+            new_failures=tuple(test for test in failed if not self._failed(test)),
+            old_failures=tuple(test for test in failed if self._failed(test)),
+            gone=self._without_renamed_cases([test for test in missing if test not in in_skipped], run),
+            skipped=(*no_longer_run, *in_skipped, *written_so),
+        )
+
+    def _failed(self, test: str) -> bool:
+        """Whether it could not pass before: it failed, or its file could not be collected."""
+        places = (test,) if test in self.tests else _places(test)
+        return any(self.tests[place].result is Result.FAILED for place in places if place in self.tests)
+
+    def _ran(self, test: str) -> bool:
+        return test in self.tests and self.tests[test].result is not Result.SKIPPED
+
+    def _expects(self, test: str, run: SuiteRun) -> bool:
+        return any(run.selection.must_reach(test, other) for other in self.tests[test].seen_by)
+
+    def _missing(self, run: SuiteRun) -> Iterator[str]:
+        """The tests that the run had to see and did not, but for those in a file that it could not collect."""
+        failed = set(run.having(Result.FAILED))
+        for test in self.tests:
+            if test not in run.results and self._expects(test, run) and failed.isdisjoint(_places(test)):
+                yield test
+
+    def _without_renamed_cases(self, gone: list[str], run: SuiteRun) -> tuple[str, ...]:
+        """Ids hold a case's parameters: as many new cases of the same function that pass are no fewer tests."""
+        new = Counter(_function(test) for test in run.having(Result.PASSED) if test not in self.tests)
+        lost = Counter(map(_function, gone))
+        return tuple(test for test in gone if new[_function(test)] < lost[_function(test)])
+
+
+def is_in(test: str, places: Collection[str]) -> bool:
+    """Whether a test is in one of these folders, files, classes or functions, or is one of these."""
+    return any(place in (".", test) or test.startswith((f"{place}/", f"{place}::", f"{place}[")) for place in places)
+
+
+def _places(test: str) -> Iterator[str]:
+    """What a test is in, from the innermost: its classes, its file, its folders."""
+    inner = _function(test)
+    for separator in ("::", "/"):
+        while separator in inner:
+            inner = inner.rpartition(separator)[0]
+            yield inner
+    yield "."
+
+
+def _collected(run: SuiteRun) -> set[str]:
+    """The files, folders and classes in which a run found tests."""
+    collected: set[str] = set()
+    for test in run.results:
+        for place in _places(test):
+            if place in collected:
+                break
+            collected.add(place)
+    return collected
+
+
+def _function(test: str) -> str:
+    return test.partition("[")[0]
+
+
+# ---------------------------------------------------------------------------------------- pytest's report
+
+
+class ReportUnreadable(ValueError):
+    """Not a whole report of a run of tests."""
+
+
+def read_report(data: bytes) -> SuiteRun:
+    """Read pytest's report in JUnit's form. What is no plain XML (entities, a document type) is refused.
+
+    Raises `ReportUnreadable`.
+    """
+    reader = _ReportReader()
+    try:
+        reader.parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise ReportUnreadable(str(error)) from error
+    return SuiteRun(results=reader.results, texts=reader.texts, is_finished=reader.finished)
+
+
+_ORDER = tuple(Result)
+
+
+class _ReportReader:
+    """Reads as the parser goes: a large report is never in memory as a tree."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, Result] = {}
+        self.texts: dict[str, str] = {}
+        self.finished = True
+        self._root = ""
+        self._test = ""
+        self._text: list[str] | None = None
+        self.parser = expat.ParserCreate("utf-8")
+        self.parser.StartDoctypeDeclHandler = self._refuse
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+
+    def _refuse(self, *_: object) -> None:
+        raise ReportUnreadable("it declares a document type")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if not self._root:
+            self._root = tag
+            if tag not in ("testsuites", "testsuite"):
+                raise ReportUnreadable(f"it is not a report of tests but {tag[:80]!r}")
+        match tag:
+            case "testcase" if not attributes.get("name"):
+                self._test, self.finished = "", False  # what pytest writes for a test that it never saw the end of
+            case "testcase":
+                self._test = _test_id(attributes)
+                self._add(Result.PASSED)
+            case "failure" | "error":
+                self._add(Result.FAILED)
+                self._text = []
+            case "skipped":
+                self._add(Result.SKIPPED)
+
+    def _end(self, tag: str) -> None:
+        if tag in ("failure", "error") and self._text is not None:
+            self.texts.setdefault(self._test, "".join(self._text)[:_LONGEST_TEXT])
+            self._text = None
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _add(self, result: Result) -> None:
+        before = self.results.get(self._test, result)
+        self.results[self._test] = min(before, result, key=_ORDER.index)
+
+
+def _test_id(attributes: Mapping[str, str]) -> str:
+    """The id that people write, from the module and classes as a dotted name, and the file where the code is.
+
+    That is another file for an inherited test; then the first name with a capital is taken for the class.
+    """
+    name, dotted = attributes["name"], attributes.get("classname", "")
+    file = attributes.get("file", "").replace("\\", "/")
+    module = file.removesuffix(".py").replace("/", ".")
+    if not dotted:  # it could not be collected, or was skipped as a whole
+        return file or name
+    if file and f"{dotted}.".startswith(f"{module}."):
+        classes = dotted[len(module) + 1 :].split(".")
+    else:
+        words = dotted.split(".")
+        length = next((index for index, word in enumerate(words) if word[:1].isupper()), len(words))
+        file, classes = f"{'/'.join(words[:length])}.py", words[length:]
+    return "::".join(word for word in (file, *classes, name) if word)
