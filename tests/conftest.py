@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests uses."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ from hypothesis import settings
 
 from tests.projects import Sandbox
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
 
