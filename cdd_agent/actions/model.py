@@ -2,7 +2,7 @@
 
 import os
 import platform
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,14 +37,9 @@ class Action(BaseModel, ABC):
     action_type: ClassVar[str]
     """The name of this kind of action: `execute`, `read`, ... Each class has its own."""
 
-    def __new__(cls, *arguments: object, **fields: object) -> "Action":
-        if not hasattr(cls, "action_type"):
-            raise TypeError(f"{cls.__name__} is abstract: use one of its kinds")
-        return super().__new__(cls)
-
+    @abstractmethod
     def title(self) -> str:
         """What it does, in a line for people."""
-        raise NotImplementedError
 
     def details(self) -> str:
         """What a person should see before they say yes to it, beyond the title."""
