@@ -1,13 +1,11 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import Field
 
 from cdd_agent.actions.model import (
     Action,
-    ActionResult,
     ActionStatus,
     ChatWithUserAction,
     CreateFileAction,
@@ -18,7 +16,7 @@ from cdd_agent.actions.model import (
 from cdd_agent.actions.run import ActionRunner
 from cdd_agent.actions.tools import Answer, Tool
 from cdd_agent.workspace.commands import as_tool_answer
-from cdd_agent.workspace.process import CommandResult
+from cdd_agent.workspace.process import result_of
 
 
 class _CommandArguments(ExecuteAction):
@@ -50,12 +48,7 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
         self._commands = runner.commands
 
     async def run(self, arguments: _CommandArguments) -> Answer:
-        result: CommandResult | None = None
-        async with aclosing(self._commands.run(arguments.command, cwd=arguments.cwd, env=arguments.env)) as items:
-            async for item in items:
-                if isinstance(item, CommandResult):
-                    result = item
-        assert result is not None  # it is always the last item
+        result = await result_of(self._commands.run(arguments.command, cwd=arguments.cwd, env=arguments.env))
         return as_tool_answer(arguments.command, result, arguments.cwd)
 
 
@@ -71,12 +64,7 @@ class _ActionTool(Tool[B]):
         self._runner = runner
 
     async def run(self, arguments: B) -> Answer:
-        result: ActionResult | None = None
-        async with aclosing(self._runner.run(arguments)) as items:
-            async for item in items:
-                if isinstance(item, ActionResult):
-                    result = item
-        assert result is not None  # it is always the last item
+        result = await result_of(self._runner.run(arguments))
         if result.status is ActionStatus.FAILURE:
             return {"error": result.error} | ({"content": result.output} if result.output else {})
         return {"success": True} | ({"output": result.output} if result.output else {})

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Literal, TypeVar
 
 from cdd_agent.workspace.programs import find_program
 from cdd_agent.workspace.threads import in_thread
@@ -91,6 +91,18 @@ class CommandResult:
         if self.timed_out:
             return f"Command timed out after {self.limit:g} seconds\n{self.stderr}".strip()
         return f"Exit code {self.return_code}\n{self.stderr}".strip() if self.return_code else ""
+
+
+Result = TypeVar("Result")
+
+
+async def result_of(items: AsyncGenerator[OutputChunk | Result, None]) -> Result:
+    """What comes at the end of a run, for whoever has no use for the output on the way."""
+    async with contextlib.aclosing(items):
+        async for item in items:
+            if not isinstance(item, OutputChunk):
+                return item
+    raise AssertionError("a run ends in a result")
 
 
 def child_environment(

@@ -4,13 +4,12 @@ import asyncio
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
 from pathlib import Path
 
 from cdd_agent.config import Commands, switched
 from cdd_agent.workspace.commands import CommandRunner, as_tool_answer
 from cdd_agent.workspace.paths import PathRefused, confine_folder
-from cdd_agent.workspace.process import CommandResult
+from cdd_agent.workspace.process import CommandResult, result_of
 
 _ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
 
@@ -62,14 +61,6 @@ def _waited_for(runner: CommandRunner, command: str, cwd: str | None) -> Command
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # there is none
-        return asyncio.run(_result(runner, command, cwd))
+        return asyncio.run(result_of(runner.run(command, cwd=cwd)))
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, _result(runner, command, cwd)).result()
-
-
-async def _result(runner: CommandRunner, command: str, cwd: str | None) -> CommandResult:
-    async with aclosing(runner.run(command, cwd=cwd)) as items:
-        async for item in items:
-            if isinstance(item, CommandResult):
-                return item
-    raise AssertionError("a command ends in a result")
+        return thread.submit(asyncio.run, result_of(runner.run(command, cwd=cwd))).result()
