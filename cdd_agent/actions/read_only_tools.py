@@ -159,19 +159,20 @@ class GitLogTool(_GitTool[_LogArguments]):
 class _DiffArguments(Arguments):
     path: str | None = Field(None, description="Only this file or folder.")
     staged: bool = Field(False, description="What is staged for the next commit, instead of what is not.")
+    commit: Written | None = Field(None, description="What this commit changed, instead: a hash, or as `HEAD~1`.")
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):
-    """Show what is changed since the last commit and not staged, or what is staged."""
+    """Show what is changed and not staged, what is staged, or what a commit changed."""
 
     name = "git_diff"
     tags = ("git", "changes")
     returns = "`output`: a unified diff; `cut`: whether some of it was left out; or `error`."
-    examples = ({}, {"path": "src/app.py"}, {"staged": True})
+    examples = ({}, {"path": "src/app.py", "staged": True}, {"commit": "HEAD~1"})
     arguments = _DiffArguments
 
     async def run(self, arguments: _DiffArguments) -> Answer:
-        return _found(await git_diff(self._root, arguments.path, staged=arguments.staged))
+        return _found(await git_diff(self._root, arguments.path, arguments.staged, arguments.commit))
 
 
 def read_only_tools(root: Path) -> tuple[Tool[Any], ...]:

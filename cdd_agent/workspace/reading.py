@@ -130,14 +130,13 @@ def read_source(
     start: int | None = None,
     end: int | None = None,
     *,
-    secrets: bool = False,
     limit: int = _LIMIT,
 ) -> SourceText:
     """A file's text, its lines from `start` to `end` (counted from 1, both included), or what is in a folder.
 
     Raises `PathRefused` for what is outside the project, `SourceMissing` where nothing is, and `SourceUnreadable` for
-    what has no text to show (binary, a pipe, a device) or must not be shown: git's own files, and, without `secrets`,
-    files that hold secrets by their names.
+    what has no text to show (binary, a pipe, a device) or must not be shown: git's own files, and those
+    that hold secrets by their names.
     """
     path = locate(root, text)
     place, mode = (root / path).resolve(), file_mode(root, path)
@@ -145,7 +144,7 @@ def read_source(
         return _listing(root, path)
     if not stat.S_ISREG(mode):
         raise SourceUnreadable(f"{path} is not shown: it is {_NO_FILE.get(stat.S_IFMT(mode), 'not a file')}")
-    if not secrets and (holds_secrets(path.name) or holds_secrets(place.name)):
+    if holds_secrets(path.name) or holds_secrets(place.name):
         raise SourceUnreadable(f"{path} is not shown: by its name it holds secrets")
     try:
         with open_file(place) as file:

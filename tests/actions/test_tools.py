@@ -204,6 +204,8 @@ async def test_git_tools_show_status_log_and_diff(tools: dict[str, Tool[Any]], r
     assert "First words" in (await tools["git_log"].execute())["output"]
     assert "+Other words." in (await tools["git_diff"].execute())["output"]
     assert "Other" not in (await tools["git_diff"].execute(staged=True))["output"]
+    assert "+Words." in (await tools["git_diff"].execute(commit="HEAD"))["output"]
+    assert "no commit" in (await tools["git_diff"].execute(commit="--output=x"))["error"]
 
 
 async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, Tool[Any]], root: Path) -> None:
