@@ -5,7 +5,7 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
@@ -24,7 +24,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises `BadInput` when the disk refuses (read-only, full, a folder in the way); then nothing has changed.
     """
     target = path.resolve()
-    with _written_beside(target, data, path) as temporary:
+    with _written_beside(target, (data,), path) as temporary:
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
@@ -36,15 +36,42 @@ def create_exclusive(path: Path, data: bytes) -> None:
     Raises `FileExistsError` where there is something, be it a link that leads nowhere; otherwise as `write_atomic`.
     """
     target = path.parent.resolve() / path.name
-    with _written_beside(target, data, path) as temporary:
+    with _written_beside(target, (data,), path) as temporary:
         is_free = _put_in_place(temporary, target, data)
     if not is_free:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
-def remove_leftover(path: Path) -> None:
-    """Remove what writes of `path` left whose process was killed in the middle of them; one that goes on is let be."""
-    target = path.resolve()
+def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
+    """Write a file in exactly this place, whole or not at all: a link that is there is replaced, not followed.
+
+    Raises `BadInput` when the disk refuses.
+    """
+    with _written_beside(place, chunks, place) as temporary:
+        temporary.chmod(permissions)
+        temporary.replace(place)
+
+
+def put_link(place: Path, leads_to: str) -> None:
+    """Make a symbolic link in exactly this place, or replace what is there by it. Raises `BadInput`."""
+    temporary = _temporary(place)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary.symlink_to(leads_to)
+        temporary.replace(place)
+        _sync_folder(place.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise BadInput(f"{place} could not be made a link: {error.strerror or error}") from error
+
+
+def remove_leftover(path: Path, *, follow: bool = True) -> None:
+    """Remove what writes of `path` left whose process was killed in the middle of them; one that goes on is let be.
+
+    Without `follow`, those of a link itself and not of what it leads to.
+    """
+    target = path.resolve() if follow else path
     for file in target.parent.glob(f"{_beginning(target)}*{_ENDING}"):
         pid, _, _ = file.name.removeprefix(_beginning(target)).partition("-")
         if pid.isdecimal() and not _is_being_written(file, int(pid)):
@@ -77,13 +104,13 @@ def digest(data: bytes | None) -> str | None:
 
 
 @contextlib.contextmanager
-def _written_beside(target: Path, data: bytes, shown: Path) -> Iterator[Path]:
+def _written_beside(target: Path, chunks: Iterable[bytes], shown: Path) -> Iterator[Path]:
     """A temporary file with the data, to be put in its place; gone afterwards, whatever happens."""
     temporary = _temporary(target)
     _being_written.add(temporary)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write_synced(temporary, data)
+        _write_synced(temporary, chunks)
         yield temporary
         _sync_folder(target.parent)
     except OSError as error:
@@ -105,7 +132,7 @@ def _put_in_place(temporary: Path, target: Path, data: bytes) -> bool:
         except FileExistsError:
             raise
         except OSError:  # a disk without hard links: whoever reads at this moment sees a part
-            _write_synced(target, data)
+            _write_synced(target, (data,))
     except FileExistsError:
         return False
     return True
@@ -134,13 +161,13 @@ def _is_being_written(temporary: Path, pid: int) -> bool:
         return True
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+def _write_synced(path: Path, chunks: Iterable[bytes]) -> None:
     """Make a file that is not there yet; when that fails, it is not there afterwards either."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
     except BaseException:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput
 from cdd_agent.harmless import harmless
+from cdd_agent.workspace.git_command import CONFIG, ENVIRONMENT, HIDDEN, GitUnusable, refusal
 from cdd_agent.workspace.walk import git_folder, read_small
 
 if TYPE_CHECKING:
@@ -32,11 +33,8 @@ _NAMES = 5_000_000
 _COMMITS = 20
 _SECONDS = 20.0
 _CONFIG = (
-    "core.fsmonitor=false",
-    "core.quotePath=false",
-    "core.hooksPath=/dev/null",
+    *CONFIG,
     "color.status=false",
-    "color.ui=false",
     "diff.autoRefreshIndex=false",
     "diff.external=",
     "diff.mnemonicPrefix=false",
@@ -48,15 +46,6 @@ _CONFIG = (
     "status.relativePaths=true",
     "status.submoduleSummary=false",
 )
-_ENVIRONMENT = {
-    "GIT_ALLOW_PROTOCOL": "",  # a clone that lacks objects does not fetch them
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
-}
-_HIDDEN = ("GIT_*",)
-"""The variables of a git that this program was started by, in a hook or a rebase: they mean that one's repository."""
 _FILTER_OFF = ("clean=", "smudge=", "process=", "required=false")
 _PATCH = (
     "--no-ext-diff",
@@ -66,10 +55,6 @@ _PATCH = (
     "--relative",
     "--no-color",
 )
-
-
-class GitUnusable(CddError):
-    """There is no git, no repository, or git would not answer."""
 
 
 def current_branch(root: Path) -> str | None:
@@ -157,7 +142,7 @@ class _Repository:
         pieces, length = list[str](), 0
         settings = [word for setting in self.config for word in ("-c", setting)]
         argv = ["git", "--no-pager", *settings, command, *arguments]
-        async with aclosing(run_command(argv, cwd=self.root, limit=_SECONDS, env=_ENVIRONMENT, hide=_HIDDEN)) as output:
+        async with aclosing(run_command(argv, cwd=self.root, limit=_SECONDS, env=ENVIRONMENT, hide=HIDDEN)) as output:
             async for item in output:
                 if isinstance(item, CommandResult):
                     return "".join(pieces), item
@@ -202,13 +187,8 @@ async def _open(root: Path) -> _Repository:
 
 def _check(command: str, result: CommandResult | None) -> None:
     """Raise `GitUnusable` for a git that did not do what it was told; None is one that was stopped in the middle."""
-    if result is not None and result.return_code == 127:
-        raise GitUnusable("git was not found.", hint="Install git, or see that it is on the PATH.")
-    if result is not None and result.timed_out:
-        raise GitUnusable(f"git {command} took longer than {_SECONDS:.0f} s.")
-    if result is not None and result.return_code != 0:
-        _, _, why = result.stderr.rpartition("fatal: ")
-        raise GitUnusable(f"git {command} failed: {harmless(why.strip())}")
+    if result is not None and (result.timed_out or result.return_code != 0):
+        raise refusal(command, result)
 
 
 def _spec(root: Path, path: str | None) -> str:

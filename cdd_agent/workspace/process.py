@@ -140,8 +140,12 @@ async def run_command(
     env: Mapping[str, str] | None = None,
     hide: Iterable[str] = (),
     passed: Iterable[str] = (),
+    stdin: Path | None = None,
+    stdout: Path | None = None,
 ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
     """Run `argv` in `cwd` for at most `limit` seconds; yield its output as it comes, then one `CommandResult`.
+
+    What it reads is closed, or a file; with a file for `stdout`, all of that stream goes there, byte for byte.
 
     A program without a path is looked up as this process would, whatever `env` says about PATH. `env`, `hide` and
     `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
@@ -153,7 +157,7 @@ async def run_command(
     environment = child_environment(env, hide=hide, passed=passed)
     environment[_MARK] = f"{os.environ.get(_MARK, '')} {mark}".strip()
     try:
-        process = _start(argv, cwd, environment)
+        process = _start(argv, cwd, environment, stdin, stdout)
     except _NoSuchProgram:
         yield CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
         return
@@ -193,28 +197,31 @@ def _reason(error: OSError | ValueError, cwd: Path) -> str:
     return f"{cwd}: {error.strerror}" if str(error.filename) == str(cwd) else error.strerror
 
 
-def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    argv: Sequence[str], cwd: Path, env: dict[str, str], stdin: Path | None, stdout: Path | None
+) -> subprocess.Popen[bytes]:
     if not cwd.is_dir():
         raise NotADirectoryError(f"{cwd} is not a folder")
     program = argv[0] if Path(argv[0]).name != argv[0] else find_program(argv[0])
     if program is None:
         raise _NoSuchProgram
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows' form of a group of its own
-    try:
-        return subprocess.Popen(
-            [str(program), *argv[1:]],
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=os.name == "posix",
-            creationflags=flags,
-        )
-    except FileNotFoundError as error:
-        if str(error.filename) == str(cwd):  # the folder was removed just now
-            raise
-        raise _NoSuchProgram from error
+    with contextlib.ExitStack() as files:
+        try:
+            return subprocess.Popen(
+                [str(program), *argv[1:]],
+                cwd=cwd,
+                env=env,
+                stdin=files.enter_context(stdin.open("rb")) if stdin else subprocess.DEVNULL,
+                stdout=files.enter_context(stdout.open("wb")) if stdout else subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=os.name == "posix",
+                creationflags=flags,
+            )
+        except FileNotFoundError as error:
+            if str(error.filename) in (str(cwd), str(stdin), str(stdout)):  # the folder was removed just now
+                raise
+            raise _NoSuchProgram from error
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
@@ -300,14 +307,13 @@ class _Output:
         self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
         self._ahead = threading.Semaphore(_AHEAD)
         self._closed = threading.Event()
-        self._open_pipes = 2
         self._kept: dict[StreamName, _Kept] = {"stdout": _Kept(), "stderr": _Kept()}
-        assert process.stdout is not None
-        assert process.stderr is not None
-        pipes: tuple[tuple[StreamName, IO[bytes]], ...] = (
+        streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
         )
+        pipes = [(name, pipe) for name, pipe in streams if pipe is not None]
+        self._open_pipes = len(pipes)
         for name, pipe in pipes:
             threading.Thread(target=self._read, args=(name, pipe), daemon=True).start()
         self._exited_at: float | None = None

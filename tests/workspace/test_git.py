@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.git import GitUnusable, current_branch, git_diff, git_log, git_status
+from cdd_agent.workspace.git import current_branch, git_diff, git_log, git_status
+from cdd_agent.workspace.git_command import GitUnusable
 from cdd_agent.workspace.paths import PathRefused
 from cdd_agent.workspace.searching import Found
 
