@@ -189,6 +189,30 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     _model_flags(execute)
     execute.add_argument("--max-attempts", type=int, metavar="N", help="model attempts a step, the first included")
 
+    execute.add_argument("--start-over", action="store_true", help="from the first step; the old run's record is kept")
+
+    back = add(
+        "undo",
+        _undo,
+        "go back to before a ticket's last step, or the one named",
+        "cdd undo feature-user-auth",
+        "cdd undo feature-user-auth --step 2      # step 2 and all that were carried out after it",
+        "cdd redo feature-user-auth               # undo the undo",
+    )
+    again = add("redo", _redo, "undo the last undo of a ticket", "cdd redo feature-user-auth")
+    diff = add(
+        "diff",
+        _diff,
+        "show what a ticket's last step, or the one named, changed",
+        "cdd diff feature-user-auth",
+        "cdd diff feature-user-auth --step 2 > step-2.patch",
+    )
+    for going in (back, again, diff):
+        going.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
+        going.add_argument("--json", action="store_true", help="one event a line")
+    for stepwise in (back, diff):
+        stepwise.add_argument("--step", type=int, metavar="N", help="the step (default: the last one)")
+
     run = add(
         "run",
         _run_actions,
@@ -296,15 +320,42 @@ The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` sa
 
 def _exec(options: argparse.Namespace) -> int:
     flags = {"model": options.model, "api_base": options.api_base, "max_attempts": options.max_attempts}
-    return _run_plan(options, options.project, _reference(options), approve=options.yes, **flags)
+    return _run_plan(
+        options,
+        options.project,
+        _reference(options),
+        approve=options.yes,
+        start_over=options.start_over,
+        **flags,
+    )
 
 
-def _run_plan(options: argparse.Namespace, folder: Path, slug: str, *, approve: bool, **flags: Any) -> int:
+def _undo(options: argparse.Namespace) -> int:
+    from cdd_agent.headless import run_undo
+
+    return run_undo(_project(options), _reference(options), options.step, as_json=options.json)
+
+
+def _redo(options: argparse.Namespace) -> int:
+    from cdd_agent.headless import run_redo
+
+    return run_redo(_project(options), _reference(options), as_json=options.json)
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from cdd_agent.headless import run_diff
+
+    return run_diff(_project(options), _reference(options), options.step, as_json=options.json)
+
+
+def _run_plan(
+    options: argparse.Namespace, folder: Path, slug: str, *, approve: bool, start_over: bool = False, **flags: Any
+) -> int:
     from cdd_agent.headless import run_plan
     from cdd_agent.wiring import open_project
 
     project = open_project(folder, flags | ({"approval": "auto"} if approve else {}))
-    return run_plan(project, slug, as_json=options.json)
+    return run_plan(project, slug, as_json=options.json, start_over=start_over)
 
 
 def _project(options: argparse.Namespace, **flags: Any) -> Project:

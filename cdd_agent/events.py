@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,7 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 if TYPE_CHECKING:
-    from cdd_agent.tickets.plan import ImplementationPlan
+    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
     from cdd_agent.tickets.state import ExecutionState
 
 
@@ -88,6 +89,8 @@ class StepView:
     verification: Verification | None = None
     error: str | None = None
     reason: str | None = None
+    changed: bool = False
+    """It is over, and the plan says something else of it now."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,13 @@ class PlanOpened:
 
     @classmethod
     def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState) -> PlanOpened:
+        from cdd_agent.tickets.state import changed_steps  # this module is read before anything is run
+
+        changed = changed_steps(plan, state)
         steps = (
-            StepView(step.number, step.title, now.status, now.verification, now.error, now.reason)
+            StepView(
+                step.number, step.title, now.status, now.verification, now.error, now.reason, step.number in changed
+            )
             for step in plan.order()
             for now in (state.of(step.number),)
         )
@@ -151,6 +159,13 @@ class BaselineTaken:
     seconds: float
     problem: str
     """Why its outcome is of no use, or not of full use, as a clause; then a failure counts as new."""
+
+
+@dataclass(frozen=True)
+class CheckpointStarted:
+    """What the project's files are like is being kept, to go back to."""
+
+    step: int
 
 
 @dataclass(frozen=True)
@@ -324,6 +339,60 @@ class StepFinished:
     done: int
     total: int
 
+    @classmethod
+    def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
+        now = state.of(step.number)
+        return cls(
+            step.number,
+            step.title,
+            now.status,
+            now.verification,
+            now.error,
+            now.reason,
+            now.files_created,
+            now.files_modified,
+            done=state.done,
+            total=len(plan.steps),
+        )
+
+
+@dataclass(frozen=True)
+class StepCommitted:
+    """A completed step's files were committed on the user's branch."""
+
+    step: int
+    commit: str
+
+
+@dataclass(frozen=True)
+class StepsUndone:
+    """Steps are pending again, and what they changed is as it was before the first of them."""
+
+    steps: tuple[int, ...]
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Files that were edited since, and left alone."""
+    commits: tuple[str, ...] = ()
+    """Commits that were made of them, and that stay."""
+
+
+@dataclass(frozen=True)
+class StepsRedone:
+    """An undo was undone: the steps are what they were, and what they changed is there again."""
+
+    steps: tuple[int, ...]
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StepDiff:
+    """What a step changed, as a unified diff."""
+
+    step: int
+    title: str
+    diff: str
+
 
 @dataclass(frozen=True)
 class RunFinished:
@@ -341,6 +410,23 @@ class RunFinished:
     with_old_failures: int = 0
     """Completed steps whose check still shows failures that were there before the run."""
 
+    @classmethod
+    def of(cls, plan: ImplementationPlan, state: ExecutionState) -> RunFinished:
+        steps = [state.of(step.number) for step in plan.steps]
+        worked = [step.completed_at - step.started_at for step in steps if step.completed_at and step.started_at]
+        files = {path for step in steps for path in (*step.files_created, *step.files_modified)}
+        return cls(
+            state.ticket_slug,
+            state.status,
+            completed=sum(step.status is StepStatus.COMPLETED for step in steps),
+            skipped=sum(step.status is StepStatus.SKIPPED for step in steps),
+            unverified=sum(step.verification is Verification.NONE for step in steps),
+            total=len(steps),
+            seconds=sum(worked, timedelta()).total_seconds() if worked else None,
+            files=tuple(sorted(files)),
+            with_old_failures=sum(step.verification is Verification.BASELINE for step in steps),
+        )
+
 
 Event = (
     Notice
@@ -352,6 +438,7 @@ Event = (
     | AgentChanged
     | BaselineStarted
     | BaselineTaken
+    | CheckpointStarted
     | StepStarted
     | ReplyStarted
     | ReplyDelta
@@ -370,6 +457,10 @@ Event = (
     | TestsFinished
     | AttemptFailed
     | StepFinished
+    | StepCommitted
+    | StepsUndone
+    | StepsRedone
+    | StepDiff
     | RunFinished
 )
 

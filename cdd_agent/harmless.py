@@ -1,4 +1,4 @@
-"""Text from elsewhere, made harmless: whoever wrote it cannot steer the terminal that shows it."""
+"""Text from elsewhere, made harmless: whoever wrote it cannot steer the terminal, or the Markdown, that shows it."""
 
 import re
 
@@ -30,3 +30,11 @@ def _symbol(match: re.Match[str]) -> str:
 def without_escapes(line: str) -> str:
     """A line that was written for a terminal, without what is not text."""
     return _ESCAPE.sub("", line.removesuffix("\r"))
+
+
+def fenced(text: str, language: str = "") -> str:
+    """The text as a Markdown code block that nothing in it can end."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    last = "" if text.endswith("\n") else "\n"
+    return f"{fence}{language}\n{text}{last}{fence}"

@@ -4,8 +4,8 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncGenerator, Coroutine, Iterable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -26,22 +26,60 @@ from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.terminal import Terminal, find_keyboard
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import make_model, open_commands, open_engine, open_runner, open_session
+from cdd_agent.wiring import make_model, open_commands, open_engine, open_runner, open_session, prepare_model
 
 ReportForm = Literal["text", "json", "yaml"]
 
 
-def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
+def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
-    model = cache(lambda: make_model(project.config, project.root, watched=False))
     printer = _printer(as_json)
-    frontend = Nobody() if as_json else _whoever_is_there(printer)
-    engine = open_engine(project, project.tickets.find(slug), frontend, model, open_commands(project, frontend))
-    try:
+    engine = _open_engine(project, slug, printer, start_over=start_over)
+    prepare_model(engine)
+    with _at_work(engine, printer):
         _run(_shown(_whole_run(engine, project.config.max_attempts), printer))
         if engine.stopped_by is not None:
             return engine.stopped_by.exit_code
         return ExitCode.DONE if engine.state.status is RunStatus.COMPLETED else ExitCode.FAILED
+
+
+def run_undo(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
+    """Go back to before a step, or before the last one. Raises `CddError`, such as `BadInput` for no such step."""
+    return _go_through(project, slug, lambda engine: engine.undo(step), as_json)
+
+
+def run_redo(project: Project, slug: str, *, as_json: bool) -> ExitCode:
+    """Undo the last undo."""
+    return _go_through(project, slug, lambda engine: engine.redo(), as_json)
+
+
+def run_diff(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
+    """Show what a step, or the last one, changed. Raises `BadInput` for no such step."""
+    return _go_through(project, slug, lambda engine: engine.diff(step), as_json)
+
+
+def _go_through(
+    project: Project, slug: str, events: Callable[[Engine], AsyncGenerator[Event, None]], as_json: bool
+) -> ExitCode:
+    printer = _printer(as_json)
+    engine = _open_engine(project, slug, printer)
+    with _at_work(engine, printer):
+        _run(_shown(events(engine), printer))
+    return ExitCode.DONE
+
+
+def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
+    model = cache(lambda: make_model(project.config, project.root, watched=False))
+    frontend = Nobody() if isinstance(printer, JsonPrinter) else _whoever_is_there(printer)
+    commands = open_commands(project, frontend)
+    return open_engine(project, project.tickets.find(slug), frontend, model, commands, start_over=start_over)
+
+
+@contextmanager
+def _at_work(engine: Engine, printer: Printer) -> Iterator[None]:
+    """Until the end, however it comes: what happened last is told, and the ticket is let go of."""
+    try:
+        yield
     finally:
         for event in engine.news():
             printer.show(event)
@@ -107,9 +145,14 @@ def _print_report(report: ExecutionReport, form: ReportForm) -> None:
 
 
 async def _whole_run(engine: Engine, attempts: int) -> AsyncGenerator[Event, None]:
-    for event in engine.recover():
-        yield event
+    async with aclosing(engine.recover()) as events:
+        async for event in events:
+            yield event
     yield engine.opened()
+    if engine.stopped_by is not None:
+        yield Notice(engine.stopped_by.message, Tone.WARNING)
+        yield Notice(engine.stopped_by.hint)
+        return
     if engine.next_step is None:
         yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
     async with aclosing(engine.run_all(attempts=attempts)) as events:

@@ -12,11 +12,13 @@ from cdd_agent.events import (
     ActionOutput,
     AgentChanged,
     BaselineStarted,
+    CheckpointStarted,
     CommandOutput,
     Event,
     ReplyDelta,
     ReplyFinished,
     ReplyStarted,
+    StepDiff,
     StepFinished,
     TestsFinished,
     TestsStarted,
@@ -35,6 +37,7 @@ _STYLES = {
     Tone.WARNING: ("! ", "yellow"),
     Tone.ERROR: ("✗ ", "red"),
 }
+_DIFF_STYLES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
 _OUTPUT_LINES = 40
 _LONGEST_LINE = 10_000
 _KEPT = 100_000
@@ -119,6 +122,10 @@ class TextPrinter:
             case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=()):
                 self._line("".join(self._reply).strip(), Tone.PLAIN)  # an answer in words is all there is
                 self._describe(event)
+            case CheckpointStarted():
+                self._wait("Taking a checkpoint")
+            case StepDiff(diff=diff) if diff:
+                self._diff(diff)
             case AgentChanged():
                 pass
             case _:
@@ -133,6 +140,15 @@ class TextPrinter:
         self._unfinished = rest
         if lines:
             self._line("\n".join(f"│ {without_escapes(line)}" for line in lines), Tone.QUIET)
+
+    def _diff(self, diff: str) -> None:
+        """In colours at a terminal; into a file or a pipe as it is, so that it can be applied."""
+        if not self._console.is_terminal:
+            self._console.file.write(diff)
+            return
+        for line in diff.splitlines():
+            style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
+            self._console.print(Text(harmless(line), style))
 
     def _tests(self, event: TestsFinished) -> None:
         if event.verification is None:

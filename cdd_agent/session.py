@@ -20,20 +20,27 @@ class Project:
     tickets: TicketStore
 
 
+OpenExecutor = Callable[[Ticket, bool], Agent]
+"""Opens a ticket's run, or with the second argument a new one."""
+
+
 class Session:
     """One person's way through a project. At most one agent is active; lines go to it or to commands."""
 
-    def __init__(self, project: Project, open_executor: Callable[[Ticket], Agent]) -> None:
+    def __init__(self, project: Project, open_executor: OpenExecutor) -> None:
         self.project = project
         self.agent: Agent | None = None
         self._open_executor = open_executor
 
-    async def execute(self, ticket: Ticket) -> AsyncGenerator[Event, None]:
-        """Make the Executor the active agent, at work on a ticket. A finished ticket is told and left."""
+    async def execute(self, ticket: Ticket, *, start_over: bool = False) -> AsyncGenerator[Event, None]:
+        """Make the Executor the active agent, at work on a ticket. A finished ticket is told and left.
+
+        `start_over` sets aside what an earlier run has kept.
+        """
         if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it holds the ticket's lock
             for event in self.leave():
                 yield event
-        agent = self._open_executor(ticket)  # if that fails, whoever is active stays so
+        agent = self._open_executor(ticket, start_over)  # if that fails, whoever is active stays so
         for event in self.leave():
             yield event
         self.agent = agent
@@ -43,6 +50,19 @@ class Session:
                 yield event
         for event in self._leave_if_done():
             yield event
+
+    async def tell(self, ticket: Ticket, line: str) -> AsyncGenerator[Event, None]:
+        """Say something to the Executor of a ticket, who is the active agent from then on if there is work left."""
+        if self.agent is None or self.agent.ticket_slug != ticket.slug:
+            agent = self._open_executor(ticket, False)
+            for event in self.leave():
+                yield event
+            self.agent = agent
+            yield AgentChanged(agent.name, agent.ticket_slug)
+        yield self.agent.view()
+        async with aclosing(self.say(line)) as events:
+            async for event in events:
+                yield event
 
     async def say(self, line: str) -> AsyncGenerator[Event, None]:
         """Plain text: for the active agent."""

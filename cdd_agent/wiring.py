@@ -59,32 +59,43 @@ def open_session(project: Project, frontend: Frontend) -> Session:
     model = cache(lambda: make_model(project.config, project.root, watched=True))
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
-    def open_executor(ticket: Ticket) -> Agent:
+    def open_executor(ticket: Ticket, start_over: bool) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
-        return ExecutorAgent(open_engine(project, ticket, frontend, model, commands()))
+        engine = open_engine(project, ticket, frontend, model, commands(), start_over=start_over)
+        prepare_model(engine)
+        return ExecutorAgent(engine)
 
     return Session(project, open_executor)
 
 
 def open_engine(
-    project: Project, ticket: Ticket, frontend: Frontend, model: Callable[[], Model], commands: CommandRunner
+    project: Project,
+    ticket: Ticket,
+    frontend: Frontend,
+    model: Callable[[], Model],
+    commands: CommandRunner,
+    *,
+    start_over: bool = False,
 ) -> Engine:
-    """Open a ticket's run. `model` is made only if a step is left to do. Raises `BadInput`."""
+    """Open a ticket's run. `model` is made when a reply is needed. Raises `BadInput`."""
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
     asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
     runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
-    engine = Engine.open(root, ticket, runner)
+    return Engine.open(root, ticket, runner, start_over=start_over)
+
+
+def prepare_model(engine: Engine) -> None:
+    """Make the model if a step is left to do; where that fails, close the engine and raise `BadInput`."""
     try:
         if engine.next_step is not None:
-            model().warm_up()
+            engine.runner.model().warm_up()
     except CddError:
         engine.close()
         raise
-    return engine
 
 
 def open_commands(project: Project, frontend: Frontend) -> CommandRunner:

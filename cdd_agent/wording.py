@@ -1,5 +1,6 @@
 """What events say to people, the same in the shell and without a screen."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from cdd_agent.events import (
@@ -20,8 +21,12 @@ from cdd_agent.events import (
     PlanOpened,
     Proposal,
     RunFinished,
+    StepCommitted,
+    StepDiff,
     StepFinished,
+    StepsRedone,
     StepStarted,
+    StepsUndone,
     StepView,
     TestsFinished,
     TicketsListed,
@@ -108,10 +113,24 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 lines.append((f"not named in the plan for this step: {', '.join(event.undeclared)}", Tone.WARNING))
             return lines
         case ChangesPutBack():
-            lines = [(f"put back {', '.join(event.restored)}", Tone.QUIET)] if event.restored else []
-            if event.kept:
-                lines.append((f"edited since, left as it is: {', '.join(event.kept)}", Tone.WARNING))
-            return lines
+            return _put_back("put back", event.restored, event.kept)
+        case StepCommitted(step=step, commit=commit):
+            return [(f"committed as {commit[:10]}", Tone.PLAIN)]
+        case StepsUndone():
+            stay = ", ".join(commit[:10] for commit in event.commits)
+            note = [(f"made before, and left on the branch: {stay}", Tone.WARNING)] if stay else []
+            return [
+                (f"{_steps(event.steps)} undone. `redo` brings {_it(event.steps)} back.", Tone.GOOD),
+                *_put_back("as before:", event.restored, event.kept),
+                *note,
+            ]
+        case StepsRedone():
+            lines = _put_back("there again:", event.restored, event.kept)
+            return [(f"{_steps(event.steps)} done again.", Tone.GOOD), *lines]
+        case StepDiff(diff=""):
+            return [(f"Step {event.step} changed no files.", Tone.PLAIN)]
+        case StepDiff(diff=diff):
+            return [(diff.rstrip("\n"), Tone.PLAIN)]
         case BaselineTaken():
             return [_baseline_taken(event)]
         case TestsFinished():
@@ -124,6 +143,21 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [_run_finished(event)]
         case _:
             return []
+
+
+def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:
+    lines = [(f"{how} {', '.join(restored)}", Tone.QUIET)] if restored else []
+    return lines + ([(f"edited since, left as it is: {', '.join(kept)}", Tone.WARNING)] if kept else [])
+
+
+def _steps(numbers: Sequence[int]) -> str:
+    """As the beginning of a sentence that goes on in the past participle."""
+    names = ", ".join(map(str, numbers))
+    return f"Step {names} was" if len(numbers) == 1 else f"Steps {names} were"
+
+
+def _it(numbers: Sequence[int]) -> str:
+    return "it" if len(numbers) == 1 else "them"
 
 
 def progress(state: str, done: int, total: int) -> str:
@@ -195,6 +229,7 @@ def _step(step: StepView) -> str:
         remark = f"  (failed: {step.error.splitlines()[0]})"
     elif step.status is StepStatus.SKIPPED and step.reason:
         remark = f"  (skipped: {step.reason})"
+    remark += "  (changed in the plan since)" if step.changed else ""
     return f"{STEP_GLYPHS[step.status]} {step.number}. {step.title}{remark}"
 
 

@@ -8,6 +8,7 @@ from cdd_agent.events import Event, Notice, PlanOpened, Tone
 from cdd_agent.execution.engine import Engine
 from cdd_agent.tickets.status import StepStatus
 
+_WITH_STEP = re.compile(r"(?P<word>undo|diff)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE)
 _SKIP = re.compile(r"(?:skip|s)(?P<keep> keep)?(?: because (?P<reason>.+))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -23,6 +24,9 @@ class ExecutorAgent:
 | `skip`, `s` | leave the step out and discard what it left behind; `skip keep` keeps that; `skip because …` |
 | `status`, `st` | where the run is |
 | `all` | go on to the end, stopping at the first failure |
+| `undo`, `undo 3` | go back to before the last step, or to before step 3; your own later edits stay |
+| `redo` | undo the last undo |
+| `diff`, `diff 3` | show what the last step, or step 3, changed |
 | `exit` | leave; the state stays |
 | anything else | guidance: it is added to the step's prompt, and the step runs |
 """
@@ -47,8 +51,9 @@ class ExecutorAgent:
 
     async def opening(self) -> AsyncGenerator[Event, None]:
         """What a person sees first: the plan, what was found of an earlier run, and how to go on."""
-        for event in self._engine.recover():
-            yield event
+        async with aclosing(self._engine.recover()) as events:
+            async for event in events:
+                yield event
         opened = self.view()
         yield opened
         if opened.resumed and self._engine.next_step is not None:
@@ -72,8 +77,12 @@ class ExecutorAgent:
                 events = self._status()
             case "exit":
                 events = self._leave()
-            case "undo" | "diff":
-                events = _not_yet(f"`{text}` is not part of this version.")
+            case "redo":
+                events = self._went_back(self._engine.redo())
+            case _ if words := _WITH_STEP.fullmatch(text):
+                number = int(words["step"]) if words["step"] else None
+                is_diff = words["word"].lower() == "diff"
+                events = self._engine.diff(number) if is_diff else self._went_back(self._engine.undo(number))
             case _ if text.endswith("?"):
                 events = _not_yet("Questions are not part of this version; nothing was run.")
             case _ if skip := _SKIP.fullmatch(text):
@@ -124,9 +133,17 @@ class ExecutorAgent:
         step = self._engine.next_step
         assert step is not None
         reason = words["reason"] or "skipped by the user"
-        for event in self._engine.skip(step, reason, keep=bool(words["keep"])):
-            yield event
+        async with aclosing(self._engine.skip(step, reason, keep=bool(words["keep"]))) as events:
+            async for event in events:
+                yield event
         yield self._what_next() if self._engine.next_step else self._engine.summary()
+
+    async def _went_back(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+        if self._engine.next_step is not None:
+            yield self._what_next()
 
     async def _status(self) -> AsyncGenerator[Event, None]:
         yield self.view()

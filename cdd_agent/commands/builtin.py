@@ -1,7 +1,7 @@
 """The built-in slash commands. `cdd init`, `new`, `list` and `status` are the same functions without a screen."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -70,10 +70,37 @@ There is no plan yet. Write `{path}` like this, one section a step, then `/exec 
 """
 
 
-@command("exec", "SLUG")
-async def execute(session: Session, slug: str) -> AsyncGenerator[Event, None]:
-    """Carry out a ticket's plan, step by step."""
-    async with aclosing(session.execute(session.project.tickets.find(slug))) as events:
+@command("exec", "SLUG [--start-over]")
+async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator[Event, None]:
+    """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
+    if flag not in ("", "--start-over"):
+        raise BadInput(f"There is no {flag!r} of /exec", hint="Usage: /exec SLUG [--start-over]")
+    ticket = session.project.tickets.find(slug)
+    async with aclosing(session.execute(ticket, start_over=bool(flag))) as events:
+        async for event in events:
+            yield event
+
+
+@command("undo", "[SLUG] [STEP]")
+async def undo(session: Session, *which: str) -> AsyncGenerator[Event, None]:
+    """Go back to before a ticket's last step, or the one named; your own later edits stay."""
+    async with aclosing(_tell(session, "undo", which)) as events:
+        async for event in events:
+            yield event
+
+
+@command("redo", "[SLUG]")
+async def redo(session: Session, *which: str) -> AsyncGenerator[Event, None]:
+    """Undo the last undo."""
+    async with aclosing(_tell(session, "redo", which)) as events:
+        async for event in events:
+            yield event
+
+
+@command("diff", "[SLUG] [STEP]")
+async def diff(session: Session, *which: str) -> AsyncGenerator[Event, None]:
+    """Show what a ticket's last step, or the one named, changed."""
+    async with aclosing(_tell(session, "diff", which)) as events:
         async for event in events:
             yield event
 
@@ -161,6 +188,16 @@ async def leave(session: Session) -> AsyncGenerator[Event, None]:
         yield ExitRequested()
     for event in session.leave():
         yield event
+
+
+def _tell(session: Session, word: str, which: Sequence[str]) -> AsyncGenerator[Event, None]:
+    """A word for the Executor of the active ticket, or of the one named; perhaps with a step's number."""
+    slugs = [name for name in which if not name.isdecimal()]
+    if session.agent is None and not slugs:
+        raise BadInput(f"Which ticket? Usage: {commands()[word].synopsis}")
+    slug = slugs[0] if slugs else session.agent.ticket_slug if session.agent else ""
+    line = " ".join([word, *(number for number in which if number.isdecimal())])
+    return session.tell(session.project.tickets.find(slug), line)
 
 
 def initialise(project: Project) -> list[str]:

@@ -3,17 +3,21 @@
 A step is a transaction. Its attempt is journalled before it is written; a failed attempt is put back before the
 next one, an interrupted step is put back at once (or, after a kill, when the run is opened again) and goes on from
 its saved reply. The files of the last failed attempt stay for the person to look at until they retry or skip.
+
+What the engine does by itself touches only files that a reply wrote, and that are still as it wrote them. What a person
+asks for (`retry`, `skip`, `undo`, `redo`) covers what commands did, too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
@@ -23,31 +27,30 @@ from cdd_agent.events import (
     Notice,
     PlanOpened,
     RunFinished,
+    StepDiff,
     StepFinished,
+    StepsRedone,
     StepStarted,
+    StepsUndone,
     Tone,
 )
+from cdd_agent.execution.history import History
+from cdd_agent.execution.lock import TicketLock
+from cdd_agent.execution.opening import drift, open_state
 from cdd_agent.execution.outcomes import Reference
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
-from cdd_agent.execution.record import Failure, RunRecord, set_aside
+from cdd_agent.execution.record import Attempt, Failure, GoingBack, RunRecord
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.execution.verify import Before
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import (
-    ExecutionState,
-    StateUnreadable,
-    StepExecution,
-    load_state,
-    new_state,
-    ready,
-    save_state,
-)
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tickets.state import ExecutionState, StepExecution, ready, save_state
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.workspace.taking_back import TakenBack
 
-if TYPE_CHECKING:
-    from filelock import FileLock
+_NAMED = 6
+"""Files that are named in a sentence."""
 
 Clock = Callable[[], datetime]
 
@@ -65,30 +68,38 @@ class Engine:
     plan: ImplementationPlan
     state: ExecutionState
     record: RunRecord
+    history: History
     runner: StepRunner
-    lock: FileLock
+    lock: TicketLock
     clock: Clock = utc_now
     stopped_by: CddError | None = None
     """What ended the last step besides its own check, for whoever turns it into an exit code."""
     _news: list[Event] = field(default_factory=list)
+    _recovered: bool = False
 
     @classmethod
-    def open(cls, root: Path, ticket: Ticket, runner: StepRunner, clock: Clock = utc_now) -> Self:
-        """Read the ticket and take its lock. Raises `BadInput` for a plan that cannot run, an unreadable state
-        (which is set aside first), or when another process is at work on the ticket."""
+    def open(
+        cls, root: Path, ticket: Ticket, runner: StepRunner, clock: Clock = utc_now, *, start_over: bool = False
+    ) -> Self:
+        """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept.
+
+        Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
+        process is at work on the ticket.
+        """
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         runner.check_commands(plan)
         spec = ticket.read_spec()
         record = RunRecord.of(root, ticket.slug)
         record.prepare()
-        lock = _locked(record, ticket.slug)
+        lock = TicketLock.take(record.folder, ticket.slug, clock().isoformat())
         try:
-            state = _state(ticket, plan)
-        except CddError:
+            opened = open_state(ticket, plan, record, start_over=start_over)
+        except BaseException:
             lock.release()
             raise
-        return cls(ticket, spec, plan, state, record, runner, lock, clock)
+        history = History(record, _no_part_of_checkpoints(root, ticket))
+        return cls(ticket, spec, plan, opened.state, record, history, runner, lock, clock, _news=[*opened.news])
 
     def close(self) -> None:
         self.lock.release()
@@ -101,21 +112,53 @@ class Engine:
     def opened(self) -> PlanOpened:
         return PlanOpened.of(self.spec.title, self.plan, self.state)
 
-    def recover(self) -> Iterator[Event]:
-        """Put back what a killed run left of a step, and say what else there is to know. To be called once."""
+    def summary(self) -> RunFinished:
+        return RunFinished.of(self.plan, self.state)
+
+    async def recover(self) -> AsyncGenerator[Event, None]:
+        """Put in order what a killed run left, and say what else there is to know; nothing the second time.
+
+        Where a person's edit is in the way of putting a step back, the run waits: it is told in `stopped_by`.
+        """
+        if self._recovered:
+            return
+        self._recovered = True
         if self.runner.commands.settings.mode == "unsafe":
             yield Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING)
         for lack in self.spec.missing() if self.next_step is not None else ():
             yield Notice(f"{self.ticket.shown(self.ticket.spec_path)} is not complete: {lack}", Tone.WARNING)
+        for event in (*self.news(), *drift(self.plan, self.state)):
+            yield event
+        if self.next_step is not None:
+            await self.history.open()  # without checkpoints no step begins
+        async with aclosing(self._bring_going_back_to_its_end()) as events:
+            async for event in events:
+                yield event
         known = {**self.state.former_steps, **self.state.step_executions}
         for number, found in known.items():
-            if found.status is not StepStatus.IN_PROGRESS:
-                continue
-            has_reply = found.attempts > 0 and self.record.attempt(number, found.attempts).reply is not None
-            self._interrupted(number)
-            how = "goes on from its saved reply" if has_reply else "starts again"
-            yield Notice(f"Step {number} was interrupted and {how}.", Tone.WARNING)
-        yield from self.news()
+            if found.status is StepStatus.IN_PROGRESS:
+                async with aclosing(self._recover(number, found)) as events:
+                    async for event in events:
+                        yield event
+
+    async def _recover(self, number: int, found: StepExecution) -> AsyncGenerator[Event, None]:
+        """A step that was under way when its process was killed."""
+        attempt = self.record.attempt(number, found.attempts) if found.attempts else None
+        others = await self.history.changed_since(attempt) if attempt else ()
+        kept = self._put_back(number)
+        self._save(self.state.put_back(number))
+        how = "goes on from its saved reply" if attempt and attempt.reply is not None else "starts again"
+        yield Notice(f"Step {number} was interrupted and {how}.", Tone.WARNING)
+        if others:
+            text = f"Changed while step {number} ran, or since, and left as it is: {_named(others)}"
+            yield Notice(text, Tone.WARNING)
+        for event in self.news():
+            yield event
+        if kept:
+            self.stopped_by = NotApproved(
+                f"Step {number} was interrupted, and {_named(kept)} edited since: the run waits",
+                hint="Run it again to go on: the step then begins with your edit, and the model is shown it.",
+            )
 
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""
@@ -130,8 +173,9 @@ class Engine:
         """
         self.stopped_by = None
         first = self._attempt_number(step, guidance)
+        also_show = await self._start_from_the_beginning(step, first)
         for number in range(first, first + attempts):
-            kept = self._put_back(step.number)
+            also_show |= frozenset(self._put_back(step.number))
             for event in self.news():
                 yield event
             if number == first:
@@ -139,7 +183,7 @@ class Engine:
                     async for event in events:
                         yield event
             outcome: Outcome | None = None
-            async with aclosing(self._attempt(step, number, guidance, frozenset(kept))) as items:
+            async with aclosing(self._attempt(step, number, guidance, also_show)) as items:
                 async for item in items:
                     if isinstance(item, Outcome):
                         outcome = item
@@ -148,7 +192,7 @@ class Engine:
             if outcome is None or outcome.verification is not None:
                 break
             yield AttemptFailed(step.number, number, outcome.error, will_retry=number < first + attempts - 1)
-        for event in (*self.news(), self._finished(step), *self._why_stopped()):
+        for event in (*self.news(), StepFinished.of(step, self.plan, self.state), *self._why_stopped()):
             yield event
 
     async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
@@ -161,36 +205,102 @@ class Engine:
                 break
         yield self.summary()
 
-    def skip(self, step: PlanStep, reason: str, *, keep: bool) -> Iterator[Event]:
+    async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> AsyncGenerator[Event, None]:
         """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
         before = self.state.of(step.number)
         if not keep:
-            self._put_back(step.number)
-            yield from self.news()
+            await self._take_back(before)
+            for event in self.news():
+                yield event
         created, modified = (before.files_created, before.files_modified) if keep else ((), ())
         self._save(self.state.skipped(step.number, self.clock(), reason, created, modified))
-        yield self._finished(step)
+        yield StepFinished.of(step, self.plan, self.state)
         dependents = [other.number for other in self.plan.steps if step.number in other.dependencies]
         if dependents:
             one, names = len(dependents) == 1, ", ".join(map(str, dependents))
             who = f"Step {names} depends" if one else f"Steps {names} depend"
             yield Notice(f"{who} on it and will run without its result.", Tone.WARNING)
 
-    def summary(self) -> RunFinished:
-        states = [self.state.of(step.number) for step in self.plan.steps]
-        worked = [step.completed_at - step.started_at for step in states if step.completed_at and step.started_at]
-        files = {path for step in states for path in (*step.files_created, *step.files_modified)}
-        return RunFinished(
-            self.ticket.slug,
-            self.state.status,
-            completed=sum(step.status is StepStatus.COMPLETED for step in states),
-            skipped=sum(step.status is StepStatus.SKIPPED for step in states),
-            unverified=sum(step.verification is Verification.NONE for step in states),
-            total=len(states),
-            seconds=sum(worked, timedelta()).total_seconds() if worked else None,
-            files=tuple(sorted(files)),
-            with_old_failures=sum(step.verification is Verification.BASELINE for step in states),
-        )
+    async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+        """Go back to before a step, or before the last one: it and those after it are pending again.
+
+        Raises `BadInput` for a step that was not carried out.
+        """
+        settled = [step.step_number for step in self.state.settled()]
+        if not settled:
+            yield Notice("Nothing was carried out yet.")
+            return
+        number = settled[-1] if number is None else number
+        if number not in settled:
+            known = ", ".join(map(str, settled))
+            raise BadInput(f"Step {number} was not carried out", hint=f"Those that were, in this order: {known}.")
+        self.record.save_going_back(GoingBack(steps=tuple(settled[settled.index(number) :])))
+        async with aclosing(self._bring_going_back_to_its_end()) as events:
+            async for event in events:
+                yield event
+
+    async def redo(self) -> AsyncGenerator[Event, None]:
+        """Undo the last undo. Not any more when another step was run since."""
+        if not self.state.undone:
+            yield Notice("There is no undo to be undone, or another step has been run since.")
+            return
+        steps = tuple(step.step_number for step in self.state.undone[-1])
+        self.record.save_going_back(GoingBack(steps=steps, again=True))
+        async with aclosing(self._bring_going_back_to_its_end()) as events:
+            async for event in events:
+                yield event
+
+    async def diff(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+        """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
+        settled = {step.step_number: step for step in self.state.settled()}
+        if number is None and not settled:
+            yield Notice("Nothing was carried out yet.")
+            return
+        number = next(reversed(settled)) if number is None else number
+        if number not in settled:
+            known = ", ".join(map(str, settled))
+            raise BadInput(f"Step {number} was not carried out", hint=f"Those that were: {known}." if known else "")
+        step = settled[number]
+        yield StepDiff(number, step.title or "", await self.history.diff(self._standing(step)))
+
+    async def _bring_going_back_to_its_end(self) -> AsyncGenerator[Event, None]:
+        """An undo or a redo that was begun; after a kill perhaps a second time, which does no harm."""
+        going = self.record.going_back
+        if going is None:
+            return
+        undone = self.state.undone[-1] if self.state.undone else ()
+        is_to_be_redone = tuple(step.step_number for step in undone) == going.steps
+        if going.again and is_to_be_redone:
+            back = _together([await self.history.do_again(self._standing(step)) for step in undone])
+            self._save(self.state.redo())
+            yield StepsRedone(going.steps, back.restored, back.kept)
+        elif not going.again and not is_to_be_redone:
+            steps = [step for step in self.state.settled() if step.step_number in going.steps]
+            back = _together([await self.history.take_back(self._standing(step)) for step in reversed(steps)])
+            self._save(self.state.undo(steps))
+            commits = tuple(step.commit for step in steps if step.commit)
+            yield StepsUndone(going.steps, back.restored, back.kept, commits)
+        self.record.went_back()
+
+    async def _start_from_the_beginning(self, step: PlanStep, first: int) -> frozenset[str]:
+        """A person's retry of a failed step: nothing of it is left but what they edited since, which is returned."""
+        before = self.state.of(step.number)
+        if before.status is not StepStatus.FAILED:
+            return frozenset()
+        kept = await self._take_back(before)
+        if first > before.attempts:
+            self._save(self.state.went_back(step.number))
+        return frozenset(kept)
+
+    async def _take_back(self, step: StepExecution) -> tuple[str, ...]:
+        """Take back all that is left of a step's attempts, commands' effects, too. Returns what was edited since."""
+        back = await self.history.take_back(self._standing(step))
+        if back.restored or back.kept:
+            self._news.append(ChangesPutBack(step.step_number, back.restored, back.kept))
+        return tuple(dict.fromkeys((*back.kept, *self._put_back(step.step_number, told=back.kept))))
+
+    def _standing(self, step: StepExecution) -> list[Attempt]:
+        return [self.record.attempt(step.step_number, number) for number in step.standing]
 
     async def _baseline(self, step: PlanStep) -> AsyncGenerator[Event, None]:
         """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
@@ -215,16 +325,12 @@ class Engine:
     def _accepted(self) -> tuple[tuple[int, int], ...]:
         """The steps whose work stands, with the number of their attempt, in the order in which they were over:
         completed ones, and skipped ones whose files were kept."""
-        places = {step.number: place for place, step in enumerate(self.plan.order())}
 
         def counts(found: StepExecution) -> bool:
             kept = found.status is StepStatus.SKIPPED and (found.files_created or found.files_modified)
-            return bool(found.attempts and found.completed_at and (found.status is StepStatus.COMPLETED or kept))
+            return bool(found.attempts and (found.status is StepStatus.COMPLETED or kept))
 
-        known = {**self.state.former_steps, **self.state.step_executions}
-        accepted = [(number, found) for number, found in known.items() if counts(found)]
-        accepted.sort(key=lambda item: (item[1].completed_at, places.get(item[0], -1)))
-        return tuple((number, found.attempts) for number, found in accepted)
+        return tuple((found.step_number, found.attempts) for found in self.state.settled() if counts(found))
 
     async def _attempt(
         self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
@@ -233,13 +339,13 @@ class Engine:
         attempt = self.record.attempt(step.number, number)
         if number != self.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
             attempt.begin(guidance)
-        self._save(self.state.started(step.number, self.clock(), attempt=number, title=step.title))
+        self._save(self.state.started(step, self.clock(), attempt=number))
         settled = False
         try:
             yield StepStarted(step.number, step.title, number)
             prompt = self._prompt(step, number, also_show)
             before = await asyncio.to_thread(self._before)
-            async with aclosing(self.runner.attempt(step, prompt, attempt, before)) as events:
+            async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.history)) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
                         if item.verification is None:
@@ -272,14 +378,16 @@ class Engine:
         else:
             self._save(self.state.completed(step.number, now, outcome.verification, *files))
 
-    def _put_back(self, step: int) -> tuple[str, ...]:
-        """Take back what the step's last attempt left. Returns the files that were edited since, and so were kept."""
+    def _put_back(self, step: int, told: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept;
+        those that were `told` already are not told again."""
         attempts = self.state.of(step).attempts
         if not attempts:
             return ()
         back = self.record.attempt(step, attempts).put_back()
-        if back.restored or back.kept:
-            self._news.append(ChangesPutBack(step, back.restored, back.kept))
+        kept = tuple(path for path in back.kept if path not in told)
+        if back.restored or kept:
+            self._news.append(ChangesPutBack(step, back.restored, kept))
         return back.kept
 
     def _interrupted(self, step: int) -> None:
@@ -290,7 +398,7 @@ class Engine:
         """An attempt of which nothing was seen yet goes on: it was interrupted, the model gave no answer, or the check
         could not be run. Not if there is something new to be said, or the plan's step has changed since."""
         before = self.state.of(step.number)
-        if not before.attempts or guidance:
+        if before.attempts == before.forgotten or guidance:
             return before.attempts + 1
         attempt = self.record.attempt(step.number, before.attempts)
         same = attempt.shown is not None and attempt.shown.step == step_digest(step, attempt.guidance)
@@ -311,57 +419,34 @@ class Engine:
         )
 
     def _last_failure(self, step: int, number: int) -> tuple[Earlier | None, frozenset[str]]:
-        for before in range(number - 1, 0, -1):
+        for before in range(number - 1, self.state.of(step).forgotten, -1):
             attempt = self.record.attempt(step, before)
             if (failure := attempt.failure) is not None:
                 return Earlier(failure.detail, attempt.reply or ""), failure.unseen
         return None, frozenset()
 
-    def _finished(self, step: PlanStep) -> StepFinished:
-        now = self.state.of(step.number)
-        return StepFinished(
-            step.number,
-            step.title,
-            now.status,
-            now.verification,
-            now.error,
-            now.reason,
-            now.files_created,
-            now.files_modified,
-            done=self.state.done,
-            total=len(self.plan.steps),
-        )
-
     def _save(self, state: ExecutionState) -> None:
-        """The file first: what this process believes is never ahead of the disk."""
+        """The files first: what this process believes is never ahead of the disk."""
+        save_state(self.record.state, state)
         save_state(self.ticket.state_path, state)
         self.state = state
 
 
-def _locked(record: RunRecord, slug: str) -> FileLock:
-    from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
-
-    lock = FileLock(record.folder / "lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise BadInput(
-            f"Another cdd is at work on {slug}",
-            hint="Finish or leave it there first; two at once would undo each other's work.",
-        ) from error
-    except OSError as error:
-        raise BadInput(f"{record.folder / 'lock'} could not be made: {error.strerror or error}") from error
-    return lock
+def _together(parts: Iterable[TakenBack]) -> TakenBack:
+    """What became of files that several attempts touched."""
+    parts = list(parts)
+    kept = {path for part in parts for path in part.kept}
+    restored = {path for part in parts for path in part.restored}
+    return TakenBack(tuple(sorted(restored - kept)), tuple(sorted(kept)))
 
 
-def _state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState:
-    """The saved state, or a new one. An unreadable file is set aside and told, never overwritten."""
-    try:
-        saved = load_state(ticket.state_path, ticket.slug, plan)
-    except StateUnreadable as error:
-        aside = set_aside(ticket.state_path)
-        raise BadInput(
-            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
-            hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
-        ) from error
-    return saved or new_state(ticket.slug, plan)
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more
+
+
+def _no_part_of_checkpoints(root: Path, ticket: Ticket) -> tuple[str, ...]:
+    """The run's own files, and what a write that goes on just now has beside its file."""
+    state = "execution-state*"
+    folders = {"tickets/*", "specs/tickets/*", re.sub(r"([*?\[\\])", r"\\\1", ticket.shown(ticket.folder))}
+    return (".cdd/runs/**", *(f"{folder}/{state}" for folder in sorted(folders)), "**/.cdd-*.tmp")

@@ -1,6 +1,5 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
-import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cdd_agent.execution.record import Shown
+from cdd_agent.harmless import fenced
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
@@ -131,7 +131,7 @@ def _present_files(root: Path, paths: list[str]) -> tuple[str, dict[str, str | N
             parts.append(f"{path} exists and cannot be shown: it is not UTF-8 text, or over {_LARGEST_SHOWN} bytes.")
         else:
             seen[path] = digest(data)
-            parts.append(f"{path}:\n{_fenced(path, text)}")
+            parts.append(f"{path}:\n{fenced(text, _language(path))}")
     return ("# Present files\n\n" + "\n\n".join(parts) if parts else ""), seen
 
 
@@ -144,12 +144,8 @@ def _as_text(data: bytes | None) -> str | None:
         return None
 
 
-def _fenced(path: str, text: str) -> str:
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * max(3, longest + 1)
-    language = path.rpartition(".")[2] if "." in path else ""
-    last = "" if text.endswith("\n") else "\n"
-    return f"{fence}{language}\n{text}{last}{fence}"
+def _language(path: str) -> str:
+    return path.rpartition(".")[2] if "." in path else ""
 
 
 def _checked_files(root: Path, step: PlanStep) -> list[str]:
@@ -181,7 +177,7 @@ def _failed(earlier: Earlier | None) -> str:
         return ""
     return (
         "# The last attempt failed\n\nEverything it wrote was taken back, so send every file that this step needs.\n\n"
-        f"What went wrong:\n\n{_fenced('', earlier.reason)}\n\nThe reply was:\n\n{_fenced('.md', earlier.reply)}"
+        f"What went wrong:\n\n{fenced(earlier.reason)}\n\nThe reply was:\n\n{fenced(earlier.reply, 'md')}"
     )
 
 

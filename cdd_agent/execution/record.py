@@ -1,9 +1,15 @@
 """What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
 
     baseline.json  baseline.txt               what the project's check said before the run changed anything
+    state.json                                the state, once more: the ticket's own file can be rebuilt from it
+    going-back.json                           while an undo is under way
+    lock  holder.json                         while a run is open: whose it is
+    checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
+      span.json  changes.diff                 the checkpoints before and after it, and what differs
+    earlier-20261122T101500123456/            all of this, of a run that was started over
 
 The journal is written before the files are, so that an attempt can be put back after a kill at any moment. What an
 attempt replaced stays here also when it is put back: nothing that was in a file is ever only in memory.
@@ -20,16 +26,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.outcomes import SuiteRun
+from cdd_agent.workspace.checkpoints import Checkpoint
 from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, write_atomic
 from cdd_agent.workspace.paths import confine
-
-
-@dataclass(frozen=True)
-class PutBack:
-    """What became of an attempt's files: `restored` are as before it, `kept` were edited since and left alone."""
-
-    restored: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+from cdd_agent.workspace.taking_back import TakenBack
 
 
 class _Saved(BaseModel):
@@ -78,6 +78,24 @@ class Baseline(_Saved):
         return self.tests is not None and not self.tests.results
 
 
+class Span(_Saved):
+    """The checkpoints around what an attempt did."""
+
+    before: Checkpoint
+    after: Checkpoint | None = None
+    """None while it is under way, and for one that was killed."""
+    paths: tuple[str, ...] = ()
+    """The files that its reply writes: part of the checkpoints also where git ignores them."""
+
+
+class GoingBack(_Saved):
+    """An undo that is under way, or with `again` a redo: after a kill it is brought to its end."""
+
+    steps: tuple[int, ...]
+    """In the order in which they were over."""
+    again: bool = False
+
+
 class _Tests(_Saved):
     tests: SuiteRun
 
@@ -124,6 +142,12 @@ class Attempt:
         """What the check saw of each test; the words of failures are in its output."""
         self._write("tests.json", _Tests(tests=replace(tests, texts={})).model_dump_json(indent=1))
 
+    def save_span(self, span: Span) -> None:
+        self._write("span.json", span.model_dump_json(indent=1))
+
+    def save_diff(self, text: str) -> None:
+        self._write("changes.diff", text)
+
     def save_failure(self, failure: Failure) -> None:
         self._write("failure.json", failure.model_dump_json(indent=1))
 
@@ -145,6 +169,10 @@ class Attempt:
         return saved.tests if saved else None
 
     @property
+    def span(self) -> Span | None:
+        return self._load("span.json", Span)
+
+    @property
     def failure(self) -> Failure | None:
         return self._load("failure.json", Failure)
 
@@ -161,14 +189,14 @@ class Attempt:
             )
         self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
 
-    def put_back(self) -> PutBack:
+    def put_back(self) -> TakenBack:
         """Undo what the journal says was written; harmless when repeated, or when nothing was written.
 
         Only a file that still holds what the attempt wrote is put back: anybody's later edit stays.
         """
         journal = self._load("changes.json", _Journal)
         if journal is None:
-            return PutBack()
+            return TakenBack()
         restored, kept = [], []
         for index, entry in enumerate(journal.files):
             path = self.root / confine(self.root, entry.path)
@@ -183,7 +211,7 @@ class Attempt:
                 with contextlib.suppress(OSError):  # it is not empty, or was never made
                     (self.root / confine(self.root, folder)).rmdir()
         (self.folder / "changes.json").unlink(missing_ok=True)
-        return PutBack(tuple(restored), tuple(kept))
+        return TakenBack(tuple(restored), tuple(kept))
 
     def _restore(self, path: Path, index: int, entry: _JournalEntry) -> None:
         if entry.before is None:
@@ -218,6 +246,10 @@ class RunRecord:
     def of(cls, root: Path, slug: str) -> "RunRecord":
         return cls(root, root / ".cdd" / "runs" / slug)
 
+    @property
+    def slug(self) -> str:
+        return self.folder.name
+
     def prepare(self) -> None:
         """Make the folder, and see that git ignores it."""
         try:
@@ -238,6 +270,36 @@ class RunRecord:
         tests = replace(baseline.tests, texts={}) if baseline.tests else None
         saved = baseline.model_copy(update={"tests": tests})
         write_atomic(self._baseline, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state.json"
+
+    @property
+    def going_back(self) -> GoingBack | None:
+        return _load(self._going_back, GoingBack)
+
+    def save_going_back(self, going_back: GoingBack) -> None:
+        write_atomic(self._going_back, going_back.model_dump_json(indent=1).encode())
+
+    def went_back(self) -> None:
+        self._going_back.unlink(missing_ok=True)
+
+    @property
+    def _going_back(self) -> Path:
+        return self.folder / "going-back.json"
+
+    def start_over(self) -> Path:
+        """Set aside what there is of a run; where it is now. The lock and the checkpoints' store stay."""
+        earlier = self.folder / f"earlier-{stamp()}"
+        try:
+            earlier.mkdir(parents=True)
+            for path in self.folder.iterdir():
+                if not path.name.startswith(("lock", "holder", "checkpoints", "earlier-")):
+                    path.rename(earlier / path.name)
+        except OSError as error:
+            raise BadInput(f"{earlier} could not be filled: {error.strerror or error}") from error
+        return earlier
 
     def set_baseline_aside(self) -> None:
         """Of a run whose state is gone."""
@@ -272,13 +334,17 @@ def _load(path: Path, kind: type[_AnySaved]) -> _AnySaved | None:
 
 def set_aside(path: Path) -> Path:
     """Rename a file or folder that must neither be used nor lost. Returns where it is now."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = path.with_name(f"{path.stem}.aside-{stamp}{path.suffix}")
+    aside = path.with_name(f"{path.stem}.aside-{stamp()}{path.suffix}")
     try:
         path.rename(aside)
     except OSError as error:
         raise BadInput(f"{path} could not be set aside: {error.strerror or error}") from error
     return aside
+
+
+def stamp() -> str:
+    """The present moment as a name that sorts by time."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
 
 
 def _missing_folders(root: Path, path: Path) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
 put back by whoever called it (`engine.py`)."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
     ChangesProposed,
+    CheckpointStarted,
     Choice,
     CommandOutput,
     CommandProposed,
@@ -26,6 +27,7 @@ from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
 from cdd_agent.execution.checks import Check, check_for, project_check
 from cdd_agent.execution.frontend import Frontend
+from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt
 from cdd_agent.execution.record import Attempt, RunRecord
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
@@ -92,10 +94,10 @@ class StepRunner:
                     yield item
 
     async def attempt(
-        self, step: PlanStep, prompt: Prompt, attempt: Attempt, before: Before
+        self, step: PlanStep, prompt: Prompt, attempt: Attempt, before: Before, history: History
     ) -> AsyncGenerator[Event | Outcome, None]:
-        """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, or
-        `BadInput` when the disk or the check's command refuses."""
+        """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, `GitUnusable`
+        when no checkpoint can be taken, or `BadInput` when the disk or the check's command refuses."""
         check = check_for(step, self.test_command, self.commands)
         async for event in self._permitted(step, check):
             yield event
@@ -107,19 +109,33 @@ class StepRunner:
             files = _usable(step, attempt.reply or "")
             shown = attempt.shown
             changes = change_set(self.root, files, shown.files if shown else {}, self.protected)
-            async for event in self._apply(step, changes, attempt):
+            async for event in self._approved(step, changes):
+                yield event
+            yield CheckpointStarted(step.number)
+            await history.before(attempt, changes.written)
+            for event in self._apply(step, changes, attempt):
                 yield event
         except ReplyRefused as refusal:
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
             yield Outcome(ChangeSet(()), None, f"The reply was not used. {detail}", detail, refusal.unseen)
             return
+        async with aclosing(self._verified(step, check, changes, attempt, before, bool(files))) as items:
+            async for item in items:
+                if isinstance(item, Outcome):
+                    await history.after(attempt)
+                yield item
+
+    async def _verified(
+        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_files: bool
+    ) -> AsyncGenerator[Event | Outcome, None]:
+        """Run the step's check over what was written, if there is one and something to be checked."""
         if check is None:
             try:
                 check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
             except BadInput as error:  # or settings that nobody can read
                 yield Outcome(changes, None, error.message, error.message)
                 return
-        if check is None or not (step.verify or files):
+        if check is None or not (step.verify or has_files):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
             yield Outcome(changes, Verification.NONE)
@@ -169,13 +185,18 @@ class StepRunner:
                     raise ReplyRefused(_STOPPED[item.stop_reason])
         attempt.save_reply("".join(pieces))
 
-    async def _apply(self, step: PlanStep, changes: ChangeSet, attempt: Attempt) -> AsyncGenerator[Event, None]:
+    async def _approved(self, step: PlanStep, changes: ChangeSet) -> AsyncGenerator[Event, None]:
+        """Ask for a person's yes, if there is something to say yes to. Raises `NotApproved`."""
         if not changes.changes:
             return
         proposed = ChangesProposed(step.number, changes.created, changes.modified)
         yield proposed
         if await self.frontend.approve(proposed) is not Choice.YES:
             raise NotApproved(f"The changes of step {step.number} were not approved; nothing was written")
+
+    def _apply(self, step: PlanStep, changes: ChangeSet, attempt: Attempt) -> Iterator[Event]:
+        if not changes.changes:
+            return
         changes.check_still_valid(self.root)  # the answer may have taken hours
         attempt.journal(changes)
         changes.apply(self.root)

@@ -4,7 +4,7 @@ States are values: a transition gives a new one. Only the engine writes the file
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -12,13 +12,14 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cdd_agent.errors import BadInput
+from cdd_agent.tickets.drift import fingerprint, refuse_another_plan
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.workspace.files import read_bytes, write_atomic
 
 
 class StateUnreadable(BadInput):
-    """The state file is torn or not a state."""
+    """The state file is torn, not a state, or that of another ticket."""
 
 
 def _aware(moment: datetime) -> datetime:
@@ -26,6 +27,7 @@ def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 Moment = Annotated[datetime, AfterValidator(_aware)]
 
 
@@ -39,9 +41,13 @@ class StepExecution(_Record):
     step_number: int
     title: str | None = None
     """As the plan had it when the step was last started; None in older files."""
+    fingerprint: str | None = None
+    """Of the rest of what the plan said then; None in older files."""
     status: StepStatus = StepStatus.PENDING
     started_at: Moment | None = None
     completed_at: Moment | None = None
+    place: int = 0
+    """Which it was of the steps to be over or to fail; 0 in older files."""
     error: str | None = None
     files_created: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
@@ -50,6 +56,17 @@ class StepExecution(_Record):
     """Why it was skipped."""
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
+    taken_back: int = 0
+    """The first of them that left nothing behind any more, because a person went back to before them."""
+    forgotten: int = 0
+    """The first of them that a later one is not told of: they were undone."""
+    commit: str | None = None
+    """The commit that was made of it."""
+
+    @property
+    def standing(self) -> range:
+        """The attempts of which something may be left."""
+        return range(self.taken_back + 1, self.attempts + 1)
 
 
 class ExecutionState(_Record):
@@ -63,6 +80,8 @@ class ExecutionState(_Record):
     step_executions: dict[int, StepExecution] = Field(default_factory=dict)
     former_steps: dict[int, StepExecution] = Field(default_factory=dict)
     """Steps that are no longer in the plan: kept as history, not counted."""
+    undone: tuple[tuple[StepExecution, ...], ...] = ()
+    """What was undone and can be done again, the last undo last; each in the order in which its steps were over."""
 
     @property
     def status(self) -> RunStatus:
@@ -85,15 +104,22 @@ class ExecutionState(_Record):
         entries = {number: known.pop(number, StepExecution(step_number=number)) for number in numbers}
         return self.model_copy(update={"step_executions": entries, "former_steps": known})
 
-    def started(self, number: int, now: datetime, *, attempt: int, title: str | None = None) -> Self:
-        previous = self.of(number)
+    def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
+        """What was undone before cannot be done again from here on: the files go another way."""
+        previous = self.of(step.number)
         fresh = previous.started_at if previous.status is StepStatus.IN_PROGRESS else now
-        step = StepExecution(
-            step_number=number, title=title, status=StepStatus.IN_PROGRESS, started_at=fresh or now, attempts=attempt
+        entry = StepExecution(
+            step_number=step.number,
+            title=step.title,
+            fingerprint=fingerprint(step),
+            status=StepStatus.IN_PROGRESS,
+            started_at=fresh or now,
+            attempts=attempt,
+            taken_back=previous.taken_back,
+            forgotten=previous.forgotten,
         )
-        return self._with(step).model_copy(
-            update={"current_step": number, "started_at": self.started_at or now, "completed_at": None}
-        )
+        update = {"current_step": step.number, "started_at": self.started_at or now, "completed_at": None, "undone": ()}
+        return self._with(entry).model_copy(update=update)
 
     def completed(
         self,
@@ -102,6 +128,7 @@ class ExecutionState(_Record):
         verification: Verification,
         created: Iterable[str],
         modified: Iterable[str],
+        commit: str | None = None,
     ) -> Self:
         return self._ended(
             number,
@@ -109,6 +136,7 @@ class ExecutionState(_Record):
             status=StepStatus.COMPLETED,
             verification=verification,
             error=None,
+            commit=commit,
             files_created=tuple(created),
             files_modified=tuple(modified),
         )
@@ -152,10 +180,41 @@ class ExecutionState(_Record):
     def put_back(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
         before = self.of(number)
-        return self._with(StepExecution(step_number=number, title=before.title, attempts=before.attempts))
+        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten"}
+        return self._with(StepExecution(step_number=number, **before.model_dump(include=kept)))
+
+    def went_back(self, number: int) -> Self:
+        """A person has gone back to before this step's attempts."""
+        step = self.of(number)
+        return self._with(step.model_copy(update={"taken_back": step.attempts}))
+
+    def settled(self) -> tuple[StepExecution, ...]:
+        """The steps that are over or failed, in the order in which that came about."""
+        entries = [*self.former_steps.values(), *self.step_executions.values()]
+        settled = (step for step in entries if step.completed_at)
+        return tuple(sorted(settled, key=lambda step: (step.place, step.completed_at or _NEVER)))
+
+    def undo(self, steps: Sequence[StepExecution]) -> Self:
+        """These steps are pending again; `redo` brings them back."""
+        after = self
+        for step in steps:
+            n = step.attempts
+            after = after._with(StepExecution(step_number=step.step_number, attempts=n, taken_back=n, forgotten=n))
+        return after.model_copy(update={"undone": (*self.undone, tuple(steps)), "completed_at": None})
+
+    def redo(self) -> Self:
+        """The steps that were undone last are what they were."""
+        *others, last = self.undone
+        after = self
+        for step in last:
+            after = after._with(step)
+        done = max((step.completed_at or _NEVER for step in last), default=None)
+        completed_at = done if after.status is RunStatus.COMPLETED else None
+        return after.model_copy(update={"undone": tuple(others), "completed_at": completed_at})
 
     def _ended(self, number: int, now: datetime, **update: Any) -> Self:
-        step = self.of(number).model_copy(update={"completed_at": now, **update})
+        place = max((step.place for step in self.settled()), default=0) + 1
+        step = self.of(number).model_copy(update={"completed_at": now, "place": place, **update})
         after = self._with(step)
         return after.model_copy(update={"completed_at": now if after.status is RunStatus.COMPLETED else None})
 
@@ -167,11 +226,13 @@ class ExecutionState(_Record):
         """The promised keys first, in their order; then whatever else the file held."""
         promised = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
         data = {**self.model_dump(mode="json"), "status": self.status.value}
-        for record in (data, *data["step_executions"].values(), *data["former_steps"].values()):
+        undone = [step for steps in data["undone"] for step in steps]
+        for record in (data, *data["step_executions"].values(), *data["former_steps"].values(), *undone):
             for key in ("started_at", "completed_at"):
                 record[key] = record[key].replace("Z", "+00:00") if record[key] else None
-        if not self.former_steps:
-            del data["former_steps"]
+        for key in ("former_steps", "undone"):
+            if not data[key]:
+                del data[key]
         ordered = {key: data[key] for key in promised} | data
         return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
 
@@ -195,24 +256,28 @@ def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionStat
         return None
     state = ExecutionState.from_json(data, str(path))
     if state.ticket_slug != slug:
-        raise BadInput(
-            f"{path} is the state of another ticket, {state.ticket_slug}",
-            hint="Move it away if it was copied here by mistake.",
-        )
-    state = state.with_steps(step.number for step in plan.steps)
-    _refuse_another_plan(path, plan, state)
-    return state
+        raise StateUnreadable(f"{path} is the state of another ticket, {state.ticket_slug}")
+    return of_plan(state, plan)
 
 
-def _refuse_another_plan(path: Path, plan: ImplementationPlan, state: ExecutionState) -> None:
-    """Steps are known by their number: one that is over must still be the step that was carried out."""
-    for step in plan.steps:
-        done = state.of(step.number)
-        if done.status.over and done.title not in (None, step.title):
-            raise BadInput(
-                f"Step {step.number} is {step.title!r} in the plan; the one that is {done.status} was {done.title!r}",
-                hint=f"Give new steps new numbers. To start over with another plan, move {path} away.",
-            )
+def of_plan(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
+    """The state with the plan's steps. Raises `BadInput` if it is the state of another plan."""
+    over = {
+        number: (step.title, step.fingerprint) for number, step in state.step_executions.items() if step.status.over
+    }
+    refuse_another_plan(plan, over)
+    return state.with_steps(step.number for step in plan.steps)
+
+
+def changed_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, ...]:
+    """The steps that are over, and of which the plan says something else now than when they were carried out."""
+    entries = ((step, state.of(step.number)) for step in plan.steps)
+    return tuple(
+        step.number
+        for step, done in entries
+        if done.status.over
+        and (done.title not in (None, step.title) or done.fingerprint not in (None, fingerprint(step)))
+    )
 
 
 def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:

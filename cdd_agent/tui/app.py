@@ -23,6 +23,7 @@ from cdd_agent.events import (
     AgentChanged,
     Answer,
     BaselineStarted,
+    CheckpointStarted,
     Choice,
     Cleared,
     CommandOutput,
@@ -34,12 +35,16 @@ from cdd_agent.events import (
     ReplyDelta,
     ReplyFinished,
     ReplyStarted,
+    StepDiff,
     StepFinished,
+    StepsRedone,
     StepStarted,
+    StepsUndone,
     TestsStarted,
     TicketsListed,
     Tone,
 )
+from cdd_agent.harmless import fenced
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.history import History
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -221,6 +226,10 @@ class Shell(App[CddError]):
                 transcript.write(text)
             case ReplyFinished():
                 transcript.settle()
+            case CheckpointStarted():
+                activity.busy("Taking a checkpoint")
+            case StepDiff(diff=diff) if diff:
+                transcript.add(BlockKind.MARKDOWN, fenced(diff, "diff"))
             case BaselineStarted(command=command):
                 activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
@@ -262,6 +271,9 @@ class Shell(App[CddError]):
                 self.query_one(ActivityBar).busy(f"Step {number}: {event.title}")
             case StepFinished(step=number, status=status, verification=verification):
                 steps.mark(number, status, verification)
+                self._say_what_to_type()
+            case StepsUndone() | StepsRedone() if self._agent is not None:
+                steps.show(self._agent.view().steps)
                 self._say_what_to_type()
             case _:
                 pass

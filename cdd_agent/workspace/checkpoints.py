@@ -93,7 +93,10 @@ class Checkpoints:
         A file that is no longer as it was after is kept and named. Each one is put back whole or not at all, and to do
         it once more is harmless. Raises `BadInput` when the disk refuses.
         """
-        changes = await self.changes(before, after)
+        return await self.put_back(await self.changes(before, after))
+
+    async def put_back(self, changes: Sequence[Change]) -> TakenBack:
+        """The same for single changes."""
         contents = await self._contents({change.before.content for change in changes if change.before})
         return await in_thread(partial(put_back, self.snapshots.root, changes, contents), name="put back")
 

@@ -1,0 +1,80 @@
+"""The state that a run begins with: the saved one, one rebuilt from the run's record, or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Event, Notice, Tone
+from cdd_agent.execution.record import RunRecord, set_aside
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.state import (
+    ExecutionState,
+    StateUnreadable,
+    changed_steps,
+    load_state,
+    new_state,
+    save_state,
+)
+from cdd_agent.tickets.store import Ticket
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A state, and what a person has to know of where it comes from."""
+
+    state: ExecutionState
+    news: tuple[Event, ...] = ()
+
+
+def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, start_over: bool) -> Opened:
+    """A file that is torn, or of another ticket, is set aside and rebuilt from the run's record, never overwritten.
+
+    Raises `BadInput` for the state of another plan, and where there is nothing to rebuild it from.
+    """
+    if start_over:
+        return _start_over(ticket, plan, record)
+    try:
+        state = load_state(ticket.state_path, ticket.slug, plan)
+    except StateUnreadable as error:
+        return _rebuilt(ticket, plan, record, error)
+    return Opened(state or new_state(ticket.slug, plan))
+
+
+def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
+    """What is different in the plan from what was carried out."""
+    for number in changed_steps(plan, state):
+        text = f"Step {number} is {state.of(number).status}, and its text in the plan was changed since. It stays so; "
+        yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING)
+    for number, step in state.former_steps.items():
+        if step.status.over:
+            yield Notice(f"Step {number} is no longer in the plan. What it did stays, and its record too.")
+
+
+def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
+    try:
+        state = load_state(record.state, ticket.slug, plan)
+    except StateUnreadable:
+        state = None
+    aside = set_aside(ticket.state_path)
+    if state is None:
+        raise BadInput(
+            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
+            hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
+        ) from error
+    save_state(ticket.state_path, state)
+    text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
+    return Opened(state, (Notice(f"{text}{state.done} of {len(plan.steps)} steps are done.", Tone.WARNING),))
+
+
+def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
+    earlier = record.start_over()
+    if ticket.state_path.exists():
+        try:
+            ticket.state_path.rename(earlier / ticket.state_path.name)
+        except OSError as error:
+            raise BadInput(f"{ticket.state_path} could not be set aside: {error.strerror or error}") from error
+    where = earlier.relative_to(record.root).as_posix()
+    text = f"Starting over. The files of the project stay as they are; the record of the run so far is in {where}."
+    return Opened(new_state(ticket.slug, plan), (Notice(text),))
