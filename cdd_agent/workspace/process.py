@@ -28,6 +28,7 @@ from cdd_agent.workspace.threads import in_thread
 if TYPE_CHECKING:
     import psutil
 
+_NOTHING = Path(os.devnull)
 _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
 _GRACE = 2.0
@@ -140,12 +141,14 @@ async def run_command(
     env: Mapping[str, str] | None = None,
     hide: Iterable[str] = (),
     passed: Iterable[str] = (),
+    stdin: Path = _NOTHING,
 ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
     """Run `argv` in `cwd` for at most `limit` seconds; yield its output as it comes, then one `CommandResult`.
 
     A program without a path is looked up as this process would, whatever `env` says about PATH. `env`, `hide` and
-    `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
-    the result says so. Closing the iterator early ends the command and everything it started.
+    `passed` make the `child_environment`; `stdin` is a file that it reads. Nothing is raised for a command that fails,
+    is not there, or takes too long: the result says so. Closing the iterator early ends the command and everything it
+    started.
     """
     clock = asyncio.get_running_loop().time
     started = clock()
@@ -153,7 +156,7 @@ async def run_command(
     environment = child_environment(env, hide=hide, passed=passed)
     environment[_MARK] = f"{os.environ.get(_MARK, '')} {mark}".strip()
     try:
-        process = _start(argv, cwd, environment)
+        process = _start(argv, cwd, environment, stdin)
     except _NoSuchProgram:
         yield CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
         return
@@ -193,28 +196,29 @@ def _reason(error: OSError | ValueError, cwd: Path) -> str:
     return f"{cwd}: {error.strerror}" if str(error.filename) == str(cwd) else error.strerror
 
 
-def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], stdin: Path) -> subprocess.Popen[bytes]:
     if not cwd.is_dir():
         raise NotADirectoryError(f"{cwd} is not a folder")
     program = argv[0] if Path(argv[0]).name != argv[0] else find_program(argv[0])
     if program is None:
         raise _NoSuchProgram
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows' form of a group of its own
-    try:
-        return subprocess.Popen(
-            [str(program), *argv[1:]],
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=os.name == "posix",
-            creationflags=flags,
-        )
-    except FileNotFoundError as error:
-        if str(error.filename) == str(cwd):  # the folder was removed just now
-            raise
-        raise _NoSuchProgram from error
+    with stdin.open("rb") as given:
+        try:
+            return subprocess.Popen(
+                [str(program), *argv[1:]],
+                cwd=cwd,
+                env=env,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=os.name == "posix",
+                creationflags=flags,
+            )
+        except FileNotFoundError as error:
+            if str(error.filename) == str(cwd):  # the folder was removed just now
+                raise
+            raise _NoSuchProgram from error
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
