@@ -31,7 +31,7 @@ _LIMIT = 100_000
 _NAMES = 5_000_000
 _COMMITS = 20
 _SECONDS = 20.0
-_CONFIG = (
+GIT_SETTINGS = (
     "core.fsmonitor=false",
     "core.quotePath=false",
     "core.hooksPath=/dev/null",
@@ -48,14 +48,14 @@ _CONFIG = (
     "status.relativePaths=true",
     "status.submoduleSummary=false",
 )
-_ENVIRONMENT = {
+GIT_ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "",  # a clone that lacks objects does not fetch them
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-_HIDDEN = ("GIT_*",)
+GIT_HIDDEN = ("GIT_*",)
 """The variables of a git that this program was started by, in a hook or a rebase: they mean that one's repository."""
 _FILTER_OFF = ("clean=", "smudge=", "process=", "required=false")
 _PATCH = (
@@ -136,7 +136,7 @@ class _Repository:
     """The git program, in a project."""
 
     root: Path
-    config: tuple[str, ...] = _CONFIG
+    config: tuple[str, ...] = GIT_SETTINGS
 
     async def ask(self, command: str, *arguments: str, limit: int = _LIMIT) -> tuple[str, bool]:
         """What git answers, and whether there is more. Raises `GitUnusable` when it does not."""
@@ -157,8 +157,9 @@ class _Repository:
         pieces, length = list[str](), 0
         settings = [word for setting in self.config for word in ("-c", setting)]
         argv = ["git", "--no-pager", *settings, command, *arguments]
-        async with aclosing(run_command(argv, cwd=self.root, limit=_SECONDS, env=_ENVIRONMENT, hide=_HIDDEN)) as output:
-            async for item in output:
+        output = run_command(argv, cwd=self.root, limit=_SECONDS, env=GIT_ENVIRONMENT, hide=GIT_HIDDEN)
+        async with aclosing(output) as items:
+            async for item in items:
                 if isinstance(item, CommandResult):
                     return "".join(pieces), item
                 if item.stream == "stdout":
@@ -197,7 +198,7 @@ async def _open(root: Path) -> _Repository:
     if unspeakable:
         raise GitUnusable(f"The repository configures a filter that cannot be switched off: {harmless(unspeakable[0])}")
     off = [f"filter.{driver}.{name}" for driver in sorted(drivers) for name in _FILTER_OFF]
-    return _Repository(root, (*_CONFIG, *off))
+    return _Repository(root, (*GIT_SETTINGS, *off))
 
 
 def _check(command: str, result: CommandResult | None) -> None:
