@@ -50,7 +50,7 @@ _HIDDEN = (*GIT_HIDDEN, "GPG_TTY")
 _UNDER_WAY = {
     "MERGE_HEAD": "A merge",
     "rebase-merge": "A rebase",
-    "rebase-apply": "A rebase",
+    "rebase-apply": "A rebase or `git am`",
     "CHERRY_PICK_HEAD": "A cherry-pick",
     "REVERT_HEAD": "A revert",
     "sequencer": "A cherry-pick or revert",
@@ -164,6 +164,13 @@ class _Repository:
                     pieces.append(item.text)
         raise AssertionError("a run ends in a result")
 
+    async def signs(self) -> bool:
+        """Whether the user wants their commits signed."""
+        answer, result = await self.run("config", "--type=bool", "--get", "commit.gpgsign")
+        if result.return_code != 1:  # 1: it is not set
+            _check("config", result)
+        return answer.strip() == "true"
+
     async def differences(self, tree: str, index: Path | None = None) -> list[_Change]:
         """Where an index differs from a tree."""
         words = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "-z", tree, "--")
@@ -172,8 +179,8 @@ class _Repository:
 
     async def ignored(self, paths: Iterable[str]) -> set[str]:
         """Which of these would be ignored if they were not tracked."""
-        # Paths cannot be said to be literal here. But a leading dot takes the magic away, and without the index there is
-        # nothing that would be matched.
+        # No path can be said to be literal here. But a leading dot takes the magic away, and without the index nothing
+        # is matched.
         given = [f"./{path}" for path in paths]
         if not given:
             return set()
@@ -252,8 +259,7 @@ class _Draft:
         text = self.repository.scratch / "message"
         text.write_text(message.text, encoding="utf-8", newline="\n")
         words = ["commit-tree", *(("-p", self.base.commit) if self.base.commit else ()), "-F", str(text), tree]
-        signed, _ = await self.repository.run("config", "--type=bool", "--get", "commit.gpgsign")
-        if signed.strip() != "true":
+        if not await self.repository.signs():
             return (await self._ask(*words)).strip()
         answer, result = await self.repository.run(*words, "-S", index=self._index)
         if result.return_code and not result.timed_out and not _NOBODY.search(result.stderr):

@@ -273,6 +273,19 @@ async def test_a_staged_file_is_not_displaced_by_a_folder_of_its_name(project: P
     assert index(project) == entries
 
 
+async def test_a_conflict_that_is_not_a_merges_stays_for_the_user_to_solve(project: Path) -> None:
+    write(project, {"a.txt": "stashed\n", "b.txt": "stashed\n"})
+    git(project, "stash", "--quiet")
+    user_commits(project, {"a.txt": "theirs\n", "b.txt": "theirs\n"})
+    git(project, "stash", "pop", "--quiet", check=False)
+    write(project, {"a.txt": "step\n"})
+    entries = index(project)
+    assert len(entries) == 7  # three of each file that is in conflict
+
+    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {"a.txt": "M"}
+    assert index(project) == entries
+
+
 # Where HEAD is
 
 
@@ -357,7 +370,7 @@ async def refused(project: Path, match: str, paths: tuple[str, ...] = ("a.txt",)
 MIDDLES = {
     "merge": ("A merge is in progress", ["merge", "side"]),
     "rebase": ("A rebase is in progress", ["rebase", "side"]),
-    "rebase by patches": ("A rebase is in progress", ["rebase", "--apply", "side"]),
+    "rebase by patches": ("A rebase or `git am` is in progress", ["rebase", "--apply", "side"]),
     "cherry-pick": ("A cherry-pick is in progress", ["cherry-pick", "side"]),
     "revert": ("A revert is in progress", ["revert", "--no-edit", "HEAD^"]),
     "bisect": ("A bisect is in progress", ["bisect", "start"]),
