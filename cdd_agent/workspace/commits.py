@@ -90,7 +90,11 @@ async def commit_files(root: Path, paths: Sequence[str], message: CommitMessage)
 
 
 async def already_committed(root: Path, trailer: str) -> str | None:
-    """The latest commit with this trailer among the last 50 that HEAD's own line has; None where there is none."""
+    """The latest commit with this trailer among the last 50 of HEAD's first-parent line; None where there is none.
+
+    For a run that goes on after a kill. Of work that was undone and done again, the former commit has the same trailer:
+    ask after `commit_files` found nothing to commit, and each is told from the other.
+    """
     with _scratch() as scratch:
         repository = await _Repository.open(root, scratch)
         if await repository.head() is None:
@@ -364,6 +368,8 @@ def _persons_own() -> dict[str, str]:
 
 def _check(command: str, result: CommandResult) -> None:
     """Raise `CommitRefused` for a git that did not do what it was told, with what a person can do about it."""
+    if result.return_code == 0:
+        return
     if result.return_code == 127:
         raise CommitRefused("git was not found.", hint=f"Install git, or see that it is on the PATH. {_OR_OFF}")
     if result.timed_out:
@@ -373,8 +379,7 @@ def _check(command: str, result: CommandResult) -> None:
         raise CommitRefused("The repository is locked.", hint=hint)
     if _NOBODY.search(result.stderr):
         raise CommitRefused("git does not know who you are.", hint=_WHO)
-    if result.return_code != 0:
-        raise CommitRefused(f"git {command} failed: {_said(result)}")
+    raise CommitRefused(f"git {command} failed: {_said(result)}")
 
 
 def _said(result: CommandResult) -> str:

@@ -492,10 +492,19 @@ def signing(project: Path, tmp_path: Path, script: str) -> None:
     write(project, {"a.txt": "new\n"})
 
 
-async def test_a_commit_is_signed_where_the_user_signs(project: Path, tmp_path: Path) -> None:
-    signing(project, tmp_path, "cat >/dev/null; echo '[GNUPG:] SIG_CREATED ' >&2; echo SIGNATURE")
+async def test_a_commit_is_signed_where_the_user_signs_but_not_by_way_of_the_terminal(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPG_TTY", "/dev/pts/1")
+    signing(project, tmp_path, "cat >/dev/null; echo '[GNUPG:] SIG_CREATED ' >&2; echo SIGNATURE at $GPG_TTY.")
     await commit_files(project, ["a.txt"], MESSAGE)
-    assert "gpgsig SIGNATURE" in git(project, "cat-file", "commit", "HEAD")
+    assert "gpgsig SIGNATURE at ." in git(project, "cat-file", "commit", "HEAD")
+
+
+async def test_a_setting_that_is_wrong_is_told(project: Path, tmp_path: Path) -> None:
+    signing(project, tmp_path, "exit 1")
+    git(project, "config", "commit.gpgsign", "perhaps")
+    await refused(project, r"git config failed: .*commit\.gpgsign")
 
 
 async def test_a_signature_that_fails_is_no_commit(project: Path, tmp_path: Path) -> None:
