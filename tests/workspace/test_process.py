@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.workspace.process import CommandResult, OutputChunk, child_environment, run_command, shell_argv
+from cdd_agent.workspace.process import (
+    CommandResult,
+    OutputChunk,
+    child_environment,
+    result_of,
+    run_command,
+    shell_argv,
+)
 
 
 async def run(*argv: str, cwd: Path, limit: float = 30) -> tuple[CommandResult, list[OutputChunk]]:
@@ -37,6 +44,14 @@ async def is_gone(pid: int) -> bool:
             return True
         await asyncio.sleep(0.05)
     return False
+
+
+async def test_a_command_reads_the_file_that_it_is_given_or_nothing(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("some words")
+    argv = python("import sys; print(repr(sys.stdin.read()))")
+    for stdin, read in (({"stdin": tmp_path / "words"}, "'some words'"), ({}, "''")):
+        result = await result_of(run_command(argv, cwd=tmp_path, limit=30, **stdin))
+        assert result.stdout.strip() == read
 
 
 async def test_both_streams_and_the_code_come_back(tmp_path: Path) -> None:

@@ -1,0 +1,24 @@
+"""What the commit of a completed step says."""
+
+import textwrap
+
+from cdd_agent.tickets.status import Verification
+from cdd_agent.workspace.commit_message import CommitMessage
+
+_WIDTH = 72
+_VERIFIED = {
+    Verification.PASSED: "Verified: its check passed.",
+    Verification.BASELINE: "Verified: only tests that failed before the first step still fail.",
+    Verification.NONE: "Not verified: there was nothing to run.",
+}
+
+
+def step_message(
+    ticket_slug: str, ticket_title: str, step_number: int, step_title: str, verification: Verification
+) -> CommitMessage:
+    """The step's title, which ticket it is of, and how far it can be trusted.
+
+    The trailer is made of the ticket and the number: a step that is undone and done again has the same one.
+    """
+    origin = textwrap.fill(f"Step {step_number} of {ticket_slug}: {ticket_title}", _WIDTH, break_long_words=False)
+    return CommitMessage(step_title, f"{origin}\n\n{_VERIFIED[verification]}", f"Cdd-Step: {ticket_slug}/{step_number}")

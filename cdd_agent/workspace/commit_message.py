@@ -1,0 +1,59 @@
+"""What a commit says, written so that no part of it can be taken for another.
+
+Subject and body may hold a model's words. The trailer is ours: by it a commit is found again.
+"""
+
+import re
+from dataclasses import dataclass
+
+from cdd_agent.harmless import UNSEEN
+
+_SUBJECT = 72
+"""Characters of a subject that every tool shows whole."""
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+_TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: \S.*")
+_MEANT_FOR_GIT = re.compile(r"[\w-]+-by[ \t]*:|---|#|>*From |diff -|Index: ", re.IGNORECASE)
+"""Beginnings of a line in which git, or who hosts it, reads a signature, a comment, or the start of a patch."""
+
+
+@dataclass(frozen=True)
+class CommitMessage:
+    """A subject, a body of any length, and a trailer such as `Cdd-Step: feature-user-auth/2`."""
+
+    subject: str
+    body: str
+    trailer: str
+
+    def __post_init__(self) -> None:
+        if not _TRAILER.fullmatch(_one_line(self.trailer)):
+            raise ValueError(f"a trailer is a key, a colon and a value, not {self.trailer!r}")
+
+    @property
+    def first_line(self) -> str:
+        """The subject as it is written: one line, never empty, and nothing but words."""
+        line = _one_line(self.subject) or "(no title)"
+        if self._is_more_than_text(line):
+            line = f"“{line}”"
+        return line if len(line) <= _SUBJECT else f"{line[: _SUBJECT - 1].rstrip()}…"
+
+    @property
+    def text(self) -> str:
+        """The whole message. Its last paragraph is the trailer's line, and no other line looks like that one."""
+        lines = [_UNSEEN.sub("", line).rstrip() for line in self.body.splitlines()]
+        lines = [f"    {line}" if self._is_more_than_text(line) else line for line in lines]
+        body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        return "\n\n".join(filter(None, (self.first_line, body, _one_line(self.trailer)))) + "\n"
+
+    def _is_more_than_text(self, line: str) -> bool:
+        key, _, _ = _one_line(self.trailer).partition(":")
+        return bool(_MEANT_FOR_GIT.match(line) or re.match(rf"{key}\s*:", line, re.IGNORECASE))
+
+
+def carries(text: str, trailer: str) -> bool:
+    """Whether the last paragraph of a commit's message has this trailer, be it among others that were added."""
+    _, gap, last = text.strip("\n").rpartition("\n\n")
+    return bool(gap) and _one_line(trailer) in last.split("\n")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_UNSEEN.sub("", " ".join(text.split())).split())
