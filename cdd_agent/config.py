@@ -89,7 +89,7 @@ class Config(_Section):
     test_timeout: float = Field(300, gt=0, le=86_400)
     max_attempts: int = Field(3, ge=1, le=100)
     approval: Approval = "edits"
-    commit: Annotated[Literal["off"], _YamlOff] = "off"
+    commit: Annotated[Literal["off", "step"], _YamlOff] = "off"
     commands: Commands = Commands()
     web: Web = Web()
     budget: Budget = Budget()

@@ -97,17 +97,20 @@ class Sandbox:
     def project(self) -> Project:
         return open_project(self.root, self.flags)
 
-    def engine(self) -> Engine:
+    def engine(self, *, start_over: bool = False) -> Engine:
         project = self.project
         commands = open_commands(project, self.frontend)
-        return open_engine(project, project.tickets.find(SLUG), self.frontend, lambda: self.model, commands)
+        return open_engine(
+            project, project.tickets.find(SLUG), self.frontend, lambda: self.model, commands, start_over=start_over
+        )
 
     def session(self) -> Session:
         project, frontend = self.project, self.frontend
         commands = open_commands(project, frontend)
 
-        def open_executor(ticket: Ticket) -> ExecutorAgent:
-            return ExecutorAgent(open_engine(project, ticket, frontend, lambda: self.model, commands))
+        def open_executor(ticket: Ticket, start_over: bool) -> ExecutorAgent:
+            engine = open_engine(project, ticket, frontend, lambda: self.model, commands, start_over=start_over)
+            return ExecutorAgent(engine)
 
         return Session(project, open_executor)
 

@@ -130,7 +130,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ),
         ("commands:\n  hide_env: SEAL\n", 2, "a list of names of variables"),
         ("commands:\n  pass_env: ['A=1']\n", 2, "names of variables"),
-        ("commit: step\n", 1, "'off'"),
+        ("commit: all\n", 1, "'off' or 'step'"),
         ("budget:\n  usd: 3\n", 2, "cannot watch a budget"),
         ("a: [\n", 2, "not YAML"),
         ("- a\n", 1, "a config is a mapping of keys"),

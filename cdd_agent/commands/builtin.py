@@ -38,6 +38,7 @@ _CONFIG = """\
 # test_timeout: 300                    # seconds
 # max_attempts: 3                      # model attempts a step without a screen, the first included
 # approval: edits                      # ask: before files are written | edits | auto
+# commit: off                          # step: one git commit for each completed step, of its files alone
 # commands:
 #   mode: safe                         # safe: refuse what is not on the list | ask | unsafe: a real shell
 #   allow: []                          # programs beside ls, cat, python, pytest, ruff, make, ...

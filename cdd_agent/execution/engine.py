@@ -27,6 +27,7 @@ from cdd_agent.events import (
     Notice,
     PlanOpened,
     RunFinished,
+    StepCommitted,
     StepDiff,
     StepFinished,
     StepsRedone,
@@ -41,12 +42,14 @@ from cdd_agent.execution.outcomes import Reference
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import Attempt, Failure, GoingBack, RunRecord
 from cdd_agent.execution.step import Outcome, StepRunner
+from cdd_agent.execution.step_commit import step_message
 from cdd_agent.execution.verify import Before
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, StepExecution, ready, save_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.workspace.commits import CommitRefused, already_committed, commit_files, expect_ready
 from cdd_agent.workspace.taking_back import TakenBack
 
 _NAMED = 6
@@ -71,15 +74,25 @@ class Engine:
     history: History
     runner: StepRunner
     lock: TicketLock
+    commits: bool = False
+    """Each completed step's files are committed on the user's branch."""
     clock: Clock = utc_now
     stopped_by: CddError | None = None
     """What ended the last step besides its own check, for whoever turns it into an exit code."""
-    _news: list[Event] = field(default_factory=list)
+    told_later: list[Event] = field(default_factory=list)
+    """What happened while nobody could be told."""
     _recovered: bool = False
 
     @classmethod
     def open(
-        cls, root: Path, ticket: Ticket, runner: StepRunner, clock: Clock = utc_now, *, start_over: bool = False
+        cls,
+        root: Path,
+        ticket: Ticket,
+        runner: StepRunner,
+        clock: Clock = utc_now,
+        *,
+        commits: bool = False,
+        start_over: bool = False,
     ) -> Self:
         """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept.
 
@@ -99,7 +112,9 @@ class Engine:
             lock.release()
             raise
         history = History(record, _no_part_of_checkpoints(root, ticket))
-        return cls(ticket, spec, plan, opened.state, record, history, runner, lock, clock, _news=[*opened.news])
+        return cls(
+            ticket, spec, plan, opened.state, record, history, runner, lock, commits, clock, told_later=[*opened.news]
+        )
 
     def close(self) -> None:
         self.lock.release()
@@ -131,6 +146,8 @@ class Engine:
             yield event
         if self.next_step is not None:
             await self.history.open()  # without checkpoints no step begins
+            if self.commits:
+                await expect_ready(self.runner.root)
         async with aclosing(self._bring_going_back_to_its_end()) as events:
             async for event in events:
                 yield event
@@ -162,7 +179,7 @@ class Engine:
 
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""
-        news, self._news = self._news, []
+        news, self.told_later = self.told_later, []
         return news
 
     async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> AsyncGenerator[Event, None]:
@@ -201,7 +218,7 @@ class Engine:
             async with aclosing(self.run_step(step, attempts=attempts)) as events:
                 async for event in events:
                     yield event
-            if not self.state.of(step.number).status.over:
+            if not self.state.of(step.number).status.over or self.stopped_by is not None:
                 break
         yield self.summary()
 
@@ -296,7 +313,7 @@ class Engine:
         """Take back all that is left of a step's attempts, commands' effects, too. Returns what was edited since."""
         back = await self.history.take_back(self._standing(step))
         if back.restored or back.kept:
-            self._news.append(ChangesPutBack(step.step_number, back.restored, back.kept))
+            self.told_later.append(ChangesPutBack(step.step_number, back.restored, back.kept))
         return tuple(dict.fromkeys((*back.kept, *self._put_back(step.step_number, told=back.kept))))
 
     def _standing(self, step: StepExecution) -> list[Attempt]:
@@ -350,8 +367,11 @@ class Engine:
                     if isinstance(item, Outcome):
                         if item.verification is None:
                             attempt.save_failure(Failure(detail=item.detail, unseen=item.unseen))
-                        self._settle(step, item)
+                        committed = await self._committed(step, number, item)
+                        self._settle(step, item, committed)
                         settled = True
+                        if committed is not None:
+                            yield committed
                     yield item
         except NotApproved as error:
             self._interrupted(step.number)
@@ -364,19 +384,39 @@ class Engine:
             if not settled:
                 self._interrupted(step.number)
 
+    async def _committed(self, step: PlanStep, attempt: int, outcome: Outcome) -> StepCommitted | None:
+        """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step.
+
+        After a kill between the commit and the saving there is nothing left to commit: then it is found.
+        """
+        if not self.commits or outcome.verification is None or not outcome.changes.written:
+            return None
+        message = step_message(self.ticket.slug, self.spec.title, step, attempt, outcome.verification)
+        root = self.runner.root
+        try:
+            name = await commit_files(root, outcome.changes.written, message)
+            name = name or await already_committed(root, message.trailer)
+        except CommitRefused as refusal:
+            self.stopped_by = refusal
+            return None
+        return StepCommitted(step.number, name) if name else None
+
     def _why_stopped(self) -> Iterator[Notice]:
+        if isinstance(self.stopped_by, CommitRefused):
+            yield Notice(f"It was not committed: {self.stopped_by.message}", Tone.WARNING)
         if isinstance(self.stopped_by, NotApproved):  # any other reason is the step's own error
             yield Notice(self.stopped_by.message, Tone.WARNING)
         if self.stopped_by is not None and self.stopped_by.hint:
             yield Notice(self.stopped_by.hint)
 
-    def _settle(self, step: PlanStep, outcome: Outcome) -> None:
+    def _settle(self, step: PlanStep, outcome: Outcome, committed: StepCommitted | None) -> None:
         """Completed, or failed with the files that the attempt leaves behind."""
         files, now = (outcome.changes.created, outcome.changes.modified), self.clock()
         if outcome.verification is None:
             self._save(self.state.failed(step.number, now, outcome.error, *files))
         else:
-            self._save(self.state.completed(step.number, now, outcome.verification, *files))
+            commit = committed.commit if committed else None
+            self._save(self.state.completed(step.number, now, outcome.verification, *files, commit))
 
     def _put_back(self, step: int, told: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept;
@@ -387,7 +427,7 @@ class Engine:
         back = self.record.attempt(step, attempts).put_back()
         kept = tuple(path for path in back.kept if path not in told)
         if back.restored or kept:
-            self._news.append(ChangesPutBack(step, back.restored, kept))
+            self.told_later.append(ChangesPutBack(step, back.restored, kept))
         return back.kept
 
     def _interrupted(self, step: int) -> None:

@@ -2,6 +2,7 @@
 
 import textwrap
 
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commit_message import CommitMessage
 
@@ -14,11 +15,13 @@ _VERIFIED = {
 
 
 def step_message(
-    ticket_slug: str, ticket_title: str, step_number: int, step_title: str, verification: Verification
+    ticket_slug: str, ticket_title: str, step: PlanStep, attempt: int, verification: Verification
 ) -> CommitMessage:
     """The step's title, which ticket it is of, and how far it can be trusted.
 
-    The trailer is made of the ticket and the number: a step that is undone and done again has the same one.
+    The trailer names the attempt too: a step that is undone and done again has another one.
     """
-    origin = textwrap.fill(f"Step {step_number} of {ticket_slug}: {ticket_title}", _WIDTH, break_long_words=False)
-    return CommitMessage(step_title, f"{origin}\n\n{_VERIFIED[verification]}", f"Cdd-Step: {ticket_slug}/{step_number}")
+    origin = textwrap.fill(f"Step {step.number} of {ticket_slug}: {ticket_title}", _WIDTH, break_long_words=False)
+    return CommitMessage(
+        step.title, f"{origin}\n\n{_VERIFIED[verification]}", f"Cdd-Step: {ticket_slug}/{step.number}/{attempt}"
+    )

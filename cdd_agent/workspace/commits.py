@@ -89,6 +89,15 @@ async def commit_files(root: Path, paths: Sequence[str], message: CommitMessage)
         return name
 
 
+async def expect_ready(root: Path) -> None:
+    """Raises `CommitRefused` where no commit could be made now: no repository, nobody's name, in a merge."""
+    with _scratch() as scratch:
+        repository = await _Repository.open(root, scratch)
+        await repository.expect_at_rest()
+        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+            await repository.ask("var", who)
+
+
 async def already_committed(root: Path, trailer: str) -> str | None:
     """The latest commit with this trailer among the last 50 of HEAD's first-parent line; None where there is none.
 

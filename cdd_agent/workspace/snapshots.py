@@ -129,7 +129,7 @@ class Snapshots:
     def _note_unseen(self, stderr: str) -> None:
         """What may be missing is noted; any other error, such as a full disk, would leave a hole in the snapshot."""
         for line in stderr.splitlines():
-            if line.startswith(("warning: ", "hint: ")):
+            if not line.startswith(("error: ", "fatal: ")):  # git also complains of what it was told to leave out
                 continue
             found = _LEFT_OUT.fullmatch(line)
             if found is None:

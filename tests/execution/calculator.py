@@ -35,7 +35,8 @@ def gives(**files: str) -> str:
 async def run_all(sandbox: Sandbox, attempts: int = 1) -> list[Event]:
     engine = sandbox.engine()
     try:
-        return [*engine.recover(), *[event async for event in engine.run_all(attempts=attempts)]]
+        found = [event async for event in engine.recover()]
+        return [*found, *[event async for event in engine.run_all(attempts=attempts)]]
     finally:
         engine.close()
 

@@ -299,7 +299,7 @@ async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox) -> 
     engine = sandbox.engine()
     step = engine.next_step
     assert step
-    list(engine.skip(step, "I know", keep=True))
+    assert [event async for event in engine.skip(step, "I know", keep=True)]
     events = [event async for event in engine.run_all()]
     engine.close()
     assert of(StepFinished, events)[0].verification is Verification.BASELINE

@@ -40,7 +40,7 @@ async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
 async def run_all(sandbox: Sandbox, attempts: int = 1) -> list[Event]:
     engine = sandbox.engine()
     try:
-        return [*engine.recover(), *await collect(engine.run_all(attempts=attempts))]
+        return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
     finally:
         engine.close()
 
@@ -365,7 +365,7 @@ async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_i
     assert step
     assert sandbox.text("a.txt") == "bad\n"
 
-    told = list(engine.skip(step, "not needed", keep=False))
+    told = await collect(engine.skip(step, "not needed", keep=False))
     await collect(engine.run_all())
     engine.close()
 
@@ -383,7 +383,7 @@ async def test_skip_keep_keeps_the_files_and_says_which(sandbox: Sandbox) -> Non
     await collect(engine.run_all())
     step = engine.next_step
     assert step
-    list(engine.skip(step, "mine", keep=True))
+    await collect(engine.skip(step, "mine", keep=True))
     engine.close()
     assert sandbox.text("a.txt") == "bad\n"
     assert sandbox.state()["step_executions"]["1"]["files_created"] == ["a.txt"]
@@ -438,7 +438,7 @@ async def test_skipping_after_the_state_was_removed_takes_nothing_back(sandbox: 
     engine = sandbox.engine()
     step = engine.next_step
     assert step
-    list(engine.skip(step, "done already", keep=False))
+    await collect(engine.skip(step, "done already", keep=False))
     engine.close()
     assert sandbox.text("a.txt") == "one\n"
 
@@ -654,6 +654,6 @@ async def test_a_check_that_cannot_be_started_ends_the_run_and_the_reply_is_used
 async def test_a_spec_that_is_not_filled_in_is_told(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"), spec="title: '<one line: what is wanted>'\ndescription: x\n")
     engine = sandbox.engine()
-    told = str(list(engine.recover()))
+    told = str(await collect(engine.recover()))
     engine.close()
     assert "spec.yaml is not complete" in told

@@ -419,7 +419,7 @@ async def test_always_holds_for_the_rest_of_the_run(sandbox: Sandbox) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
 async def test_in_unsafe_mode_nobody_is_asked_and_the_run_says_so(sandbox: Sandbox) -> None:
     engine = with_mode(sandbox, "unsafe", OFF_LIST).engine()
-    assert "real shell" in str(list(engine.recover()))
+    assert "real shell" in str([event async for event in engine.recover()])
     engine.close()
     await events_of(with_mode(sandbox, "unsafe", OFF_LIST, IN_SHELL))
     assert sandbox.statuses() == ["completed", "completed"]

@@ -43,7 +43,7 @@ def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None
 
 
 def test_the_file_has_the_promised_keys_in_their_form(tmp_path: Path) -> None:
-    begun = ExecutionState(ticket_slug="feature-x").with_steps([1, 2]).started(1, NOW, attempt=1)
+    begun = ExecutionState(ticket_slug="feature-x").with_steps([1, 2]).started(PlanStep(1, "a"), NOW, attempt=1)
     save_state(tmp_path / "s.json", begun.completed(1, NOW, Verification.PASSED, ["a.py"], []))
 
     saved = json.loads((tmp_path / "s.json").read_text())
@@ -128,13 +128,13 @@ def test_the_next_step_is_the_first_whose_dependencies_are_over(
 
 
 def test_an_interrupted_step_leaves_no_trace_but_its_count() -> None:
-    begun = ExecutionState(ticket_slug="a").with_steps([1]).started(1, NOW, attempt=2)
+    begun = ExecutionState(ticket_slug="a").with_steps([1]).started(PlanStep(1, "a"), NOW, attempt=2)
     back = begun.put_back(1).of(1)
     assert (back.status, back.started_at, back.attempts) == (StepStatus.PENDING, None, 2)
 
 
 def test_a_completed_run_that_is_started_again_is_not_complete() -> None:
-    done = ExecutionState(ticket_slug="a").with_steps([1]).started(1, NOW, attempt=1)
+    done = ExecutionState(ticket_slug="a").with_steps([1]).started(PlanStep(1, "a"), NOW, attempt=1)
     done = done.completed(1, NOW, Verification.NONE, [], [])
     assert done.completed_at == NOW
-    assert done.with_steps([1, 2]).started(2, NOW, attempt=1).completed_at is None
+    assert done.with_steps([1, 2]).started(PlanStep(2, "b"), NOW, attempt=1).completed_at is None

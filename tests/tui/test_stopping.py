@@ -152,7 +152,7 @@ async def test_leaving_while_a_step_runs_puts_it_back_and_frees_the_lock(
 
     assert is_as_before(sandbox)
     engine = sandbox.engine()
-    assert list(engine.recover()) == []
+    assert [event async for event in engine.recover()] == []
     engine.close()
 
 
