@@ -5,7 +5,7 @@ import json
 import signal
 import sys
 from collections.abc import AsyncGenerator, Coroutine, Iterable
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from cdd_agent.events import ActionFinished, Event, Notice, Tone
 from cdd_agent.execution.action_plan import ActionPlanRun
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
+from cdd_agent.execution.recording import Recorder
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
@@ -37,15 +38,16 @@ def run_plan(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     printer = _printer(as_json)
     frontend = Nobody() if as_json else _whoever_is_there(printer)
     engine = open_engine(project, project.tickets.find(slug), frontend, model, open_commands(project, frontend))
-    try:
-        _run(_shown(_whole_run(engine, project.config.max_attempts), printer))
-        if engine.stopped_by is not None:
-            return engine.stopped_by.exit_code
-        return ExitCode.DONE if engine.state.status is RunStatus.COMPLETED else ExitCode.FAILED
-    finally:
-        for event in engine.news():
-            printer.show(event)
-        engine.close()
+    with closing(engine):
+        recorder = Recorder(engine)
+        try:
+            _run(_shown(recorder.recorded(_whole_run(engine, project.config.max_attempts)), printer))
+            if engine.stopped_by is not None:
+                return engine.stopped_by.exit_code
+            return ExitCode.DONE if engine.state.status is RunStatus.COMPLETED else ExitCode.FAILED
+        finally:
+            for event in recorder.news():
+                printer.show(event)
 
 
 def run_command_line(project: Project, name: str, arguments: Iterable[str], *, as_json: bool) -> ExitCode:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from cdd_agent.events import Event, Notice, PlanOpened, Tone
 from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.recording import Recorder
 from cdd_agent.tickets.status import StepStatus
 
 _SKIP = re.compile(r"(?:skip|s)(?P<keep> keep)?(?: because (?P<reason>.+))?", re.IGNORECASE | re.DOTALL)
@@ -29,6 +30,7 @@ class ExecutorAgent:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._recorder = Recorder(engine)
         self._left = False
         self.ticket_slug = engine.ticket.slug
 
@@ -37,7 +39,7 @@ class ExecutorAgent:
         return self._left or self._engine.next_step is None
 
     def news(self) -> list[Event]:
-        return self._engine.news()
+        return self._recorder.news()
 
     def view(self) -> PlanOpened:
         return self._engine.opened()
@@ -45,8 +47,11 @@ class ExecutorAgent:
     def close(self) -> None:
         self._engine.close()
 
-    async def opening(self) -> AsyncGenerator[Event, None]:
+    def opening(self) -> AsyncGenerator[Event, None]:
         """What a person sees first: the plan, what was found of an earlier run, and how to go on."""
+        return self._recorder.recorded(self._opening())
+
+    async def _opening(self) -> AsyncGenerator[Event, None]:
         for event in self._engine.recover():
             yield event
         opened = self.view()
@@ -80,8 +85,8 @@ class ExecutorAgent:
                 events = self._skip(skip)
             case _:
                 events = self._run(guidance=text)
-        async with aclosing(events):
-            async for event in events:
+        async with aclosing(self._recorder.recorded(events)) as recorded:
+            async for event in recorded:
                 yield event
 
     async def _continue(self) -> AsyncGenerator[Event, None]:

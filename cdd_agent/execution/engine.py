@@ -45,6 +45,7 @@ from cdd_agent.tickets.state import (
 )
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.workspace.redaction import Redactor
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -80,7 +81,7 @@ class Engine:
         plan.check(ticket.shown(ticket.plan_path))
         runner.check_commands(plan)
         spec = ticket.read_spec()
-        record = RunRecord.of(root, ticket.slug)
+        record = RunRecord.of(root, ticket.slug, Redactor.of_environment(runner.commands.settings.hide_env))
         record.prepare()
         lock = _locked(record, ticket.slug)
         try:
@@ -252,7 +253,7 @@ class Engine:
             settled, self.stopped_by = True, error
         except CddError as error:
             self._put_back(step.number)
-            self._save(self.state.failed(step.number, self.clock(), error.message))
+            self._save(self.state.failed(step.number, self.clock(), self.record.redactor.redact(error.message)))
             settled, self.stopped_by = True, error
         finally:
             if not settled:
@@ -268,7 +269,7 @@ class Engine:
         """Completed, or failed with the files that the attempt leaves behind."""
         files, now = (outcome.changes.created, outcome.changes.modified), self.clock()
         if outcome.verification is None:
-            self._save(self.state.failed(step.number, now, outcome.error, *files))
+            self._save(self.state.failed(step.number, now, self.record.redactor.redact(outcome.error), *files))
         else:
             self._save(self.state.completed(step.number, now, outcome.verification, *files))
 

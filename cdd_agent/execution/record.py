@@ -1,5 +1,6 @@
 """What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
 
+    events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
@@ -7,10 +8,12 @@
 
 The journal is written before the files are, so that an attempt can be put back after a kill at any moment. What an
 attempt replaced stays here also when it is put back: nothing that was in a file is ever only in memory.
+
+Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -20,8 +23,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.outcomes import SuiteRun
+from cdd_agent.execution.run_log import RunLog
 from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, write_atomic
 from cdd_agent.workspace.paths import confine
+from cdd_agent.workspace.redaction import Redactor
 
 
 @dataclass(frozen=True)
@@ -99,33 +104,39 @@ class Attempt:
 
     root: Path
     folder: Path
+    redactor: Redactor = field(default_factory=Redactor)
 
     def begin(self, guidance: str) -> None:
-        """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside."""
+        """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside.
+
+        The guidance that a prompt shows, and that identifies it, is the one that is kept.
+        """
         if self.folder.exists():
             set_aside(self.folder)
-        self._write("guidance.md", guidance)
+        self._write("guidance.md", self.redactor.redact(guidance))
 
     def save_request(self, prompt: str, shown: Shown) -> None:
         self._write("shown.json", shown.model_dump_json(indent=1))
-        self._write("request.md", prompt)
+        self._write("request.md", self.redactor.redact(prompt))
 
     def save_reply(self, text: str) -> None:
+        """Word for word: it is what gets applied."""
         self._write("reply.md", text)
 
     def save_partial(self, text: str) -> None:
         """A reply that stopped early: kept to be looked at, never to be applied."""
-        self._write("reply-partial.md", text)
+        self._write("reply-partial.md", self.redactor.redact(text))
 
     def save_output(self, text: str) -> None:
-        self._write("output.txt", text)
+        self._write("output.txt", self.redactor.redact(text))
 
     def save_tests(self, tests: SuiteRun) -> None:
         """What the check saw of each test; the words of failures are in its output."""
         self._write("tests.json", _Tests(tests=replace(tests, texts={})).model_dump_json(indent=1))
 
     def save_failure(self, failure: Failure) -> None:
-        self._write("failure.json", failure.model_dump_json(indent=1))
+        presentable = failure.model_copy(update={"detail": self.redactor.redact(failure.detail)})
+        self._write("failure.json", presentable.model_dump_json(indent=1))
 
     @property
     def guidance(self) -> str:
@@ -213,10 +224,15 @@ class RunRecord:
 
     root: Path
     folder: Path
+    redactor: Redactor = field(default_factory=Redactor)
 
     @classmethod
-    def of(cls, root: Path, slug: str) -> "RunRecord":
-        return cls(root, root / ".cdd" / "runs" / slug)
+    def of(cls, root: Path, slug: str, redactor: Redactor) -> "RunRecord":
+        return cls(root, root / ".cdd" / "runs" / slug, redactor)
+
+    @property
+    def log(self) -> RunLog:
+        return RunLog(self.folder / "events.jsonl")
 
     def prepare(self) -> None:
         """Make the folder, and see that git ignores it."""
@@ -234,7 +250,7 @@ class RunRecord:
         return _load(self._baseline, Baseline)
 
     def save_baseline(self, baseline: Baseline, output: str) -> None:
-        write_atomic(self.folder / "baseline.txt", output.encode("utf-8", errors="replace"))
+        write_atomic(self.folder / "baseline.txt", self.redactor.redact(output).encode("utf-8", errors="replace"))
         tests = replace(baseline.tests, texts={}) if baseline.tests else None
         saved = baseline.model_copy(update={"tests": tests})
         write_atomic(self._baseline, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
@@ -249,7 +265,7 @@ class RunRecord:
         return self.folder / "baseline.json"
 
     def attempt(self, step: int, number: int) -> Attempt:
-        return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}")
+        return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}", self.redactor)
 
 
 def _read(path: Path) -> str | None:

@@ -54,13 +54,12 @@ _WORDS = (
     _credential("eyJ", _Run(_BASE64URL, 8, 4096), ".eyJ", _Run(_BASE64URL, 8, 8192), ".", _Run(_BASE64URL, 16, 2048)),
 )
 """Credentials that are words of their own: within a longer word, as in `task-…`, they are not what they look like."""
-_PLACED_ANYWHERE = (
-    _credential("://", _Run(r"[^\s/:@\"'`<>{}\\]", 0, 128), ":", _Run(r"[^\s/\"'`<>{}\\]", 1, 256), "@"),
-    _credential(
-        "-----BEGIN ", _Run(_CAPITALS, 0, 30), "PRIVATE KEY", _Run(_CAPITALS, 0, 10), "-----", _Run(_KEY_BODY, 1, 16384),
-        "-----END ", _Run(_CAPITALS, 1, 50), "-----",
-    ),
-)  # fmt: skip
+_ADDRESS = _credential("://", _Run(r"[^\s/:@\"'`<>{}\\]", 0, 128), ":", _Run(r"[^\s/\"'`<>{}\\]", 1, 256), "@")
+_PRIVATE_KEY = _credential(
+    *("-----BEGIN ", _Run(_CAPITALS, 0, 30), "PRIVATE KEY", _Run(_CAPITALS, 0, 10), "-----"),
+    *(_Run(_KEY_BODY, 1, 16384), "-----END ", _Run(_CAPITALS, 1, 50), "-----"),
+)
+_PLACED_ANYWHERE = (_ADDRESS, _PRIVATE_KEY)
 _LONGEST = 2 * max(sum(run.most for run in shape) for shape in (*_WORDS, *_PLACED_ANYWHERE))  # a unit may be two long
 _WORD_BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # after an escaped line break, too
 _WORTH_A_LOOK = "(?=[sgAxe:-])"  # what the shapes begin with: most characters are done with quickly
@@ -110,7 +109,7 @@ class Redactor:
         return self._pattern.sub(self._replacement, text)
 
     def redacted(self, value: Value) -> Value:
-        """A frozen dataclass, such as an event, with all of its texts redacted: the same object if nothing is secret."""
+        """A frozen dataclass, such as an event, with all its texts redacted; the same object if none holds a secret."""
         return cast("Value", self._redacted(value))
 
     def stream(self) -> "StreamRedactor":

@@ -17,7 +17,7 @@ _SECRET = re.compile(
 
 
 def is_secret_name(name: str, *, hide: Iterable[str] = (), passed: Iterable[str] = ()) -> bool:
-    """Whether a variable is what `hide` names (`AWS_*` and the like, too), or looks like a secret and is not `passed`."""
+    """Whether a variable is one that `hide` names (also `AWS_*`), or looks like a secret and is not `passed`."""
     return _named(name, hide) or (_SECRET.search(name) is not None and not _named(name, passed))
 
 

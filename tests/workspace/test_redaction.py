@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -117,15 +118,13 @@ FRAGMENTS = [
     " ",
     "x",
 ]
-TEXTS = st.lists(
-    st.sampled_from(FRAGMENTS) | st.text(max_size=5) | st.builds(lambda text, n: text[:n], st.sampled_from(FRAGMENTS), st.integers(0, 40)),
-    max_size=8,
-).map("".join)  # fmt: skip
+BEGINNINGS = st.builds(lambda text, length: text[:length], st.sampled_from(FRAGMENTS), st.integers(0, 40))
+TEXTS = st.lists(st.sampled_from(FRAGMENTS) | BEGINNINGS | st.text(max_size=5), max_size=8).map("".join)
 
 
 def in_pieces(text: str, cuts: list[int]) -> list[str]:
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    return [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(places)]
 
 
 @given(TEXTS, st.lists(st.integers(0, 10_000), max_size=30))
