@@ -468,7 +468,11 @@ Proposal = ChangesProposed | CommandProposed | ActionProposed
 """What a face can be asked to approve; `choices` are the answers that make sense."""
 
 
+def event_name(kind: type[Event]) -> str:
+    """A kind of event as scripts know it: its name in snake case."""
+    return re.sub(r"(?<=.)([A-Z])", r"_\1", kind.__name__).lower()
+
+
 def to_json(event: Event) -> dict[str, Any]:
     """An event as one JSON object: its name in snake case under `event`, then its fields."""
-    name = re.sub(r"(?<=.)([A-Z])", r"_\1", type(event).__name__).lower()
-    return {"event": name, **dataclasses.asdict(event)}
+    return {"event": event_name(type(event)), **dataclasses.asdict(event)}

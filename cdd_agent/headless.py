@@ -4,8 +4,8 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from contextlib import aclosing, closing, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from cdd_agent.events import ActionFinished, Event, Notice, Tone
 from cdd_agent.execution.action_plan import ActionPlanRun
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
+from cdd_agent.execution.recording import Recorder
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
@@ -36,36 +37,45 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
     printer = _printer(as_json)
     engine = _open_engine(project, slug, printer, start_over=start_over)
     prepare_model(engine)
-    with _at_work(engine, printer):
-        _run(_shown(_whole_run(engine, project.config.max_attempts), printer))
-        if engine.stopped_by is not None:
-            return engine.stopped_by.exit_code
-        return ExitCode.DONE if engine.state.status is RunStatus.COMPLETED else ExitCode.FAILED
+    return _carry_out(engine, _whole_run(engine, project.config.max_attempts), printer)
 
 
 def run_undo(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
     """Go back to before a step, or before the last one. Raises `CddError`, such as `BadInput` for no such step."""
-    return _go_through(project, slug, lambda engine: engine.undo(step), as_json)
+    return _going_through(project, slug, lambda engine: engine.undo(step), as_json)
 
 
 def run_redo(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Undo the last undo."""
-    return _go_through(project, slug, lambda engine: engine.redo(), as_json)
+    return _going_through(project, slug, lambda engine: engine.redo(), as_json)
 
 
 def run_diff(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
     """Show what a step, or the last one, changed. Raises `BadInput` for no such step."""
-    return _go_through(project, slug, lambda engine: engine.diff(step), as_json)
+    return _going_through(project, slug, lambda engine: engine.diff(step), as_json)
 
 
-def _go_through(
-    project: Project, slug: str, events: Callable[[Engine], AsyncGenerator[Event, None]], as_json: bool
+def _going_through(
+    project: Project, slug: str, what: Callable[[Engine], AsyncGenerator[Event, None]], as_json: bool
 ) -> ExitCode:
     printer = _printer(as_json)
     engine = _open_engine(project, slug, printer)
-    with _at_work(engine, printer):
-        _run(_shown(events(engine), printer))
+    _carry_out(engine, what(engine), printer)
     return ExitCode.DONE
+
+
+def _carry_out(engine: Engine, events: AsyncGenerator[Event, None], printer: Printer) -> ExitCode:
+    """Show and record what happens; at the end, however it comes, the ticket is let go of."""
+    with closing(engine):
+        recorder = Recorder(engine)
+        try:
+            _run(_shown(recorder.recorded(events), printer))
+            if engine.stopped_by is not None:
+                return engine.stopped_by.exit_code
+            return ExitCode.DONE if engine.state.status is RunStatus.COMPLETED else ExitCode.FAILED
+        finally:
+            for event in recorder.news():
+                printer.show(event)
 
 
 def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
@@ -73,17 +83,6 @@ def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: b
     frontend = Nobody() if isinstance(printer, JsonPrinter) else _whoever_is_there(printer)
     commands = open_commands(project, frontend)
     return open_engine(project, project.tickets.find(slug), frontend, model, commands, start_over=start_over)
-
-
-@contextmanager
-def _at_work(engine: Engine, printer: Printer) -> Iterator[None]:
-    """Until the end, however it comes: what happened last is told, and the ticket is let go of."""
-    try:
-        yield
-    finally:
-        for event in engine.news():
-            printer.show(event)
-        engine.close()
 
 
 def run_command_line(project: Project, name: str, arguments: Iterable[str], *, as_json: bool) -> ExitCode:

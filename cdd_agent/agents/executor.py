@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from cdd_agent.events import Event, Notice, PlanOpened, Tone
 from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.recording import Recorder
 from cdd_agent.tickets.status import StepStatus
 
 _WITH_STEP = re.compile(r"(?P<word>undo|diff)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE)
@@ -33,6 +34,7 @@ class ExecutorAgent:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._recorder = Recorder(engine)
         self._left = False
         self.ticket_slug = engine.ticket.slug
 
@@ -41,7 +43,7 @@ class ExecutorAgent:
         return self._left or self._engine.next_step is None
 
     def news(self) -> list[Event]:
-        return self._engine.news()
+        return self._recorder.news()
 
     def view(self) -> PlanOpened:
         return self._engine.opened()
@@ -49,8 +51,11 @@ class ExecutorAgent:
     def close(self) -> None:
         self._engine.close()
 
-    async def opening(self) -> AsyncGenerator[Event, None]:
+    def opening(self) -> AsyncGenerator[Event, None]:
         """What a person sees first: the plan, what was found of an earlier run, and how to go on."""
+        return self._recorder.recorded(self._opening())
+
+    async def _opening(self) -> AsyncGenerator[Event, None]:
         async with aclosing(self._engine.recover()) as events:
             async for event in events:
                 yield event
@@ -89,8 +94,8 @@ class ExecutorAgent:
                 events = self._skip(skip)
             case _:
                 events = self._run(guidance=text)
-        async with aclosing(events):
-            async for event in events:
+        async with aclosing(self._recorder.recorded(events)) as recorded:
+            async for event in recorded:
                 yield event
 
     async def _continue(self) -> AsyncGenerator[Event, None]:

@@ -35,21 +35,22 @@ from cdd_agent.events import (
     StepsUndone,
     Tone,
 )
+from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.history import History
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.opening import drift, open_state
-from cdd_agent.execution.outcomes import Reference
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import Attempt, Failure, GoingBack, RunRecord
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.execution.step_commit import step_message
-from cdd_agent.execution.verify import Before
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, StepExecution, ready, save_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.commits import CommitRefused, already_committed, commit_files, expect_ready
+from cdd_agent.workspace.files import remove_leftovers
+from cdd_agent.workspace.redaction import Redactor
 from cdd_agent.workspace.taking_back import TakenBack
 
 _NAMED = 6
@@ -103,10 +104,12 @@ class Engine:
         plan.check(ticket.shown(ticket.plan_path))
         runner.check_commands(plan)
         spec = ticket.read_spec()
-        record = RunRecord.of(root, ticket.slug)
+        record = RunRecord.of(root, ticket.slug, Redactor.of_environment(runner.commands.settings.hide_env))
         record.prepare()
         lock = TicketLock.take(record.folder, ticket.slug, clock().isoformat())
         try:
+            record.tidy()
+            remove_leftovers(ticket.folder)
             opened = open_state(ticket, plan, record, start_over=start_over)
         except BaseException:
             lock.release()
@@ -243,6 +246,9 @@ class Engine:
 
         Raises `BadInput` for a step that was not carried out.
         """
+        async with aclosing(self.recover()) as events:
+            async for event in events:
+                yield event
         settled = [step.step_number for step in self.state.settled()]
         if not settled:
             yield Notice("Nothing was carried out yet.")
@@ -258,6 +264,9 @@ class Engine:
 
     async def redo(self) -> AsyncGenerator[Event, None]:
         """Undo the last undo. Not any more when another step was run since."""
+        async with aclosing(self.recover()) as events:
+            async for event in events:
+                yield event
         if not self.state.undone:
             yield Notice("There is no undo to be undone, or another step has been run since.")
             return
@@ -325,29 +334,9 @@ class Engine:
             self.record.set_baseline_aside()  # of a run whose state is gone
         if self.record.baseline is None:
             left = [other for other in self.plan.steps if not self.state.of(other.number).status.over]
-            async with aclosing(self.runner.baseline(step, left, self._accepted(), self.record)) as events:
+            async with aclosing(self.runner.baseline(step, left, accepted(self.state), self.record)) as events:
                 async for event in events:
                     yield event
-
-    def _before(self) -> Before:
-        """What is known of the tests: from the baseline, and from each state of the project that was accepted since."""
-        baseline = self.record.baseline
-        reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
-        for number, attempt in self._accepted():
-            seen_by_baseline = baseline is not None and (number, attempt) in baseline.already
-            if not seen_by_baseline and (tests := self.record.attempt(number, attempt).tests):
-                reference = reference.after(tests)
-        return Before(baseline, reference)
-
-    def _accepted(self) -> tuple[tuple[int, int], ...]:
-        """The steps whose work stands, with the number of their attempt, in the order in which they were over:
-        completed ones, and skipped ones whose files were kept."""
-
-        def counts(found: StepExecution) -> bool:
-            kept = found.status is StepStatus.SKIPPED and (found.files_created or found.files_modified)
-            return bool(found.attempts and (found.status is StepStatus.COMPLETED or kept))
-
-        return tuple((found.step_number, found.attempts) for found in self.state.settled() if counts(found))
 
     async def _attempt(
         self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
@@ -361,7 +350,7 @@ class Engine:
         try:
             yield StepStarted(step.number, step.title, number)
             prompt = self._prompt(step, number, also_show)
-            before = await asyncio.to_thread(self._before)
+            before = await asyncio.to_thread(known_so_far, self.state, self.record)
             async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.history)) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
@@ -378,7 +367,7 @@ class Engine:
             settled, self.stopped_by = True, error
         except CddError as error:
             self._put_back(step.number)
-            self._save(self.state.failed(step.number, self.clock(), error.message))
+            self._save(self.state.failed(step.number, self.clock(), self.record.redactor.redact(error.message)))
             settled, self.stopped_by = True, error
         finally:
             if not settled:
@@ -413,7 +402,7 @@ class Engine:
         """Completed, or failed with the files that the attempt leaves behind."""
         files, now = (outcome.changes.created, outcome.changes.modified), self.clock()
         if outcome.verification is None:
-            self._save(self.state.failed(step.number, now, outcome.error, *files))
+            self._save(self.state.failed(step.number, now, self.record.redactor.redact(outcome.error), *files))
         else:
             commit = committed.commit if committed else None
             self._save(self.state.completed(step.number, now, outcome.verification, *files, commit))

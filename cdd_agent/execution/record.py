@@ -1,5 +1,6 @@
 """What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
 
+    events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything
     state.json                                the state, once more: the ticket's own file can be rebuilt from it
     going-back.json                           while an undo is under way
@@ -13,10 +14,12 @@
 
 The journal is written before the files are, so that an attempt can be put back after a kill at any moment. What an
 attempt replaced stays here also when it is put back: nothing that was in a file is ever only in memory.
+
+Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -26,9 +29,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.outcomes import SuiteRun
+from cdd_agent.execution.run_log import RunLog
 from cdd_agent.workspace.checkpoints import Checkpoint
-from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, write_atomic
+from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, remove_leftovers, write_atomic
 from cdd_agent.workspace.paths import confine
+from cdd_agent.workspace.redaction import Redactor
 from cdd_agent.workspace.taking_back import TakenBack
 
 
@@ -117,26 +122,32 @@ class Attempt:
 
     root: Path
     folder: Path
+    redactor: Redactor = field(default_factory=Redactor)
 
     def begin(self, guidance: str) -> None:
-        """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside."""
-        if self.folder.exists():
+        """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside. One that
+        was only just begun when its process was killed is begun again.
+
+        The guidance that a prompt shows, and that identifies it, is the one that is kept.
+        """
+        if self.folder.exists() and any(path.name != "guidance.md" for path in self.folder.iterdir()):
             set_aside(self.folder)
-        self._write("guidance.md", guidance)
+        self._write("guidance.md", self.redactor.redact(guidance))
 
     def save_request(self, prompt: str, shown: Shown) -> None:
         self._write("shown.json", shown.model_dump_json(indent=1))
-        self._write("request.md", prompt)
+        self._write("request.md", self.redactor.redact(prompt))
 
     def save_reply(self, text: str) -> None:
+        """Word for word: it is what gets applied."""
         self._write("reply.md", text)
 
     def save_partial(self, text: str) -> None:
         """A reply that stopped early: kept to be looked at, never to be applied."""
-        self._write("reply-partial.md", text)
+        self._write("reply-partial.md", self.redactor.redact(text))
 
     def save_output(self, text: str) -> None:
-        self._write("output.txt", text)
+        self._write("output.txt", self.redactor.redact(text))
 
     def save_tests(self, tests: SuiteRun) -> None:
         """What the check saw of each test; the words of failures are in its output."""
@@ -146,10 +157,11 @@ class Attempt:
         self._write("span.json", span.model_dump_json(indent=1))
 
     def save_diff(self, text: str) -> None:
-        self._write("changes.diff", text)
+        self._write("changes.diff", self.redactor.redact(text))
 
     def save_failure(self, failure: Failure) -> None:
-        self._write("failure.json", failure.model_dump_json(indent=1))
+        presentable = failure.model_copy(update={"detail": self.redactor.redact(failure.detail)})
+        self._write("failure.json", presentable.model_dump_json(indent=1))
 
     @property
     def guidance(self) -> str:
@@ -241,10 +253,15 @@ class RunRecord:
 
     root: Path
     folder: Path
+    redactor: Redactor = field(default_factory=Redactor)
 
     @classmethod
-    def of(cls, root: Path, slug: str) -> "RunRecord":
-        return cls(root, root / ".cdd" / "runs" / slug)
+    def of(cls, root: Path, slug: str, redactor: Redactor) -> "RunRecord":
+        return cls(root, root / ".cdd" / "runs" / slug, redactor)
+
+    @property
+    def log(self) -> RunLog:
+        return RunLog(self.folder / "events.jsonl")
 
     @property
     def slug(self) -> str:
@@ -261,12 +278,18 @@ class RunRecord:
             ) from error
         ignore_runs(self.root)
 
+    def tidy(self) -> None:
+        """Remove what writes left whose process was killed in the middle of them. To be called by who has the lock."""
+        folders = (self.folder, *self.folder.glob("step-*"), *self.folder.glob("step-*/attempt-*"))
+        for folder in (self.root / ".cdd", *folders):
+            remove_leftovers(folder)
+
     @property
     def baseline(self) -> Baseline | None:
         return _load(self._baseline, Baseline)
 
     def save_baseline(self, baseline: Baseline, output: str) -> None:
-        write_atomic(self.folder / "baseline.txt", output.encode("utf-8", errors="replace"))
+        write_atomic(self.folder / "baseline.txt", self.redactor.redact(output).encode("utf-8", errors="replace"))
         tests = replace(baseline.tests, texts={}) if baseline.tests else None
         saved = baseline.model_copy(update={"tests": tests})
         write_atomic(self._baseline, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
@@ -311,7 +334,7 @@ class RunRecord:
         return self.folder / "baseline.json"
 
     def attempt(self, step: int, number: int) -> Attempt:
-        return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}")
+        return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}", self.redactor)
 
 
 def _read(path: Path) -> str | None:

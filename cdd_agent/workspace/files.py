@@ -11,7 +11,7 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 
 _IGNORE = "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
-_ENDING = ".tmp"
+_BEGINNING, _ENDING = ".cdd-", ".tmp"
 _being_written = set[Path]()
 """The temporary files of this process, in whichever thread."""
 
@@ -72,11 +72,12 @@ def remove_leftover(path: Path, *, follow: bool = True) -> None:
     Without `follow`, those of a link itself and not of what it leads to.
     """
     target = path.resolve() if follow else path
-    for file in target.parent.glob(f"{_beginning(target)}*{_ENDING}"):
-        pid, _, _ = file.name.removeprefix(_beginning(target)).partition("-")
-        if pid.isdecimal() and not _is_being_written(file, int(pid)):
-            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
-                file.unlink()
+    _remove_leftovers(target.parent, _beginning(target))
+
+
+def remove_leftovers(folder: Path) -> None:
+    """The same for every file of a folder."""
+    _remove_leftovers(folder, _BEGINNING)
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -144,7 +145,15 @@ def _temporary(target: Path) -> Path:
 
 
 def _beginning(target: Path) -> str:
-    return f".cdd-{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}-"
+    return f"{_BEGINNING}{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}-"
+
+
+def _remove_leftovers(folder: Path, beginning: str) -> None:
+    for file in folder.glob(f"{beginning}*{_ENDING}"):
+        *_, pid, _ = f"--{file.name}".rsplit("-", 2)
+        if pid.isdecimal() and not _is_being_written(file, int(pid)):
+            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
+                file.unlink()
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:

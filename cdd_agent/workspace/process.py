@@ -9,7 +9,6 @@ import asyncio
 import codecs
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -17,12 +16,12 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, TypeVar
 
 from cdd_agent.workspace.programs import find_program
+from cdd_agent.workspace.secret_names import is_secret_name
 from cdd_agent.workspace.threads import in_thread
 
 if TYPE_CHECKING:
@@ -38,16 +37,6 @@ _ROUNDS = 5
 """How often what left a command's group is looked for: what is being ended may start more."""
 _MARK = "CDD_COMMAND"
 """The variable by which a command's processes are known, wherever they went. A nested one adds to it."""
-# A whole word of a variable's name, or the end of one that other words are glued to, as in PGPASSWORD.
-_SECRET = re.compile(
-    r"""
-    ( (?<![A-Z0-9]) (KEYS? | PASS | PAT)
-    | TOKENS? | SECRETS? | PASSWORDS? | PASSWD | PASSPHRASES? | CREDENTIALS? | _PWD
-    | (API|ACCESS|AUTH|ENCRYPTION|MASTER|PRIVATE|SECRET|SIGNING|SSH) KEYS? | (DB|PG|SSH|SUDO) PASS
-    ) [0-9]* (?![A-Z0-9])
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
 
 StreamName = Literal["stdout", "stderr"]
 
@@ -113,18 +102,10 @@ def child_environment(
     A secret is what `hide` names (`AWS_*` and the like, too), and what looks like one unless `passed` names it.
     """
     hide, passed = tuple(hide), tuple(passed)
-
-    def is_secret(name: str) -> bool:
-        return _named(name, hide) or (_SECRET.search(name) is not None and not _named(name, passed))
-
-    kept = {name: value for name, value in os.environ.items() if not is_secret(name)}
+    kept = {name: value for name, value in os.environ.items() if not is_secret_name(name, hide=hide, passed=passed)}
     for name, value in (extra or {}).items():
         kept[name.upper() if os.name == "nt" else name] = value
     return kept
-
-
-def _named(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
 
 
 def shell_argv(text: str) -> tuple[str, ...]:

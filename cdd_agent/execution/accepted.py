@@ -1,0 +1,29 @@
+"""The steps whose work stands, and what is known of the tests from them."""
+
+from cdd_agent.execution.outcomes import Reference
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.verify import Before
+from cdd_agent.tickets.state import ExecutionState, StepExecution
+from cdd_agent.tickets.status import StepStatus
+
+
+def accepted(state: ExecutionState) -> tuple[tuple[int, int], ...]:
+    """Completed steps, and skipped ones whose files were kept, with the number of their attempt, in the order in which
+    they were over."""
+
+    def counts(found: StepExecution) -> bool:
+        kept = found.status is StepStatus.SKIPPED and (found.files_created or found.files_modified)
+        return bool(found.attempts and (found.status is StepStatus.COMPLETED or kept))
+
+    return tuple((found.step_number, found.attempts) for found in state.settled() if counts(found))
+
+
+def known_so_far(state: ExecutionState, record: RunRecord) -> Before:
+    """What is known of the tests: from the baseline, and from each state of the project that was accepted since."""
+    baseline = record.baseline
+    reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
+    for number, attempt in accepted(state):
+        seen_by_baseline = baseline is not None and (number, attempt) in baseline.already
+        if not seen_by_baseline and (tests := record.attempt(number, attempt).tests):
+            reference = reference.after(tests)
+    return Before(baseline, reference)

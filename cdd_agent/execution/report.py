@@ -1,0 +1,158 @@
+"""The report of a ticket's run: what stands, as the state says, and what it took, as the log says."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from cdd_agent.execution.accepted import accepted, known_so_far
+from cdd_agent.execution.effort import Effort, effort_by_step
+from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many tests passed, failed, and were skipped or expected to fail."""
+
+    passed: int
+    failed: int
+    skipped: int
+
+    @classmethod
+    def of(cls, results: Iterable[Result]) -> "Counts":
+        found = list(results)
+        return cls(found.count(Result.PASSED), found.count(Result.FAILED), found.count(Result.SKIPPED))
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step: where it stands, and what all its attempts together took."""
+
+    number: int
+    title: str
+    status: StepStatus
+    verification: Verification | None
+    error: str | None
+    reason: str | None
+    """Why it was skipped."""
+    attempts: int
+    files_created: tuple[str, ...]
+    files_modified: tuple[str, ...]
+    tests: Counts | None
+    """What its check saw the last time, where it tells."""
+    effort: Effort
+
+
+@dataclass(frozen=True)
+class Report:
+    """A ticket's run so far."""
+
+    ticket_slug: str
+    title: str
+    status: RunStatus
+    started_at: datetime | None
+    completed_at: datetime | None
+    steps: tuple[StepReport, ...]
+    files_created: tuple[str, ...]
+    """Of the steps whose work stands; what one of them created and another changed is created."""
+    files_modified: tuple[str, ...]
+    tests_before: Counts | None
+    """The baseline; None when it was not taken, or tells nothing of single tests."""
+    tests_after: Counts | None
+    """What is known now of every test, from the baseline and the checks of the steps whose work stands."""
+    effort: Effort
+    """With that of steps that are no longer in the plan."""
+
+    @classmethod
+    def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState, record: RunRecord) -> "Report":
+        """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
+        efforts = effort_by_step(record.log.entries())
+        known = known_so_far(state, record)
+        standing = [state.of(number) for number, _ in accepted(state)]
+        created = {path for step in standing for path in step.files_created}
+        modified = {path for step in standing for path in step.files_modified}
+        report = cls(
+            state.ticket_slug,
+            title,
+            state.status,
+            state.started_at,
+            state.completed_at,
+            steps=tuple(_step(step, state, record, efforts.get(step.number, Effort())) for step in plan.steps),
+            files_created=tuple(sorted(created)),
+            files_modified=tuple(sorted(modified - created)),
+            tests_before=_counts(known.baseline.tests if known.baseline else None),
+            tests_after=_known(known.reference),
+            effort=sum(efforts.values(), Effort()),
+        )
+        return record.redactor.redacted(report)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ticket_slug": self.ticket_slug,
+            "ticket_title": self.title,
+            "status": self.status.value,
+            "started_at": self.started_at.isoformat() if self.started_at else None,
+            "completed_at": self.completed_at.isoformat() if self.completed_at else None,
+            **_effort_to_json(self.effort),
+            "files_created": list(self.files_created),
+            "files_modified": list(self.files_modified),
+            "tests_before": asdict(self.tests_before) if self.tests_before else None,
+            "tests_after": asdict(self.tests_after) if self.tests_after else None,
+            "steps": [_step_to_json(step) for step in self.steps],
+        }
+
+
+def _step(step: PlanStep, state: ExecutionState, record: RunRecord, effort: Effort) -> StepReport:
+    now = state.of(step.number)
+    decided = now.attempts and now.status in (StepStatus.COMPLETED, StepStatus.FAILED)
+    return StepReport(
+        step.number,
+        step.title,
+        now.status,
+        now.verification,
+        now.error,
+        now.reason,
+        now.attempts,
+        now.files_created,
+        now.files_modified,
+        tests=_counts(record.attempt(step.number, now.attempts).tests) if decided else None,
+        effort=effort,
+    )
+
+
+def _counts(tests: SuiteRun | None) -> Counts | None:
+    return None if tests is None else Counts.of(tests.results.values())
+
+
+def _known(reference: Reference) -> Counts | None:
+    return Counts.of(known.result for known in reference.tests.values()) if reference.tests else None
+
+
+def _effort_to_json(effort: Effort) -> dict[str, Any]:
+    return {
+        "seconds": round(effort.seconds, 1),
+        "model_calls": effort.model_calls,
+        "calls_without_usage": effort.model_calls - effort.counted_calls,
+        "prompt_tokens": effort.prompt_tokens,
+        "completion_tokens": effort.completion_tokens,
+    }
+
+
+def _step_to_json(step: StepReport) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "title": step.title,
+        "status": step.status.value,
+        "verification": step.verification.value if step.verification else None,
+        "error": step.error,
+        "reason": step.reason,
+        "attempts": step.attempts,
+        "files_created": list(step.files_created),
+        "files_modified": list(step.files_modified),
+        "tests": asdict(step.tests) if step.tests else None,
+        **_effort_to_json(step.effort),
+    }

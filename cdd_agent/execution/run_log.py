@@ -1,0 +1,114 @@
+"""The log of a ticket's runs: `events.jsonl`, one event a line with its time, only ever added to.
+
+What streams (a reply, a command's output) is not in it: the attempt's own files hold that.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import IO, get_args
+
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelta, event_name, to_json
+
+_STREAMED = (ReplyDelta, CommandOutput, ActionOutput)
+_LONGEST = 4 * 1024 * 1024
+"""Bytes of a line that is read; a longer one is damage."""
+_KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}
+_TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event, and when it was."""
+
+    time: datetime
+    event: Event
+
+
+@dataclass(frozen=True)
+class RunLog:
+    """The log in one file, which need not be there yet. One process at a time adds to it (the ticket's lock)."""
+
+    path: Path
+    clock: Callable[[], datetime] = _now
+
+    def add(self, event: Event) -> None:
+        """Write one line at once; a line that a killed process left unfinished is ended first, and so harms no other.
+
+        Raises `BadInput` when the disk refuses.
+        """
+        if isinstance(event, _STREAMED):
+            return
+        line = json.dumps({"time": self.clock().isoformat(), **to_json(event)}, ensure_ascii=False) + "\n"
+        try:
+            _append(self.path, line.encode("utf-8", errors="replace"))
+        except OSError as error:
+            raise BadInput(
+                f"{self.path} could not be written: {error.strerror or error}",
+                hint="Check that the folder is writable and that the disk has space.",
+            ) from error
+
+    def entries(self) -> Iterator[Entry]:
+        """What was logged, read line by line. Torn lines, and events that this version does not know, are left out.
+
+        Raises `BadInput` when the file cannot be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                yield from filter(None, map(_entry, _lines(file)))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise BadInput(f"{self.path} could not be read: {error.strerror or error}") from error
+
+
+def _append(path: Path, line: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        if _is_torn(descriptor):
+            line = b"\n" + line
+        if os.write(descriptor, line) < len(line):
+            raise OSError("only a part of the line was written")
+    finally:
+        os.close(descriptor)
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Whether the file's last line has no end."""
+    if os.lseek(descriptor, 0, os.SEEK_END) == 0:
+        return False
+    os.lseek(descriptor, -1, os.SEEK_END)
+    return os.read(descriptor, 1) != b"\n"
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long only pieces, which are no entries."""
+    while line := file.readline(_LONGEST):
+        yield line
+
+
+def _entry(line: bytes) -> Entry | None:
+    try:
+        fields = json.loads(line)
+        time, name = _TIME.validate_python(fields.pop("time")), fields.pop("event")
+        return Entry(time, _adapter(name).validate_python(fields))
+    except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Event]:
+    return TypeAdapter(_KINDS[name])

@@ -1,0 +1,25 @@
+"""Which environment variables hold secrets, as far as their names tell."""
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+# A whole word of a variable's name, or the end of one that other words are glued to, as in PGPASSWORD.
+_SECRET = re.compile(
+    r"""
+    ( (?<![A-Z0-9]) (KEYS? | PASS | PAT)
+    | TOKENS? | SECRETS? | PASSWORDS? | PASSWD | PASSPHRASES? | CREDENTIALS? | _PWD
+    | (API|ACCESS|AUTH|ENCRYPTION|MASTER|PRIVATE|SECRET|SIGNING|SSH) KEYS? | (DB|PG|SSH|SUDO) PASS
+    ) [0-9]* (?![A-Z0-9])
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def is_secret_name(name: str, *, hide: Iterable[str] = (), passed: Iterable[str] = ()) -> bool:
+    """Whether a variable is one that `hide` names (also `AWS_*`), or looks like a secret and is not `passed`."""
+    return _named(name, hide) or (_SECRET.search(name) is not None and not _named(name, passed))
+
+
+def _named(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
