@@ -1,0 +1,94 @@
+"""Kill a run wherever it changes the world, start it again, and it ends as if nothing had happened.
+
+Each place in the matrix is one point of a plain run, and one of all where `--all-kill-points` is given. The points are
+measured, not listed, by the first test that needs them. To look at one by hand: `python -m tests.crash.driver --help`.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tests.crash.points import Death, Point
+
+if os.name != "posix":
+    pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
+
+from tests.crash.matrix import Uninterrupted
+
+PLACES = {"ten-steps": 44, "without-git": 6}
+TWICE = 5
+"""Each fifth place is killed a second time, in the run that goes on."""
+
+Measure = Callable[[str], Uninterrupted]
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Measure:
+    """A story's run without a death, done once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    known: dict[str, Uninterrupted] = {}
+
+    def measured(story: str) -> Uninterrupted:
+        folder = shared / f"uninterrupted-{story}"
+        with FileLock(shared / f"{story}.lock"):
+            if not folder.exists():
+                folder.mkdir()
+                known[story] = Uninterrupted.measure(story, folder)
+        return known.setdefault(story, Uninterrupted.load(story, folder))
+
+    return measured
+
+
+@pytest.mark.parametrize(
+    ("story", "place"),
+    [pytest.param(story, place, id=f"{story}-{place}") for story, places in PLACES.items() for place in range(places)],
+)
+def test_a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened(
+    story: str, place: int, uninterrupted: Measure, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    whole = uninterrupted(story)
+    every = request.config.getoption("--all-kill-points", default=False)
+    points = whole.points[place :: PLACES[story]] if every else [sample(whole.points, PLACES[story])[place]]
+    failures = []
+    for point in points:
+        folder = tmp_path / str(point.number)
+        folder.mkdir()
+        deaths = [(point.number, point.death)]
+        if point.number % TWICE == 0:
+            deaths.append((1 + point.number // TWICE % 60, Death.KILL))
+        if broken := list(whole.broken_rules(deaths, folder)):
+            failures.append("\n  ".join([f"killed at {point}, {', '.join(map(str, deaths))}:", *broken]))
+        else:
+            shutil.rmtree(folder)
+    if failures:
+        pytest.fail(f"{len(failures)} of {len(points)} points\n" + "\n".join(failures), pytrace=False)
+
+
+def test_the_sample_has_every_kind_of_point(uninterrupted: Measure) -> None:
+    for story, places in PLACES.items():
+        points = uninterrupted(story).points
+        chosen = sample(points, places)
+        assert len(set(chosen)) == len(chosen) == places
+        if story == "ten-steps":
+            assert {point.kind for point in chosen} == {point.kind for point in points}
+
+
+def test_an_uninterrupted_run_asks_once_for_each_attempt_and_leaves_nothing_behind(uninterrupted: Measure) -> None:
+    whole = uninterrupted("ten-steps")
+    assert whole.calls == ((1, 1), (2, 1), (3, 1), (3, 2), *((step, 1) for step in range(4, 11)))
+    assert whole.ending.strays == []
+
+
+def sample(points: Sequence[Point], size: int) -> list[Point]:
+    """One of each kind, from its middle, and the rest evenly from all the others; always the same."""
+    kinds = sorted({point.kind for point in points})
+    of_kind = [[point for point in points if point.kind == kind] for kind in kinds]
+    chosen = [group[len(group) // 2] for group in of_kind][:size]
+    others = [point for point in points if point not in chosen]
+    left = size - len(chosen)
+    return chosen + [others[(2 * place + 1) * len(others) // (2 * left)] for place in range(left)]
