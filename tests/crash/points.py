@@ -71,6 +71,7 @@ class Watch:
 
     def die(self, death: Death) -> None:
         """End this process at once."""
+        self.reached = lambda point: None  # what comes now is not the process's own doing
         if death is Death.POWER_CUT:
             for child in self._children:
                 with contextlib.suppress(OSError):
@@ -82,59 +83,59 @@ class Watch:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
-        if event == "open":
-            path, _, flags = args
-            if flags & _WRITES and not isinstance(path, int):
-                self._opened(_absolute(path, _NO_FOLDER), flags)
-        elif event in ("os.rename", "os.link"):
-            source, target, source_folder, target_folder = args
-            self._named(event, _absolute(source, source_folder), _absolute(target, target_folder))
-        elif event in ("os.remove", "os.rmdir"):
-            self._removed(event, _absolute(*args))
-        elif event == "os.mkdir":
-            self._made(_absolute(args[0], args[-1]))
-        elif event in ("os.chmod", "os.chown", "os.utime"):
-            if not isinstance(args[0], int):
-                self._point(event, _absolute(args[0], args[-1]))
-        elif event in ("os.truncate", "os.setxattr", "os.removexattr"):
-            if not isinstance(args[0], int):
-                self._point(event, _absolute(args[0], _NO_FOLDER))
-        elif event == "os.symlink":
-            self._point(event, _absolute(args[1], args[2]))
-        elif event == "subprocess.Popen":
-            self._point("command", " ".join(map(os.fsdecode, args[1])), anywhere=True)
-        elif event in ("os.system", "os.posix_spawn", "os.exec", "os.fork"):
-            self._point(event, "", anywhere=True)
-        elif event in (MODEL_CALLED, MODEL_HALFWAY):
-            self._point(event.rpartition(".")[2], f"call {args[0]}", anywhere=True)
+        kind = event.rpartition(".")[2]
+        match event, args:
+            case (("open" | "os.truncate" | "os.chmod" | "os.chown" | "os.utime"), (int(), *_)):
+                pass  # a file that is open already: then that was the point
+            case "open", (path, _, flags):
+                if flags & _WRITES:
+                    self._opened(_absolute(path), flags)
+            case (("os.rename" | "os.link"), (source, target, from_folder, to_folder)):
+                self._named(kind, _absolute(source, from_folder), _absolute(target, to_folder))
+            case (("os.remove" | "os.rmdir"), (path, folder)):
+                self._removed(kind, _absolute(path, folder))
+            case "os.mkdir", (path, _, folder):
+                self._made(_absolute(path, folder))
+            case (("os.chmod" | "os.chown" | "os.utime"), (path, *_, folder)):
+                self._point(kind, _absolute(path, folder))
+            case "os.truncate", (path, _):
+                self._point(kind, _absolute(path))
+            case "os.symlink", (_, path, folder):
+                self._point(kind, _absolute(path, folder))
+            case "subprocess.Popen", (_, argv, *_):
+                self._point("command", _shown(argv), anywhere=True)
+            case (("os.system" | "os.posix_spawn" | "os.exec" | "os.fork"), _):
+                self._point(kind, "", anywhere=True)
+            case _, (call,) if event in (MODEL_CALLED, MODEL_HALFWAY):
+                self._point(kind, f"call {call}", anywhere=True)
 
     def _opened(self, path: str, flags: int) -> None:
         self._point("open", path)
         if self._is_inside(path):
             self._safe[path] = 0 if flags & os.O_TRUNC else min(_size(path), self._safe.get(path, _size(path)))
 
-    def _named(self, event: str, source: str, target: str) -> None:
+    def _named(self, kind: str, source: str, target: str) -> None:
         if self._is_inside(source) or self._is_inside(target):
-            self._point(event, target, anywhere=True)
+            self._point(kind, target, anywhere=True)
         if source in self._safe:
-            self._safe[target] = self._safe[source] if event == "os.link" else self._safe.pop(source)
+            self._safe[target] = self._safe[source] if kind == "link" else self._safe.pop(source)
 
     def _made(self, path: str) -> None:
         if not os.path.lexists(path):
-            self._point("os.mkdir", path)
+            self._point("mkdir", path)
 
-    def _removed(self, event: str, path: str) -> None:
+    def _removed(self, kind: str, path: str) -> None:
         if os.path.lexists(path):
-            self._point(event, path)
+            self._point(kind, path)
         self._safe.pop(path, None)
 
-    def _point(self, event: str, path: str, *, anywhere: bool = False) -> None:
+    def _point(self, kind: str, path: str, *, anywhere: bool = False) -> None:
         if not (anywhere or self._is_inside(path)):
             return
         with self._lock:
             self._count += 1
             shown = os.path.relpath(path, self.root) if self._is_inside(path) else path
-            self.reached(Point(self._count, event.removeprefix("os."), shown))
+            self.reached(Point(self._count, kind, shown))
 
     def _is_inside(self, path: str) -> bool:
         return path == str(self.root) or path.startswith(f"{self.root}{os.sep}")
@@ -157,16 +158,19 @@ class Watch:
         def watched(process: subprocess.Popen[Any], *args: Any, **how: Any) -> None:
             start(process, *args, **how)
             self._children.append(process)
-            self._point("command-runs", " ".join(map(os.fsdecode, process.args)), anywhere=True)  # type: ignore[arg-type]
+            self._point("command-runs", _shown(process.args), anywhere=True)
 
         subprocess.Popen.__init__ = watched  # type: ignore[method-assign]
 
 
-def _absolute(path: Any, folder: int) -> str:
-    text = os.fsdecode(path)
-    if folder != _NO_FOLDER and not text.startswith(os.sep):
-        text = os.path.join(_path_of(folder), text)  # noqa: PTH118 (this runs at every event, before and after threads)
-    return os.path.abspath(text)  # noqa: PTH100 (a link is not followed)
+def _shown(argv: Any) -> str:
+    return os.fsdecode(argv) if isinstance(argv, str | bytes | os.PathLike) else " ".join(map(os.fsdecode, argv))
+
+
+def _absolute(path: Any, folder: int = _NO_FOLDER) -> str:
+    """A path of an audit event, that may be relative to an open folder; the link itself where it is one."""
+    base = Path.cwd() if folder == _NO_FOLDER else Path(_path_of(folder))
+    return os.path.normpath(base / os.fsdecode(path))
 
 
 def _path_of(descriptor: int) -> str:
