@@ -63,7 +63,7 @@ def drive(orders: Orders) -> int:
             watch.die(orders.death)
 
     model = Storyteller(STORIES[orders.story], orders.calls)
-    headless.make_model = lambda config, root, *, watched: model
+    headless.make_model = lambda config, root, *, watched: model  # type: ignore[attr-defined]  # it is imported there
     watch = Watch(root, reached)
     watch.begin()
     try:

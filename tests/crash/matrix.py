@@ -15,6 +15,7 @@ import psutil
 from cdd_agent.errors import ExitCode
 from tests.crash import driver, views
 from tests.crash.points import Death, Point
+from tests.crash.story import STORIES, git
 
 _SECONDS = 120.0
 """Within which a run, and what it started, has to be over."""
@@ -43,38 +44,44 @@ class Uninterrupted:
     @classmethod
     def measure(cls, story: str, folder: Path) -> "Uninterrupted":
         """Do the run in `folder`; `load` finds it there later, in another process too."""
-        start, root = folder / "start", folder / "project"
-        driver.STORIES[story].write(start)
+        start = folder / "start"
+        STORIES[story].write(start)
         run = _Run(story, start, folder)
         code = run.go(points=folder / "points.json")
         assert code == ExitCode.DONE, f"the run that nobody killed ended with {code}:\n{run.words}"
-        assert root == run.root
         return cls.load(story, folder)
 
     @classmethod
     def load(cls, story: str, folder: Path) -> "Uninterrupted":
         notes = json.loads((folder / "points.json").read_text())
-        ending = views.ending(folder / "project")
+        root = _root(folder)
         versions = {path: frozenset(digests) for path, digests in notes["versions"].items()}
-        for path, digest in views.contents(folder / "project").items():
+        for path, digest in views.contents(root).items():
             versions[path] = versions.get(path, frozenset()) | {digest}
         points = tuple(Point.from_json(entry) for entry in notes["points"])
-        return cls(story, folder / "start", points, versions, ending, _calls(folder / "calls"))
+        return cls(story, folder / "start", points, versions, views.ending(root), _calls(folder / "calls"))
 
     def broken_rules(self, deaths: Sequence[tuple[int, Death]], folder: Path) -> Iterator[str]:
         """Kill a run at these points, one process after the other, then let it end. Yields in what way that is not as
-        if nothing had happened. A later death may come too late: its process is over before."""
+        if nothing had happened, up to where it makes no sense to go on.
+
+        A later death may come too late: its process is over before.
+        """
         run = _Run(self.story, self.start, folder)
         for place, (number, death) in enumerate(deaths):
             code, broken = run.resumed(kill_at=number, death=death)
             yield from broken
             if code != -signal.SIGKILL and not (place and code == ExitCode.DONE):
                 yield f"a process that was to be killed ended with {code}:\n{run.words}"
-            yield from self._torn(run.root)
+                return
+            if torn := list(self._torn(run.root)):
+                yield from torn
+                return
         code, broken = run.resumed()
         yield from broken
         if code != ExitCode.DONE:
             yield f"the last process ended with {code}:\n{run.words}"
+            return
         yield from self._calls_too_many(run.calls, at_most=len(deaths))
         yield from self._differences(views.ending(run.root))
 
@@ -88,7 +95,7 @@ class Uninterrupted:
             if digest not in self.versions.get(path, frozenset()):
                 yield f"{path} holds what no step wrote: {(root / path).read_bytes()[:80]!r}"
         for question in views.NEVER_CHANGED if self.ending.git else ():
-            if views.git(root, *question.split()) != self.ending.git[question]:
+            if git(root, *question.split()) != self.ending.git[question]:
                 yield f"`git {question}` says something else right after the death"
 
     def _calls_too_many(self, calls: Calls, *, at_most: int) -> Iterator[str]:
@@ -121,7 +128,7 @@ class _Run:
 
     @property
     def root(self) -> Path:
-        return self.folder / "project"
+        return _root(self.folder)
 
     @property
     def calls(self) -> Calls:
@@ -172,6 +179,10 @@ def _at_work_in(root: Path) -> list[psutil.Process]:
     return [
         one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] and Path(one.info["cwd"]).is_relative_to(root)
     ]
+
+
+def _root(folder: Path) -> Path:
+    return folder / "project"
 
 
 def _calls(file: Path) -> Calls:

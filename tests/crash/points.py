@@ -160,7 +160,7 @@ class Watch:
             self._children.append(process)
             self._point("command-runs", _shown(process.args), anywhere=True)
 
-        subprocess.Popen.__init__ = watched  # type: ignore[method-assign]
+        subprocess.Popen.__init__ = watched  # type: ignore[method-assign, assignment]
 
 
 def _shown(argv: Any) -> str:

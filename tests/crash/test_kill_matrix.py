@@ -18,6 +18,7 @@ if os.name != "posix":
     pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
 
 from tests.crash.matrix import Uninterrupted
+from tests.crash.views import NEVER_CHANGED, git_view
 
 PLACES = {"ten-steps": 44, "without-git": 6}
 TWICE = 5
@@ -82,6 +83,14 @@ def test_an_uninterrupted_run_asks_once_for_each_attempt_and_leaves_nothing_behi
     whole = uninterrupted("ten-steps")
     assert whole.calls == ((1, 1), (2, 1), (3, 1), (3, 2), *((step, 1) for step in range(4, 11)))
     assert whole.ending.strays == []
+
+
+def test_a_run_leaves_branch_index_and_stash_alone(uninterrupted: Measure) -> None:
+    whole = uninterrupted("ten-steps")
+    before = git_view(whole.start)
+    assert {question: whole.ending.git[question] for question in NEVER_CHANGED} == {
+        question: before[question] for question in NEVER_CHANGED
+    }
 
 
 def sample(points: Sequence[Point], size: int) -> list[Point]:
