@@ -41,15 +41,14 @@ class Uninterrupted:
     ending: views.Ending
     calls: Calls
 
-    @classmethod
-    def measure(cls, story: str, folder: Path) -> "Uninterrupted":
-        """Do the run in `folder`; `load` finds it there later, in another process too."""
+    @staticmethod
+    def measure(story: str, folder: Path) -> None:
+        """Do the run in `folder`, for any process to `load`. Raises `AssertionError` when it fails."""
         start = folder / "start"
         STORIES[story].write(start)
         run = _Run(story, start, folder)
         code = run.go(points=folder / "points.json")
         assert code == ExitCode.DONE, f"the run that nobody killed ended with {code}:\n{run.words}"
-        return cls.load(story, folder)
 
     @classmethod
     def load(cls, story: str, folder: Path) -> "Uninterrupted":

@@ -1,7 +1,7 @@
 """Kill a run wherever it changes the world, start it again, and it ends as if nothing had happened.
 
-Each place in the matrix is one point of a plain run, and one of all where `--all-kill-points` is given. The points are
-measured, not listed, by the first test that needs them. To look at one by hand: `python -m tests.crash.driver --help`.
+The points are measured, not listed, by the first test that needs them. Each place of the matrix has one point of a
+sample, or with `--all-kill-points` its share of all. To look at one by hand: `python -m tests.crash.driver --help`.
 """
 
 import os
@@ -24,7 +24,7 @@ from tests.crash.views import NEVER_CHANGED, git_view
 
 PLACES = {"ten-steps": 48, "without-git": 8}
 TWICE = 5
-"""Each fifth place is killed a second time, in the run that goes on."""
+"""At each fifth point the run is killed a second time, when it goes on."""
 
 Measure = Callable[[str], Uninterrupted]
 
@@ -37,12 +37,16 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Measure:
     known: dict[str, Uninterrupted] = {}
 
     def measured(story: str) -> Uninterrupted:
-        folder = shared / f"uninterrupted-{story}"
-        with FileLock(shared / f"{story}.lock"):
-            if not folder.exists():
-                folder.mkdir()
-                known[story] = Uninterrupted.measure(story, folder)
-        return known.setdefault(story, Uninterrupted.load(story, folder))
+        if story not in known:
+            folder = shared / f"uninterrupted-{story}"
+            with FileLock(shared / f"{story}.lock"):
+                if not (folder / "measured").exists():
+                    shutil.rmtree(folder, ignore_errors=True)  # of a worker whose run failed
+                    folder.mkdir()
+                    Uninterrupted.measure(story, folder)
+                    (folder / "measured").touch()
+            known[story] = Uninterrupted.load(story, folder)
+        return known[story]
 
     return measured
 
