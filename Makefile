@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench picture lock clean
+.PHONY: demo test test-crash check format bench picture lock clean
 
 demo: $(READY)          ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
 
 test: check             ## everything that must be clean at every commit
 	@$(BIN)/pytest -n auto
+
+test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
+	@$(BIN)/pytest tests/crash -n auto --all-kill-points
 
 check: $(READY)         ## style, types, and the layers of the architecture
 	@$(BIN)/ruff check .

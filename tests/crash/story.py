@@ -1,0 +1,178 @@
+"""The runs that are killed: projects as they start, plans, and a model whose answer depends on the question alone."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cdd_agent.llm.port import Done, ModelEvent, Request, TextDelta
+from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
+from tests.projects import SLUG, SPEC, Step, check, plan, says
+
+_STEP = re.compile(r"^# Step (\d+) of \d+:", re.MULTILINE)
+_REPAIR = "# The last attempt failed"
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A step, and what the model says to it; `wrong` comes first where there is one."""
+
+    step: Step
+    reply: str
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class Story:
+    """A project and its plan."""
+
+    chapters: tuple[Chapter, ...]
+    files: Mapping[str, bytes]
+    executable: frozenset[str] = frozenset()
+    links: Mapping[str, str] = field(default_factory=dict)
+    config: str = ""
+    under_git: bool = True
+
+    def write(self, root: Path) -> None:
+        """Make the project as it is before the run. Under git it has a commit, a stash, something staged and
+        something edited: all of that is the user's."""
+        ticket = root / "tickets" / SLUG
+        ticket.mkdir(parents=True)
+        (root / ".cdd").mkdir()
+        (root / ".cdd/config.yaml").write_text(f"approval: auto\nmax_attempts: 3\n{self.config}")
+        (ticket / "spec.yaml").write_text(SPEC)
+        (ticket / "plan.md").write_text(plan(chapter.step for chapter in self.chapters))
+        for path, content in self.files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(content)
+            (root / path).chmod(0o755 if path in self.executable else 0o644)
+        for path, target in self.links.items():
+            (root / path).symlink_to(target)
+        if self.under_git:
+            _put_under_git(root)
+
+    def answer(self, step: int, *, is_repair: bool) -> str:
+        chapter = self.chapters[step - 1]
+        return chapter.wrong if chapter.wrong and not is_repair else chapter.reply
+
+
+@dataclass
+class Storyteller:
+    """The model. Each call is written down, outside the project, before it is answered."""
+
+    story: Story
+    calls: Path
+    name: str = "storyteller"
+
+    def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        question = request.messages[-1].content
+        step, is_repair = int(_STEP.findall(question)[-1]), _REPAIR in question
+        call = f"{step} {2 if is_repair else 1}"
+        sys.audit(MODEL_CALLED, call)
+        with self.calls.open("a") as file:
+            file.write(f"{call}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        text = self.story.answer(step, is_repair=is_repair)
+        yield TextDelta(text[: len(text) // 2])
+        sys.audit(MODEL_HALFWAY, call)
+        yield TextDelta(text[len(text) // 2 :])
+        yield Done()
+
+
+def git(root: Path, *words: str) -> str:
+    """Ask or tell git without it refreshing the index, and without settings of whoever runs the tests."""
+    command = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", "-c", "init.defaultBranch=main", *words]
+    settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    done = subprocess.run(command, cwd=root, env={**os.environ, **settings}, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def _put_under_git(root: Path) -> None:
+    """The branch has moved on from the stash's, and index, working tree and commit are three different things."""
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "-m", "start")
+    (root / "stashed.txt").write_text("for later\n")
+    git(root, "add", "stashed.txt")
+    git(root, "stash", "--quiet")
+    (root / "staged.txt").write_text("staged\n")
+    git(root, "add", "staged.txt")
+    (root / "staged.txt").write_text("staged, then edited\n")
+    (root / "mine.txt").write_text("edited by hand\n")
+
+
+def _both(*replies: str) -> str:
+    return "\n\n".join(replies)
+
+
+_SAYS_AND_WRITES = (
+    "python -c \"open('beside.txt', 'w').write('seen'); raise SystemExit('good' not in open('six.txt').read())\""
+)
+
+TEN_STEPS = Story(
+    chapters=(
+        Chapter(Step("greeting.txt", check("greeting.txt")), says("greeting.txt", "good")),
+        Chapter(
+            Step("deep/er/one.txt", check("deep/er/one.txt"), also=("deep/two.txt",)),
+            _both(says("deep/er/one.txt", "good"), says("deep/two.txt", "two")),
+        ),
+        Chapter(
+            Step("greeting.txt", check("greeting.txt", "better"), "Step 1"),
+            says("greeting.txt", "good, better"),
+            wrong=_both(says("greeting.txt", "worse"), says("wrong/way/extra.txt", "x")),
+        ),
+        Chapter(Step("windows.txt", check("windows.txt")), says("windows.txt", "good\nlines")),
+        Chapter(Step("run.sh", check("run.sh")), says("run.sh", "#!/bin/sh\necho good")),
+        Chapter(Step("six.txt", _SAYS_AND_WRITES), says("six.txt", "good")),
+        Chapter(Step(None), "Nothing has to be written: it is decided."),
+        Chapter(Step("notes/free.txt", "none"), says("notes/free.txt", "unchecked")),
+        Chapter(
+            Step("deep/two.txt", depends="All previous steps", also=("mine.txt", "new/nine.txt")),
+            _both(says("deep/two.txt", "two, again"), says("mine.txt", "by both"), says("new/nine.txt", "nine")),
+        ),
+        Chapter(
+            Step("deep/er/one.txt", check("deep/er/one.txt", "the end"), also=("deep/er/er/ten.txt",)),
+            _both(says("deep/er/one.txt", "good, the end"), says("deep/er/er/ten.txt", "ten")),
+        ),
+    ),
+    files={
+        "windows.txt": b"old\r\nlines\r\n",
+        "run.sh": b"#!/bin/sh\necho old\n",
+        "mine.txt": b"as committed\n",
+        "staged.txt": b"as committed\n",
+    },
+    executable=frozenset({"run.sh"}),
+    links={"link.txt": "mine.txt", "nowhere.txt": "not-there.txt"},
+    config="test_command: python -c \"print('as ever')\"\n",
+)
+"""Every way in which a step can go, checked by commands that take no time."""
+
+
+_TEST = "from two import VALUE\n\n\ndef test_it() -> None:\n    assert VALUE == 2"
+
+WITHOUT_GIT = Story(
+    chapters=(
+        Chapter(
+            Step("new/one.txt", check("new/one.txt")), says("new/one.txt", "good"), wrong=says("new/one.txt", "worse")
+        ),
+        Chapter(
+            Step("two.py", also=("tests/test_two.py",)),
+            _both(says("two.py", "VALUE = 2"), says("tests/test_two.py", _TEST)),
+        ),
+    ),
+    files={
+        "pytest.ini": b"[pytest]\naddopts = -p no:cacheprovider\npythonpath = .\n",
+        "tests/test_present.py": b"def test_present() -> None:\n    pass\n",
+    },
+    under_git=False,
+)
+"""A folder that git knows nothing of, with a baseline and a check by pytest itself."""
+
+STORIES = {"ten-steps": TEN_STEPS, "without-git": WITHOUT_GIT}

@@ -1,0 +1,114 @@
+"""Kill a run wherever it changes the world, start it again, and it ends as if nothing had happened.
+
+The points are measured, not listed, by the first test that needs them. Each place of the matrix has one point of a
+sample, or with `--all-kill-points` its share of all. To look at one by hand: `python -m tests.crash.driver --help`.
+"""
+
+import os
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tests.crash.points import Death, Point
+
+if os.name != "posix":
+    pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
+
+from tests.crash.matrix import Uninterrupted
+from tests.crash.views import NEVER_CHANGED, git_view
+
+PLACES = {"ten-steps": 48, "without-git": 8}
+TWICE = 5
+"""At each fifth point the run is killed a second time, when it goes on."""
+
+Measure = Callable[[str], Uninterrupted]
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Measure:
+    """A story's run without a death, done once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    known: dict[str, Uninterrupted] = {}
+
+    def measured(story: str) -> Uninterrupted:
+        if story not in known:
+            folder = shared / f"uninterrupted-{story}"
+            with FileLock(shared / f"{story}.lock"):
+                if not (folder / "measured").exists():
+                    shutil.rmtree(folder, ignore_errors=True)  # of a worker whose run failed
+                    folder.mkdir()
+                    Uninterrupted.measure(story, folder)
+                    (folder / "measured").touch()
+            known[story] = Uninterrupted.load(story, folder)
+        return known[story]
+
+    return measured
+
+
+@pytest.mark.parametrize(
+    ("story", "place"),
+    [pytest.param(story, place, id=f"{story}-{place}") for story, places in PLACES.items() for place in range(places)],
+)
+def test_a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened(
+    story: str, place: int, uninterrupted: Measure, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    whole = uninterrupted(story)
+    every = request.config.getoption("--all-kill-points", default=False)
+    points = whole.points[place :: PLACES[story]] if every else [sample(whole.points, PLACES[story])[place]]
+    failures = []
+    for point in points:
+        folder = tmp_path / str(point.number)
+        folder.mkdir()
+        deaths = [(point.number, point.death)]
+        if point.number % TWICE == 0:
+            deaths.append((1 + point.number // TWICE % 60, Death.KILL))
+        if broken := list(whole.broken_rules(deaths, folder)):
+            failures.append("\n  ".join([f"killed at {point}, {', '.join(map(str, deaths))}:", *broken]))
+        else:
+            shutil.rmtree(folder)
+    if failures:
+        pytest.fail(f"{len(failures)} of {len(points)} points\n" + "\n".join(failures), pytrace=False)
+
+
+def test_the_sample_has_every_kind_of_point(uninterrupted: Measure) -> None:
+    for story, places in PLACES.items():
+        points = uninterrupted(story).points
+        chosen = sample(points, places)
+        assert len(set(chosen)) == len(chosen) == places
+        if story == "ten-steps":  # the other one is too small a sample for that
+            assert {point.kind for point in chosen} == {point.kind for point in points}
+
+
+def test_an_uninterrupted_run_asks_once_for_each_attempt_and_leaves_nothing_behind(uninterrupted: Measure) -> None:
+    whole = uninterrupted("ten-steps")
+    assert whole.calls == ((1, 1), (2, 1), (3, 1), (3, 2), *((step, 1) for step in range(4, 11)))
+    assert whole.ending.strays == []
+
+
+def test_a_run_leaves_branch_index_and_stash_alone(uninterrupted: Measure) -> None:
+    whole = uninterrupted("ten-steps")
+    before = git_view(whole.start)
+    assert {question: whole.ending.git[question] for question in NEVER_CHANGED} == {
+        question: before[question] for question in NEVER_CHANGED
+    }
+
+
+def sample(points: Sequence[Point], size: int) -> list[Point]:
+    """One of each kind, then one for each file that gets its name by a rename, and the rest evenly from all the
+    others; of several that are alike, the one in the middle. Always the same."""
+    alike: dict[str, list[Point]] = defaultdict(list)
+    for point in points:
+        alike[point.kind].append(point)
+    for point in points:
+        if point.kind == "rename":
+            alike[re.sub(r"\d+", "#", point.path)].append(point)
+    chosen = list(dict.fromkeys(group[len(group) // 2] for group in alike.values()))[:size]
+    others = [point for point in points if point not in chosen]
+    left = size - len(chosen)
+    return chosen + [others[(2 * place + 1) * len(others) // (2 * left)] for place in range(left)]

@@ -1,0 +1,98 @@
+"""The watch itself: what counts as a point, and what a death leaves."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.crash.points import Death, Point, Watch
+
+if os.name != "posix":
+    pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+LINE = b"0123456789"
+
+
+def watched(work: Callable[[Path], None], root: Path, kill_at: int, death: Death) -> None:
+    def reached(point: Point) -> None:
+        with (root.parent / "seen").open("a") as file:
+            file.write(f"{point.kind} {point.path}\n")
+        if point.number == kill_at:
+            watch.die(death)
+
+    watch = Watch(root, reached)
+    watch.begin()
+    work(root)
+
+
+def seen(work: Callable[[Path], None], folder: Path, kill_at: int = 0, death: Death = Death.KILL) -> list[str]:
+    """Do some work below `folder / "root"` in a process of its own; the points that it came to."""
+    root = folder / "root"
+    root.mkdir()
+    process = _PROCESSES.Process(target=watched, args=(work, root, kill_at, death))
+    process.start()
+    process.join(30)
+    assert process.exitcode == (-signal.SIGKILL if kill_at else 0)
+    return (folder / "seen").read_text().splitlines()
+
+
+def changes_of_files(root: Path) -> None:
+    (root / "made").mkdir()
+    (root / "made").mkdir(exist_ok=True)
+    (root / "made/a").write_bytes(LINE)
+    (root / "made/a").read_bytes()
+    (root / "made/a").chmod(0o600)
+    (root / "made/a").rename(root / "b")
+    (root / "b").unlink()
+    (root / "b").unlink(missing_ok=True)
+    (root.parent / "elsewhere").write_bytes(LINE)
+    folder = os.open(root, os.O_RDONLY)
+    os.rmdir("made", dir_fd=folder)
+    os.fsync(folder)
+
+
+def a_program(root: Path) -> None:
+    subprocess.run([sys.executable, "-c", ""], cwd=root)
+
+
+def a_log_of_which_a_part_is_synced(root: Path) -> None:
+    with (root / "log").open("ab") as log:
+        log.write(LINE)
+        log.flush()
+        os.fsync(log)
+        log.write(LINE)
+    (root / "log").rename(root / "renamed")
+    (root / "after").mkdir()
+
+
+def test_each_change_below_the_root_is_a_point_and_nothing_else_is(tmp_path: Path) -> None:
+    assert seen(changes_of_files, tmp_path) == [
+        "mkdir made",
+        "open made/a",
+        "chmod made/a",
+        "rename b",
+        "remove b",
+        "rmdir made",
+        "fsync-folder .",
+    ]
+
+
+def test_a_program_is_a_point_before_it_starts_and_one_while_it_runs(tmp_path: Path) -> None:
+    command = f"{sys.executable} -c "
+    assert seen(a_program, tmp_path) == [f"command {command}", f"command-runs {command}"]
+
+
+@pytest.mark.parametrize(("death", "left"), [(Death.KILL, 20), (Death.POWER_CUT, 15)])
+def test_a_power_cut_takes_half_of_what_was_not_synced_and_a_kill_takes_nothing(
+    death: Death, left: int, tmp_path: Path
+) -> None:
+    points = seen(a_log_of_which_a_part_is_synced, tmp_path, kill_at=4, death=death)
+    assert points == ["open log", "fsync log", "rename renamed", "mkdir after"]
+    assert (tmp_path / "root/renamed").stat().st_size == left
+    assert not (tmp_path / "root/after").exists()
