@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
     parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None)
     parser.set_defaults(interrupted="What was done is saved; the same command goes on from here.")
-    parser.set_defaults(root=None, yaml=False, paths=())
+    parser.set_defaults(root=None, yaml=False, paths=(), start_over=False, step=None)
     _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 

@@ -30,6 +30,8 @@ class Session:
     def __init__(self, project: Project, open_executor: OpenExecutor) -> None:
         self.project = project
         self.agent: Agent | None = None
+        self.last_ticket: str | None = None
+        """The slug of the ticket that an agent was at work on last."""
         self._open_executor = open_executor
 
     async def execute(self, ticket: Ticket, *, start_over: bool = False) -> AsyncGenerator[Event, None]:
@@ -43,7 +45,7 @@ class Session:
         agent = self._open_executor(ticket, start_over)  # if that fails, whoever is active stays so
         for event in self.leave():
             yield event
-        self.agent = agent
+        self.agent, self.last_ticket = agent, ticket.slug
         yield AgentChanged(agent.name, agent.ticket_slug)
         async with aclosing(agent.opening()) as events:
             async for event in events:
@@ -57,9 +59,9 @@ class Session:
             agent = self._open_executor(ticket, False)
             for event in self.leave():
                 yield event
-            self.agent = agent
+            self.agent, self.last_ticket = agent, ticket.slug
             yield AgentChanged(agent.name, agent.ticket_slug)
-        yield self.agent.view()
+            yield agent.view()
         async with aclosing(self.say(line)) as events:
             async for event in events:
                 yield event

@@ -192,11 +192,10 @@ async def leave(session: Session) -> AsyncGenerator[Event, None]:
 
 
 def _tell(session: Session, word: str, which: Sequence[str]) -> AsyncGenerator[Event, None]:
-    """A word for the Executor of the active ticket, or of the one named; perhaps with a step's number."""
-    slugs = [name for name in which if not name.isdecimal()]
-    if session.agent is None and not slugs:
+    """A word for the Executor of the ticket that is named, or else of the last one; perhaps with a step's number."""
+    slug = next((name for name in which if not name.isdecimal()), session.last_ticket)
+    if slug is None:
         raise BadInput(f"Which ticket? Usage: {commands()[word].synopsis}")
-    slug = slugs[0] if slugs else session.agent.ticket_slug if session.agent else ""
     line = " ".join([word, *(number for number in which if number.isdecimal())])
     return session.tell(session.project.tickets.find(slug), line)
 

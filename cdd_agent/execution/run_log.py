@@ -1,6 +1,6 @@
 """The log of a ticket's runs: `events.jsonl`, one event a line with its time, only ever added to.
 
-What streams (a reply, a command's output) is not in it: the attempt's own files hold that.
+What streams (a reply, a command's output) and what can be long (a diff) is not in it: attempts' own files hold that.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import IO, get_args
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelta, event_name, to_json
+from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelta, StepDiff, event_name, to_json
 
-_STREAMED = (ReplyDelta, CommandOutput, ActionOutput)
+_NOT_LOGGED = (ReplyDelta, CommandOutput, ActionOutput, StepDiff)
 _LONGEST = 4 * 1024 * 1024
 """Bytes of a line that is read; a longer one is damage."""
 _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}
@@ -48,7 +48,7 @@ class RunLog:
 
         Raises `BadInput` when the disk refuses.
         """
-        if isinstance(event, _STREAMED):
+        if isinstance(event, _NOT_LOGGED):
             return
         line = json.dumps({"time": self.clock().isoformat(), **to_json(event)}, ensure_ascii=False) + "\n"
         try:

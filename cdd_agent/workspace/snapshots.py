@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.harmless import harmless
-from cdd_agent.workspace.files import read_bytes, write_atomic
+from cdd_agent.workspace.files import read_bytes, remove_leftover, write_atomic
 from cdd_agent.workspace.git_command import Git, GitUnusable
 from cdd_agent.workspace.threads import in_thread
 from cdd_agent.workspace.walk import git_folder
@@ -74,8 +74,8 @@ class Snapshots:
         plain = Git(root)
         form = [f"--object-format={repository.object_format}"] if repository else []
         await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))
-        write_atomic(folder / "info" / "attributes", _ATTRIBUTES)
-        write_atomic(folder / "info" / "exclude", repository.exclude if repository else b"")
+        _settle(folder / "info" / "attributes", _ATTRIBUTES)
+        _settle(folder / "info" / "exclude", repository.exclude if repository else b"")
         top = repository.top if repository else root
         env = {
             "GIT_DIR": str(folder),
@@ -233,6 +233,12 @@ async def _repository(root: Path) -> _Repository | None:
         return None
     object_format, objects, exclude = answer.stdout.splitlines()
     return _Repository(top, folder, top / objects, object_format, read_bytes(top / exclude) or b"")
+
+
+def _settle(place: Path, content: bytes) -> None:
+    remove_leftover(place)
+    if read_bytes(place) != content:
+        write_atomic(place, content)
 
 
 def _fresh_index(folder: Path) -> Path:

@@ -410,14 +410,6 @@ async def test_an_unreadable_state_is_set_aside_and_told_and_not_overwritten(san
     assert not state.exists()
 
 
-async def test_a_state_of_another_ticket_is_refused_and_left(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt"))
-    (sandbox.ticket / "execution-state.json").write_text('{"ticket_slug": "bug-other", "step_executions": {}}')
-    with pytest.raises(BadInput, match="another ticket, bug-other"):
-        sandbox.engine()
-    assert (sandbox.ticket / "execution-state.json").exists()
-
-
 async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
     await run_all(sandbox.replies(says("a.txt", "one")))
@@ -616,14 +608,6 @@ async def test_a_state_of_an_older_tool_with_times_without_a_zone_runs_to_its_en
     (sandbox.ticket / "execution-state.json").write_text(json.dumps(older))
     events = await run_all(sandbox.replies(says("b.txt", "good")))
     assert of(RunFinished, events)[0].completed == 2
-
-
-async def test_another_plan_under_the_same_numbers_is_not_taken_for_done(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")))
-    await run_all(sandbox.replies(says("a.txt", "good")))
-    sandbox.write(Step("b.txt", check("b.txt")))
-    with pytest.raises(BadInput, match="the one that is completed was 'Make a"):
-        sandbox.engine()
 
 
 async def test_what_got_no_answer_is_no_attempt(sandbox: Sandbox) -> None:

@@ -121,8 +121,9 @@ async def go_on(sandbox: Sandbox, stop_at: type[Event] | None = None) -> dict[st
     recorder = Recorder(engine)
 
     async def whole() -> AsyncGenerator[Event, None]:
-        for event in engine.recover():
-            yield event
+        async with aclosing(engine.recover()) as events:
+            async for event in events:
+                yield event
         yield engine.opened()
         async with aclosing(engine.run_all()) as events:
             async for event in events:
