@@ -1,0 +1,124 @@
+"""`commit: step`: each completed step is one commit on the user's branch, and what they had staged stays theirs."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.events import Event, Notice, StepCommitted, StepsUndone
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+REPLIES = (says("a.txt", "good"), says("b.txt", "good"))
+
+
+async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
+    return [event async for event in events]
+
+
+async def run_all(sandbox: Sandbox) -> list[Event]:
+    engine = sandbox.engine()
+    try:
+        return [*await collect(engine.recover()), *await collect(engine.run_all())]
+    finally:
+        engine.close()
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def subjects(sandbox: Sandbox) -> list[str]:
+    return git(sandbox.root, "log", "--format=%s").splitlines()
+
+
+@pytest.fixture
+def repository(sandbox: Sandbox) -> Sandbox:
+    """A project under git, with something staged, where steps are committed."""
+    sandbox.flags = {"commit": "step"}
+    sandbox.write(*TWO)
+    (sandbox.root / "mine.txt").write_text("one\n")
+    for words in (["init", "-q"], ["config", "user.name", "A"], ["config", "user.email", "a@localhost"]):
+        git(sandbox.root, *words)
+    git(sandbox.root, "add", ".")
+    git(sandbox.root, "commit", "-qm", "start")
+    (sandbox.root / "mine.txt").write_text("two\n")
+    git(sandbox.root, "add", "mine.txt")
+    return sandbox
+
+
+async def test_each_completed_step_is_a_commit_of_its_files_alone(repository: Sandbox) -> None:
+    events = await run_all(repository.replies(*REPLIES))
+
+    assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
+    assert git(repository.root, "show", "--format=", "--name-status", "HEAD") == "A\tb.txt\n"
+    assert git(repository.root, "diff", "--cached", "--name-status") == "M\tmine.txt\n"
+    names = [event.commit for event in events if isinstance(event, StepCommitted)]
+    assert names == git(repository.root, "log", "--format=%H", "--reverse", "-2").split()
+    assert [step["commit"] for step in repository.state()["step_executions"].values()] == names
+    assert f"Cdd-Step: {SLUG}/2/1" in git(repository.root, "log", "-1", "--format=%B")
+
+
+async def test_a_failed_step_is_not_committed(repository: Sandbox) -> None:
+    await run_all(repository.replies(says("a.txt", "bad")))
+    assert subjects(repository) == ["start"]
+
+
+async def test_undo_leaves_the_commit_on_the_branch_and_says_so(repository: Sandbox) -> None:
+    await run_all(repository.replies(*REPLIES))
+    engine = repository.engine()
+    (undone,) = [event for event in await collect(engine.undo()) if isinstance(event, StepsUndone)]
+    engine.close()
+    assert undone.commits == (git(repository.root, "rev-parse", "HEAD").strip(),)
+    assert git(repository.root, "status", "--porcelain", "b.txt") == " D b.txt\n"
+
+
+async def test_where_nothing_can_be_committed_no_model_is_asked(repository: Sandbox) -> None:
+    (repository.root / ".git/MERGE_HEAD").write_text(git(repository.root, "rev-parse", "HEAD"))
+    engine = repository.replies(*REPLIES).engine()
+    with pytest.raises(CddError, match="A merge is in progress"):
+        await collect(engine.recover())
+    engine.close()
+    assert repository.model.requests == []
+
+
+async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(repository: Sandbox) -> None:
+    lock = "import pathlib; pathlib.Path('.git/index.lock').touch()"
+    repository.write(Step("a.txt", f'python -c "{lock}"'), TWO[1])
+    engine = repository.replies(*REPLIES).engine()
+    await collect(engine.recover())
+    events = await collect(engine.run_all())
+    engine.close()
+    assert "It was not committed: The repository is locked." in [e.text for e in events if isinstance(e, Notice)]
+    assert engine.stopped_by is not None
+    assert engine.stopped_by.exit_code is ExitCode.FAILED
+    assert repository.statuses() == ["completed", "pending"]
+
+
+def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: Sandbox) -> None:
+    code = (
+        "import os, signal, sys, asyncio\nfrom pathlib import Path\n"
+        "from cdd_agent.execution.engine import Engine\n"
+        "from tests.execution.test_committing import REPLIES, run_all\nfrom tests.projects import Sandbox\n"
+        "Engine._settle = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit': 'step'}}).replies(*REPLIES)\n"
+        "asyncio.run(run_all(sandbox))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    died = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], env=environment, timeout=60)
+    assert died.returncode == -signal.SIGKILL
+    assert subjects(repository) == ["Make a.txt", "start"]
+    first = git(repository.root, "rev-parse", "HEAD").strip()
+
+    import asyncio
+
+    asyncio.run(run_all(repository.replies(REPLIES[1])))
+
+    assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
+    assert repository.state()["step_executions"]["1"]["commit"] == first
+    assert repository.statuses() == ["completed", "completed"]
