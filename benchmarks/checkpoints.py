@@ -1,7 +1,7 @@
 """How long a checkpoint takes, beside `git add --all && git commit` of the same: `python -m benchmarks.checkpoints`.
 
-Between two checkpoints ten files are changed, in a tree of 10,000 files and in one of 100,000. All of them are committed
-and packed at the beginning, as in a clone. The first checkpoint reads every file; the others look at each one's times.
+Between two checkpoints ten files are changed, in a tree of 10,000 files and in one of 100,000. All are committed and
+packed at the beginning, as in a clone. The first checkpoint reads every file; the others look at each one's times.
 Arguments are other numbers of files.
 """
 

@@ -32,7 +32,7 @@ class Entry:
 
 
 _UNKNOWN = Entry("", "")
-"""Something that no checkpoint holds: a pipe, a folder with something in it, what may not be read."""
+"""Something that no checkpoint holds: a pipe, or what may not be read."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _is_folder(place: Path) -> bool:
 
 
 def _is_hollow(folder: Path) -> bool:
-    """Whether there is nothing in a folder but empty folders, which no checkpoint knows of."""
+    """Whether there is nothing in a folder but empty folders."""
     with os.scandir(folder) as items:
         return all(item.is_dir(follow_symlinks=False) and _is_hollow(Path(item)) for item in items)
 
@@ -201,6 +201,8 @@ def _make_room(place: Path) -> bool:
     if not os.path.lexists(place) or not _is_folder(place):
         return True
     try:
+        if not _is_hollow(place):
+            return False
         for folder, _, _ in os.walk(place, topdown=False):
             Path(folder).rmdir()
     except OSError:
@@ -209,13 +211,16 @@ def _make_room(place: Path) -> bool:
 
 
 def _look(root: Path, path: str, like: Entry | None) -> Entry | None:
-    """What is there now, as a checkpoint would hold it; None for nothing. `like` tells how contents are named."""
+    """What is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
+
+    `like` tells how contents are named.
+    """
     place = root / path
     try:
         if not _is_reached(root, place.parent):
             return None  # what is behind a link has another name
         found = place.lstat()
-        if stat.S_ISDIR(found.st_mode) and _is_hollow(place):
+        if stat.S_ISDIR(found.st_mode):
             return None
         return _describe(place, found, like) if like else _UNKNOWN
     except (FileNotFoundError, NotADirectoryError):

@@ -15,14 +15,8 @@ from tests.workspace.test_git import git
 PATHS = ("a", "a/b", "a/b/c", "b", "b/a", "c d", "x.sh", "x.sh/y")
 CONTENTS = st.one_of(st.sampled_from([b"", b"1\n", b"1\r\n", b"\0\xff"]), st.binary(max_size=20))
 Edit = tuple[str, str, bytes]
-EDITS = st.lists(
-    st.tuples(
-        st.sampled_from(["write", "write", "remove", "link", "mode", "folder", "empty"]),
-        st.sampled_from(PATHS),
-        CONTENTS,
-    ),
-    max_size=8,
-)
+KINDS = ("write", "write", "remove", "link", "mode", "folder")
+EDITS = st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(PATHS), CONTENTS), max_size=8)
 
 
 def apply(root: Path, edits: list[Edit]) -> None:
@@ -38,7 +32,7 @@ def apply(root: Path, edits: list[Edit]) -> None:
                 parent.unlink()
         if place.is_dir():
             shutil.rmtree(place)
-        if kind in ("remove", "empty"):
+        if kind == "remove":
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
         if kind == "write":

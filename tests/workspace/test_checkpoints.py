@@ -676,7 +676,7 @@ async def test_what_a_person_changed_since_is_kept_and_named(project: Path) -> N
                      "only theirs": "3\n", "theirs": "1\n"}  # fmt: skip
 
     redone = await checkpoints.take_back(after, before)
-    assert redone == TakenBack(("gone", "only mine", "theirs"), ("changed", "deleted", "in the way", "new"))
+    assert redone == TakenBack(("gone", "only mine", "theirs"), ("changed", "deleted", "new"))
 
 
 async def test_an_empty_folder_is_not_in_the_way_of_a_file(project: Path) -> None:
@@ -692,6 +692,30 @@ async def test_an_empty_folder_is_not_in_the_way_of_a_file(project: Path) -> Non
 
     assert await checkpoints.take_back(before, after) == TakenBack(("a", "b", "b/link"))
     assert sorted(state(project)) == ["a", "b"]
+
+
+async def test_a_folder_of_a_persons_in_a_files_place_keeps_all_that_is_in_it(project: Path) -> None:
+    write(project, {"a": "a\n"})
+    checkpoints = await opened(project)
+    before = await checkpoints.take("before")
+    write(project, {"a": None})
+    after = await checkpoints.take("after")
+    write(project, {"a/mine": "mine\n"})
+    (project / "a" / "empty").mkdir()
+
+    assert await checkpoints.take_back(before, after) == TakenBack((), ("a",))
+    assert sorted(path.name for path in (project / "a").iterdir()) == ["empty", "mine"]
+
+
+async def test_taking_a_file_back_to_a_folder_twice(project: Path) -> None:
+    write(project, {"a/b": "b\n"})
+    checkpoints = await opened(project)
+    before = await checkpoints.take("before")
+    write(project, {"a": "a\n"})
+    after = await checkpoints.take("after")
+
+    assert (await checkpoints.take_back(before, after)).restored == ("a", "a/b")
+    assert await checkpoints.take_back(before, after) == TakenBack()
 
 
 async def test_what_was_interrupted_is_taken_back_by_doing_it_again(
