@@ -70,8 +70,8 @@ class Checkpoints:
     async def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
         """The files that differ, by path; permissions included.
 
-        What only one of the two could see is no change: it may not have been readable, ignored, or in a repository
-        within the project at the time of the other, and there all the same.
+        What only one of the two could see is no change: it may not have been readable, or in a repository within the
+        project at the time of the other, and there all the same. Nor is a file that was ignored before taken for new.
         """
         if before.id == after.id:
             return ()
@@ -85,8 +85,7 @@ class Checkpoints:
         seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
         rules_changed = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
         created = {path for path in seen if not seen[path].before and (rules_changed or path in new.also)}
-        deleted = {path for path in seen if not seen[path].after and (rules_changed or path in old.also)}
-        unknown = await self._ignored(before, created - old.also) | await self._ignored(after, deleted - new.also)
+        unknown = await self._ignored(before, created - old.also)
         return tuple(seen[path] for path in sorted(seen.keys() - unknown))
 
     async def diff(self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()) -> str:

@@ -411,6 +411,17 @@ async def test_what_was_ignored_and_no_longer_is_counts_as_no_new_file(project: 
     assert (root / "b/c.secret").read_text() == "c\n"
 
 
+async def test_what_was_deleted_and_then_ignored_comes_back(project: Path) -> None:
+    write(project, {"dist/app.js": "1\n", "a.log": "1\n"})
+    checkpoints = await opened(project)
+    before = await checkpoints.take("before")
+    write(project, {"dist": None, "a.log": "2\n", ".gitignore": "/dist/\n*.log\n"})
+    after = await checkpoints.take("after")
+
+    assert await checkpoints.take_back(before, after) == TakenBack((".gitignore", "a.log", "dist/app.js"))
+    assert (project / "dist/app.js").read_text() == (project / "a.log").read_text() == "1\n"
+
+
 async def test_what_is_left_out_is_no_part_of_it(project: Path) -> None:
     root = project / "we[i]rd*"
     write(root, {"tickets/a/state.yaml": "1\n", "tickets/a/spec.yaml": "1\n", "logs/x": "1\n", "a.txt": "1\n"})
