@@ -94,7 +94,11 @@ def put_back(root: Path, changes: Sequence[Change], contents: Contents) -> Taken
     fates = dict[str, _Fate]()
     for change in sorted(changes, key=lambda change: change.before is not None):
         fates[change.path] = _take_back(root, change, contents)
-    return TakenBack(*(tuple(sorted(path for path in fates if fates[path] is fate)) for fate in _TOLD))
+
+    def those(fate: _Fate) -> tuple[str, ...]:
+        return tuple(sorted(path for path in fates if fates[path] is fate))
+
+    return TakenBack(those(_Fate.RESTORED), those(_Fate.KEPT))
 
 
 class _Fate(Enum):
@@ -102,9 +106,6 @@ class _Fate(Enum):
     KEPT = auto()
     WAS_SO = auto()
     """It was as before already."""
-
-
-_TOLD = (_Fate.RESTORED, _Fate.KEPT)
 
 
 def _take_back(root: Path, change: Change, contents: Contents) -> _Fate:
