@@ -7,12 +7,12 @@ empty folders, what is inside nested repositories, or anything outside the proje
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from cdd_agent.workspace.snapshots import Snapshots
+from cdd_agent.workspace.snapshots import Snapshots, names_in
 from cdd_agent.workspace.taking_back import Change, Contents, Entry, TakenBack, put_back
 from cdd_agent.workspace.threads import in_thread
 
@@ -58,7 +58,8 @@ class Checkpoints:
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
         """Take one, in place of an older one of that name. `also` are files that it holds though they are ignored.
 
-        No name may be a folder of another. Raises `GitUnusable`, such as for a full disk.
+        A file that was asked for once stays part of later ones; ask before it is changed, even if it is not there yet.
+        No name may be a folder of another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
         """
         return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
 
@@ -67,14 +68,25 @@ class Checkpoints:
         return Checkpoint(name, found) if found else None
 
     async def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
-        """The files that differ, by path; permissions included."""
+        """The files that differ, by path; permissions included.
+
+        What only one of the two could see is no change: it may not have been readable, or in a repository within the
+        project at the time of the other, and there all the same. Nor is a file that was ignored before taken for new.
+        """
         if before.id == after.id:
             return ()
         target = self.snapshots.folder / "changes"
         arguments = ("-r", "-z", "--no-renames", "--no-abbrev", before.files, after.files)
         await self.snapshots.git("diff-tree", *arguments, stdout=target)
-        old, new = await self.snapshots.modes(before.id), await self.snapshots.modes(after.id)
-        return await in_thread(partial(_changes, target, old, new), name="changes")
+        old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
+        found, repositories = await in_thread(partial(_changes, target, old.modes, new.modes), name="changes")
+        found |= await self._changed_permissions(after, old.modes, new.modes, found)
+        hidden = old.unseen | new.unseen | repositories
+        seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
+        rules_changed = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
+        created = {path for path in seen if not seen[path].before and (rules_changed or path in new.also)}
+        unknown = await self._ignored(before, created - old.also)
+        return tuple(seen[path] for path in sorted(seen.keys() - unknown))
 
     async def diff(self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()) -> str:
         """What differs, as a unified diff; of a very long one, the beginning."""
@@ -98,27 +110,56 @@ class Checkpoints:
     async def put_back(self, changes: Sequence[Change]) -> TakenBack:
         """The same for single changes."""
         contents = await self._contents({change.before.content for change in changes if change.before})
-        return await in_thread(partial(put_back, self.snapshots.root, changes, contents), name="put back")
+        try:
+            return await in_thread(partial(put_back, self.snapshots.root, changes, contents), name="put back")
+        finally:
+            if contents.source:
+                contents.source.unlink(missing_ok=True)  # it may be large
+
+    async def _changed_permissions(
+        self, after: Checkpoint, old: Mapping[str, int], new: Mapping[str, int], others: Collection[str]
+    ) -> dict[str, Change]:
+        """The files of which nothing but unusual permissions changed."""
+        paths = {path for path, _ in old.items() ^ new.items()}.difference(others)
+        if not paths:
+            return {}
+        target = self.snapshots.folder / "listed"
+        await self.snapshots.git("ls-tree", "-r", "-z", after.files, stdout=target)
+        entries = (line.partition("\t") for line in names_in(target))
+        known = {path: head.split(" ") for head, _, path in entries if path in paths}
+        return {
+            path: Change(path, Entry(mode, content, old.get(path)), Entry(mode, content, new.get(path)))
+            for path, (mode, _, content) in known.items()
+        }
+
+    async def _ignored(self, checkpoint: Checkpoint, missing: Collection[str]) -> set[str]:
+        """Which files a checkpoint may miss only because they were ignored."""
+        return await self.snapshots.ignored_by(checkpoint.id, missing) if missing else set()
 
     async def _contents(self, ids: set[str]) -> Contents:
         if not ids:
             return Contents(None)
         target = self.snapshots.folder / "contents"
-        names = self.snapshots.folder / "wanted"
-        names.write_text("".join(f"{name}\n" for name in sorted(ids)))
+        names = self.snapshots.input(f"{name}\n" for name in sorted(ids))
         await self.snapshots.git("cat-file", "--batch", "--buffer", stdin=names, stdout=target)
         return await in_thread(partial(Contents.read, target), name="contents")
 
 
-def _changes(listed: Path, old: dict[str, int], new: dict[str, int]) -> tuple[Change, ...]:
-    """Read `git diff-tree -z`: `:mode mode id id letter`, NUL, path, NUL."""
+def _changes(listed: Path, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
+    """Read `git diff-tree -z`: `:mode mode id id letter`, NUL, path, NUL. The changes, and repositories within."""
     fields = [os.fsdecode(part) for part in listed.read_bytes().split(b"\0")]
-    found: dict[str, Change] = {}
+    found, repositories = dict[str, Change](), set[str]()
     for head, path in zip(fields[0::2], fields[1::2], strict=False):
         was, now, was_id, now_id, _ = head.removeprefix(":").split(" ")
         if _SUBMODULE in (was, now):
+            repositories.add(path)
             continue
         before = None if was == _ABSENT else Entry(was, was_id, old.get(path))
         after = None if now == _ABSENT else Entry(now, now_id, new.get(path))
         found[path] = Change(path, before, after)
-    return tuple(found[path] for path in sorted(found))
+    return found, repositories
+
+
+def _is_in(path: str, places: Collection[str]) -> bool:
+    """Whether it is one of these files, or in one of these folders."""
+    return bool(places) and any(place in places for place in (path, *map(str, PurePosixPath(path).parents)))

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 
 _IGNORE = "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
-_BEGINNING, _ENDING = ".cdd-", ".tmp"
+_ENDING = ".tmp"
+_LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
 """The temporary files of this process, in whichever thread."""
 
@@ -45,39 +47,29 @@ def create_exclusive(path: Path, data: bytes) -> None:
 def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
     """Write a file in exactly this place, whole or not at all: a link that is there is replaced, not followed.
 
-    Raises `BadInput` when the disk refuses.
+    Nobody can read it meanwhile whom `permissions` would not let. Raises `BadInput` when the disk refuses.
     """
-    with _written_beside(place, chunks, place) as temporary:
+    with _written_beside(place, chunks, place, 0o600) as temporary:
         temporary.chmod(permissions)
         temporary.replace(place)
 
 
 def put_link(place: Path, leads_to: str) -> None:
     """Make a symbolic link in exactly this place, or replace what is there by it. Raises `BadInput`."""
-    temporary = _temporary(place)
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+    with _put_beside(place, place) as temporary:
         temporary.symlink_to(leads_to)
         temporary.replace(place)
-        _sync_folder(place.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise BadInput(f"{place} could not be made a link: {error.strerror or error}") from error
 
 
-def remove_leftover(path: Path, *, follow: bool = True) -> None:
-    """Remove what writes of `path` left whose process was killed in the middle of them; one that goes on is let be.
-
-    Without `follow`, those of a link itself and not of what it leads to.
-    """
-    target = path.resolve() if follow else path
-    _remove_leftovers(target.parent, _beginning(target))
+def remove_leftover(path: Path) -> None:
+    """Remove what writes of `path` left whose process was killed in the middle of them; one that goes on is let be."""
+    target = path.resolve()
+    _remove_leftovers(target.parent, f"{_beginning(target)}*{_ENDING}")
 
 
 def remove_leftovers(folder: Path) -> None:
-    """The same for every file of a folder."""
-    _remove_leftovers(folder, _BEGINNING)
+    """The same for all that is written in a folder."""
+    _remove_leftovers(folder, f".cdd-*{_ENDING}")
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -105,13 +97,20 @@ def digest(data: bytes | None) -> str | None:
 
 
 @contextlib.contextmanager
-def _written_beside(target: Path, chunks: Iterable[bytes], shown: Path) -> Iterator[Path]:
+def _written_beside(target: Path, chunks: Iterable[bytes], shown: Path, mode: int = 0o666) -> Iterator[Path]:
     """A temporary file with the data, to be put in its place; gone afterwards, whatever happens."""
+    with _put_beside(target, shown) as temporary:
+        _write_synced(temporary, chunks, mode)
+        yield temporary
+
+
+@contextlib.contextmanager
+def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
+    """A temporary name for what is to be put in its place."""
     temporary = _temporary(target)
     _being_written.add(temporary)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write_synced(temporary, chunks)
         yield temporary
         _sync_folder(target.parent)
     except OSError as error:
@@ -123,6 +122,14 @@ def _written_beside(target: Path, chunks: Iterable[bytes], shown: Path) -> Itera
         with contextlib.suppress(OSError):  # what is told is the first error, not the clean-up's
             temporary.unlink()
         _being_written.discard(temporary)
+
+
+def _remove_leftovers(folder: Path, pattern: str) -> None:
+    for file in folder.glob(pattern):
+        found = _LEFTOVER.fullmatch(file.name)
+        if found and not _is_being_written(file, int(found[1])):
+            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
+                file.unlink()
 
 
 def _put_in_place(temporary: Path, target: Path, data: bytes) -> bool:
@@ -145,15 +152,7 @@ def _temporary(target: Path) -> Path:
 
 
 def _beginning(target: Path) -> str:
-    return f"{_BEGINNING}{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}-"
-
-
-def _remove_leftovers(folder: Path, beginning: str) -> None:
-    for file in folder.glob(f"{beginning}*{_ENDING}"):
-        *_, pid, _ = f"--{file.name}".rsplit("-", 2)
-        if pid.isdecimal() and not _is_being_written(file, int(pid)):
-            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
-                file.unlink()
+    return f".cdd-{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}-"
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:
@@ -170,10 +169,10 @@ def _is_being_written(temporary: Path, pid: int) -> bool:
         return True
 
 
-def _write_synced(path: Path, chunks: Iterable[bytes]) -> None:
+def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> None:
     """Make a file that is not there yet; when that fails, it is not there afterwards either."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o666)
+    descriptor = os.open(path, flags, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(chunks)

@@ -1,58 +1,93 @@
 """The files of a project as git objects, made with an index and settings of their own.
 
 In a git repository the objects go into that repository's own store, where most of them are already, and the references
-under `refs/worktree/cdd/`, which no branch, tag, stash or `git log` knows of. Elsewhere both are in a private
+under `refs/cdd/`, which no branch, tag, stash or `git log` knows of. (Not under `refs/worktree/`: cleaning up in one
+worktree removes what only the references of another one hold.) Elsewhere both are in a private
 repository. HEAD, index, stash, hooks and settings of the user are neither read for it nor touched; what `.gitignore`
 says counts. Bytes are taken as they are: no line ends, filters or encodings are converted.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.harmless import harmless
-from cdd_agent.workspace.files import read_bytes, remove_leftover, write_atomic
+from cdd_agent.workspace.files import read_bytes, remove_leftovers, write_atomic
 from cdd_agent.workspace.git_command import Git, GitUnusable
+from cdd_agent.workspace.repository import Repository, repository_of
 from cdd_agent.workspace.threads import in_thread
-from cdd_agent.workspace.walk import git_folder
 
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"  # in git, this file wins over all others
 _CONFIG = (
+    "advice.addEmbeddedRepo=false",
     "core.bare=false",
-    "core.splitIndex=false",
+    "core.checkStat=default",
     "core.fsync=committed,loose-object,reference",  # what a checkpoint is made of survives a cut of power
     "core.fsyncMethod=batch",
+    "core.logAllRefUpdates=false",
+    f"core.protectNTFS={'true' if os.name == 'nt' else 'false'}",  # elsewhere, a file may be called `git~1`
+    "core.sparseCheckout=false",
+    "core.splitIndex=false",
+    "core.trustCtime=true",
+    "diff.ignoreSubmodules=all",  # or else `git status` is run in repositories within, by their own settings
     "gc.auto=0",
 )
-_USUAL = {0o644, 0o755, 0o664, 0o775}
+USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
 """Permissions that need no note: those that git knows apart."""
-# What git says of something that is no part of a snapshot: it may not be read, has just gone, or is a repository
-# within the project that has no commit yet.
+_NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
+# What git says of something that is no part of a snapshot: it may not be read, has just gone, is a pipe or a socket,
+# has a name that git keeps for itself, or is a repository within the project that has no commit yet.
 _LEFT_OUT = re.compile(
-    r"error: (?:'(?P<folder>.*)/' does not have a commit checked out"
-    r"|open\(\"(?P<file>.*)\"\): (?:Permission denied|No such file or directory)"
-    r"|unable to (?:index file|stat) '.*'.*)"
+    r"""
+    ^error:\ '(?P<folder>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
+    | ^error:\ open\("(?P<file>.*?)"\):\ (?:Permission\ denied|No\ such\ file\ or\ directory)$
+    | ^error:\ (?P<special>[^\n]*):\ can\ only\ add\ regular\ files,\ symbolic\ links\ or\ git-directories$
+    | ^error:\ invalid\ path\ '(?P<reserved>.*?)'$
+    | ^error:\ unable\ to\ (?:index\ file|stat|add)\ '.*?'(?::\ [^\n]*|\ to\ index)?$
+    | ^warning:\ could\ not\ open\ directory\ '(?P<closed>.*?)/':\ [^\n]*$
+    | ^(?P<hidden>(?!error:|fatal:)[^\n]*):\ Permission\ denied$
+    | ^(?:warning|hint):\ [^\n]*$
+    | ^fatal:\ adding\ files\ failed$
+    """,
+    re.DOTALL | re.MULTILINE | re.VERBOSE,  # a name may have more than one line
 )
+_HINT = "Check that the folder can be written and the disk has space; files that may not be read can go to .gitignore."
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What git does not know of the files in a snapshot."""
+
+    modes: Mapping[str, int]
+    """Unusual permissions, by path."""
+    unseen: frozenset[str]
+    """What was there and could not be read; of a folder, all that is in it."""
+    also: frozenset[str]
+    """The ignored files that were asked for, whether they were there or not."""
 
 
 @dataclass
 class Snapshots:
-    """Makes snapshots of a project, and keeps references to them under names."""
+    """Makes snapshots of a project, and keeps references to them under names.
+
+    A snapshot is a git tree with the entry `files`, the tree of the project's files, and where needed the lists of its
+    `Notes` as `modes`, `unseen` and `also`.
+    """
 
     root: Path
     folder: Path
-    """Private: the index and, outside a repository, everything."""
+    """Private to one process at a time: the index, what git is told and says, and outside a repository everything."""
+    index: Path
     git: Git
     """With the private index and settings."""
     references: Git
@@ -62,48 +97,60 @@ class Snapshots:
     leave_out: tuple[str, ...]
     unseen: set[str] = field(default_factory=set)
     """Files and folders that could not be read, and so are in no snapshot."""
+    _also: set[str] = field(default_factory=set)
+    """Ignored files that are part of the project: tracked all the same, or asked for."""
 
     @classmethod
     async def open(cls, root: Path, folder: Path, leave_out: Sequence[str] = ()) -> Snapshots:
-        """Prepare snapshots of `root`, with `folder` for what they need.
+        """Prepare snapshots of `root`, with `folder` for what they need: no other process may use it meanwhile.
 
         `root` is a resolved path. `leave_out` are patterns of files that are no part of the snapshots, from `root`, as
-        in git's `:(glob)`. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
+        in git's `:(glob)`; `folder` never is. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
         """
-        repository = await _repository(root)
+        began_without = (folder / "refs" / "cdd").exists()  # a project that became a repository meanwhile
+        repository = None if began_without else await repository_of(root)
         plain = Git(root)
         form = [f"--object-format={repository.object_format}"] if repository else []
         await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))
-        _settle(folder / "info" / "attributes", _ATTRIBUTES)
-        _settle(folder / "info" / "exclude", repository.exclude if repository else b"")
+        index = await in_thread(partial(_prepare, folder, repository), name="index")
         top = repository.top if repository else root
-        env = {
-            "GIT_DIR": str(folder),
-            "GIT_WORK_TREE": str(top),
-            "GIT_INDEX_FILE": str(await in_thread(partial(_fresh_index, folder), name="index")),
-        }
+        env = {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
         if repository:
             env["GIT_OBJECT_DIRECTORY"] = str(repository.objects)
-        git = Git(top, env, (*plain.config, *_CONFIG))
+        settings = repository.settings if repository else ()
+        git = Git(root, env, (*plain.config, *settings, *_CONFIG))
         prefix = f"{root.relative_to(top).as_posix()}/" if root != top else ""
-        namespace = f"refs/worktree/cdd/{hashlib.sha256(prefix.encode()).hexdigest()[:8]}"
-        references = Git(top, {"GIT_DIR": str(repository.git if repository else folder)}, git.config)
-        snapshots = cls(root, folder, git, references, namespace, prefix, tuple(leave_out))
+        whose = f"{repository.worktree if repository else ''}:{prefix}"
+        namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
+        keeper = {"GIT_DIR": str(repository.shared if repository else folder), "GIT_WORK_TREE": str(top)}
+        references = Git(top, keeper, git.config)
+        snapshots = cls(root, folder, index, git, references, namespace, prefix, tuple(leave_out))
         if repository:
-            await snapshots._add_what_git_knows(repository)
+            await repository.tracked_though_ignored(root, snapshots._everything(), folder / "listed")
+            snapshots._also = set(names_in(folder / "listed"))
         return snapshots
 
     async def take(self, name: str, also: Iterable[str] = ()) -> str:
-        """Make a snapshot and keep it under a name; the object's id. `also` are files to include though ignored."""
-        await self._add()
-        await self._add_ignored([path for path in also if self._can_be_added(path)])
-        tree = await self._tree()
-        await self._list(self.folder / "listed")
+        """Make a snapshot and keep it under a name; the object's id. `also` are files to include though ignored.
+
+        What was asked for once stays part of later snapshots.
+        """
+        asked = set(also)
+        self._also |= asked
+        try:
+            tree, unseen = await self._tree()
+        except GitUnusable:  # the index may be torn or locked, or know objects that somebody has removed since
+            await in_thread(self._forget_index, name="index")
+            tree, unseen = await self._tree()
+        self.unseen |= unseen
+        await self.git("ls-files", "-z", stdout=self.folder / "listed")
         modes = await in_thread(partial(self._unusual_modes, self.folder / "listed"), name="modes")
-        entries = f"040000 tree {tree}\tfiles\0"
-        if modes:
-            entries += f"100644 blob {await self._store(modes)}\tmodes\0"
-        made = await self.git("mktree", "-z", stdin=self._input(entries.encode()))
+        notes = {"also": self._also, "modes": modes, "unseen": unseen}
+        entries = [f"040000 tree {tree}\tfiles\0"]
+        for kind, lines in notes.items():
+            if lines:
+                entries.append(f"100644 blob {await self._store(lines)}\t{kind}\0")
+        made = await self.git("mktree", "-z", stdin=self.input(entries))
         snapshot = made.stdout.strip()
         await self._refer(f"{self.namespace}/{name}", snapshot)
         return snapshot
@@ -115,86 +162,94 @@ class Snapshots:
         )
         return result.stdout.strip() or None
 
-    async def _add(self) -> None:
-        everything = f":(top,literal){self.prefix}" if self.prefix else ":(top)"
-        excluded = [f":(top,exclude,glob){_as_glob(self.prefix)}{pattern}" for pattern in self.leave_out]
-        arguments = ("--ignore-errors", "--all", "--", everything, *excluded)
-        result = await self.git("-c", "advice.addEmbeddedRepo=false", "add", *arguments, codes=(0, 1, 128))
-        if result.return_code == 128 and "index file" in result.stderr:  # it was torn, and is only a short cut
-            await self.git("read-tree", "--empty")
-            result = await self.git("add", *arguments, codes=(0, 1))
-        if result.return_code:
-            self._note_unseen(result.stderr)
+    async def notes(self, snapshot: str) -> Notes:
+        """What a snapshot has beside its files."""
+        asked = self.input(f"{snapshot}:{kind}\n" for kind in ("modes", "unseen", "also"))
+        target = self.folder / "notes"
+        await self.git("cat-file", "--batch", stdin=asked, stdout=target)
+        modes, unseen, also = await in_thread(partial(_read_batch, target), name="notes")
+        entries = (line.split(" ", 1) for line in modes)
+        return Notes({path: int(mode, 8) for mode, path in entries}, frozenset(unseen), frozenset(also))
 
-    def _note_unseen(self, stderr: str) -> None:
-        """What may be missing is noted; any other error, such as a full disk, would leave a hole in the snapshot."""
-        for line in stderr.splitlines():
-            if not line.startswith(("error: ", "fatal: ")):  # git also complains of what it was told to leave out
-                continue
-            found = _LEFT_OUT.fullmatch(line)
-            if found is None:
-                raise GitUnusable(f"A checkpoint could not be made: {harmless(line)}")
-            self.unseen |= {name for name in found.groups() if name}
+    async def ignored_by(self, snapshot: str, paths: Iterable[str]) -> set[str]:
+        """Which of these paths the ignore files are about that were there at the time of a snapshot."""
+        rules = self.folder / "rules" / "files"
+        await in_thread(partial(_copy_ignore_files, self.root, self.prefix, rules), name="rules")
+        index = {"GIT_INDEX_FILE": str(self.folder / "rules" / "index")}
+        git = replace(self.git, folder=rules, env={**self.git.env, **index, "GIT_WORK_TREE": str(rules)})
+        await git("read-tree", f"{snapshot}:files")
+        parents = {parent for path in paths for parent in Path(path).parents}
+        listed = self.input(f"{(parent / '.gitignore').as_posix()}\0" for parent in parents)
+        into = f"--prefix={rules}/{self.prefix}"
+        await git("checkout-index", "--quiet", "--force", "-z", "--stdin", into, stdin=listed, codes=(0, 1))
+        asked = self.input(f"{self.prefix}{path}\0" for path in paths)
+        target = self.folder / "listed"
+        await git("check-ignore", "-z", "--stdin", "--no-index", stdin=asked, stdout=target, codes=(0, 1))
+        return {name.removeprefix(self.prefix) for name in names_in(target)}
 
-    async def _add_ignored(self, paths: Sequence[str]) -> None:
-        if paths:
-            names = "\0".join(f":(top,literal){self.prefix}{path}" for path in paths)
-            listed = self._input(os.fsencode(names))
-            await self.git("add", "--force", f"--pathspec-from-file={listed}", "--pathspec-file-nul")
+    def input(self, parts: Iterable[str]) -> Path:
+        """A file for git to read. Raises `BadInput`."""
+        path = self.folder / "input"
+        try:
+            path.write_bytes(os.fsencode("".join(parts)))
+        except OSError as error:
+            raise BadInput(f"{path} could not be written: {error.strerror or error}", hint=_HINT) from error
+        return path
 
-    async def _add_what_git_knows(self, repository: _Repository) -> None:
-        """Files that are ignored and tracked all the same: they are part of the project."""
-        listed = self.folder / "listed"
-        user = Git(repository.top, {"GIT_DIR": str(repository.git), "GIT_WORK_TREE": str(repository.top)})
-        where = [f":(top,literal){self.prefix}"] if self.prefix else []
-        await user("ls-files", "-ci", "-z", "--exclude-standard", "--", *where, stdout=listed)
-        names = (name.removeprefix(self.prefix) for name in _names(listed))
-        await self._add_ignored([name for name in names if self._can_be_added(name)])
+    async def _tree(self) -> tuple[str, set[str]]:
+        """The tree of all files as they are now, and what could not be read."""
+        result = await self.git("add", "--ignore-errors", "--all", "--", *self._everything(), codes=(0, 1, 128))
+        unseen = _unseen(result.stderr) if result.return_code or result.stderr else set()
+        unseen = {name.removeprefix(self.prefix) for name in unseen}
+        can_be_added = await in_thread(self._can_be_added, name="ignored")
+        if can_be_added:
+            listed = self.input(f"{path}\0" for path in can_be_added)
+            await self.git("update-index", "--add", "--replace", "-z", "--stdin", stdin=listed)
+        return await self._write_tree(), unseen
 
-    def _can_be_added(self, path: str) -> bool:
-        """It is there, and not behind a link."""
-        place = self.root / path
-        return os.path.lexists(place) and place.parent.resolve() == self.root / Path(path).parent
+    def _everything(self) -> list[str]:
+        """The pathspecs of all that belongs to the project, from its folder."""
+        out = [f":(exclude,glob){pattern}{end}" for pattern in self.leave_out for end in ("", "/**")]
+        if self.folder.is_relative_to(self.root):
+            out.append(f":(exclude,literal){self.folder.relative_to(self.root).as_posix()}")
+        return [".", *out]
 
-    async def _tree(self) -> str:
+    def _can_be_added(self) -> list[str]:
+        """The ignored files that are there and can be read, neither behind a link nor in a repository within."""
+        return [path for path in sorted(self._also) if _is_own_file(self.root, path)]
+
+    async def _write_tree(self) -> str:
         prefix = [f"--prefix={self.prefix}"] if self.prefix else []
         result = await self.git("write-tree", *prefix, codes=(0, 128))
         if result.return_code == 0:
             return result.stdout.strip()
         if f"prefix {self.prefix} not found" not in result.stderr:
-            raise GitUnusable(f"A checkpoint could not be made: {harmless(result.stderr.strip())}")
+            raise GitUnusable(f"A checkpoint could not be made: {harmless(result.stderr.strip())}", hint=_HINT)
         return (await self.git("mktree")).stdout.strip()  # there are no files
 
-    async def _list(self, target: Path) -> None:
-        await self.git("ls-files", "-z", stdout=target)
+    def _forget_index(self) -> None:
+        try:
+            for path in (self.index, Path(f"{self.index}.lock")):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise BadInput(f"{self.index} could not be removed: {error.strerror or error}", hint=_HINT) from error
 
-    def _unusual_modes(self, listed: Path) -> bytes:
-        """The permissions that git does not keep, a line each: `600 path`, a NUL at the end."""
+    def _unusual_modes(self, listed: Path) -> list[str]:
+        """The permissions that git does not keep, a line each: `600 path`."""
         lines = []
-        for name in _names(listed):
-            with contextlib.suppress(OSError):
-                found = (self.root / name.removeprefix(self.prefix)).lstat().st_mode
-                if stat.S_ISREG(found) and stat.S_IMODE(found) not in _USUAL:
-                    lines.append(f"{stat.S_IMODE(found):o} {name.removeprefix(self.prefix)}\0")
-        return os.fsencode("".join(lines))
+        top, lstat = os.fsencode(self.root) + b"/", os.lstat
+        for name in listed.read_bytes().split(b"\0")[:-1]:  # in large projects, half of the time goes by here
+            try:
+                mode = lstat(top + name).st_mode
+            except OSError:
+                continue
+            if mode not in _NEEDS_NO_NOTE and stat.S_ISREG(mode):
+                lines.append(f"{stat.S_IMODE(mode):o} {os.fsdecode(name)}")
+        return lines
 
-    async def modes(self, snapshot: str) -> dict[str, int]:
-        """The unusual permissions in a snapshot, by path."""
-        target = self.folder / "modes"
-        result = await self.git("cat-file", "blob", f"{snapshot}:modes", stdout=target, codes=(0, 128))
-        if result.return_code:
-            return {}
-        entries = (line.split(" ", 1) for line in _names(target))
-        return {path: int(mode, 8) for mode, path in entries}
-
-    async def _store(self, content: bytes) -> str:
-        result = await self.git("hash-object", "-w", "--no-filters", "--stdin", stdin=self._input(content))
-        return result.stdout.strip()
-
-    def _input(self, content: bytes) -> Path:
-        path = self.folder / "input"
-        path.write_bytes(content)
-        return path
+    async def _store(self, lines: Iterable[str]) -> str:
+        listed = self.input(f"{line}\0" for line in sorted(lines))
+        return (await self.git("hash-object", "-w", "--no-filters", "--stdin", stdin=listed)).stdout.strip()
 
     async def _refer(self, reference: str, target: str) -> None:
         try:
@@ -203,63 +258,87 @@ class Snapshots:
             lock = Path(self.references.env["GIT_DIR"]) / f"{reference}.lock"
             if not lock.exists():
                 raise
-            lock.unlink()  # nobody else writes this ticket's references: whoever did was killed
+            lock.unlink(missing_ok=True)  # nobody else writes this ticket's references: whoever did was killed
             await self.references("update-ref", reference, target)
 
 
-@dataclass(frozen=True)
-class _Repository:
-    """The user's repository, where a project is in one."""
-
-    top: Path
-    git: Path
-    objects: Path
-    object_format: str
-    exclude: bytes
-
-
-async def _repository(root: Path) -> _Repository | None:
-    """The repository that a project is a part of; None where there is none, or it ignores the project."""
-    found = ((top, place) for top in (root, *root.parents) if (place := git_folder(top)) is not None)
-    top, folder = next(found, (root, None))
-    if folder is None:
-        return None
-    git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
-    asked = ("--show-object-format", "--git-path", "objects", "--git-path", "info/exclude")
-    answer = await git("rev-parse", *asked, codes=(0, 128))
-    if answer.return_code:  # what is called `.git` is no repository
-        return None
-    if root != top and (await git("check-ignore", "--quiet", "--", str(root), codes=(0, 1))).return_code == 0:
-        return None
-    object_format, objects, exclude = answer.stdout.splitlines()
-    return _Repository(top, folder, top / objects, object_format, read_bytes(top / exclude) or b"")
+def _read_batch(answers: Path) -> list[list[str]]:
+    """The lists in what `git cat-file --batch` wrote: `id blob size`, newline, content, newline; or `name missing`."""
+    found = []
+    with answers.open("rb") as file:
+        while head := file.readline().split():
+            content = file.read(int(head[2]) + 1) if len(head) == 3 else b""
+            found.append([os.fsdecode(line) for line in content.split(b"\0")[:-1]])
+    return found
 
 
-def _settle(place: Path, content: bytes) -> None:
-    remove_leftover(place)
-    if read_bytes(place) != content:
-        write_atomic(place, content)
-
-
-def _fresh_index(folder: Path) -> Path:
-    """An index of this process alone, begun with what the last one had; a killed process's git may still have that."""
-    fresh = folder / f"index-{secrets.token_hex(4)}"
-    known = sorted(folder.glob("index-*"), key=lambda path: path.lstat().st_mtime_ns, reverse=True)
-    complete = [path for path in known if path.suffix != ".lock"]
-    try:
-        if complete:
-            shutil.copyfile(complete[0], fresh)
-        for path in known:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(f"{fresh} could not be written: {error.strerror or error}") from error
-    return fresh
-
-
-def _names(listed: Path) -> Iterator[str]:
+def names_in(listed: Path) -> Iterator[str]:
     """What git listed, each ended by a NUL."""
     return (os.fsdecode(name) for name in listed.read_bytes().split(b"\0") if name)
 
 
-def _as_glob(prefix: str) -> str:
-    return re.sub(r"([*?\[\\])", r"\\\1", prefix)
+def _prepare(folder: Path, repository: Repository | None) -> Path:
+    """Write the private settings; the index to use."""
+    remove_leftovers(folder / "info")
+    contents = {"attributes": _ATTRIBUTES, "exclude": repository.exclude if repository else b""}
+    for name, content in contents.items():
+        path = folder / "info" / name
+        if read_bytes(path) != content:
+            write_atomic(path, content)
+    return _fresh_index(folder)
+
+
+def _fresh_index(folder: Path) -> Path:
+    """An index of this process alone: a killed process's git may still have the last one.
+
+    It goes on from that one, moved and not copied: git compares its time with the files', to know what may have changed
+    in the moment it was written.
+    """
+    fresh = folder / f"index-{secrets.token_hex(4)}"
+    try:
+        known = sorted(folder.glob("index-*"), key=lambda path: path.lstat().st_mtime_ns)
+        complete = [path for path in known if path.suffix != ".lock"]
+        if complete:
+            complete[-1].replace(fresh)
+        for path in known:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"{fresh} could not be written: {error.strerror or error}", hint=_HINT) from error
+    return fresh
+
+
+def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
+    """Begin a folder of ignore files with those of the folders that a project is in."""
+    try:
+        shutil.rmtree(target.parent, ignore_errors=True)
+        (target / prefix).mkdir(parents=True)
+        for number, place in enumerate((target / prefix).relative_to(target).parents if prefix else ()):
+            content = read_bytes(root.parents[number] / ".gitignore")
+            if content is not None:
+                (target / place / ".gitignore").write_bytes(content)
+    except OSError as error:
+        raise BadInput(f"{target} could not be written: {error.strerror or error}", hint=_HINT) from error
+
+
+def _unseen(stderr: str) -> set[str]:
+    """What git could not read. Any other error, such as a full disk, would leave a hole in the snapshot."""
+    found = {name for match in _LEFT_OUT.finditer(stderr) for name in match.groups() if name}
+    rest = _LEFT_OUT.sub("", stderr).strip()
+    if rest:
+        raise GitUnusable(f"A checkpoint could not be made: {harmless(rest.splitlines()[0])}", hint=_HINT)
+    return found
+
+
+def _is_own_file(root: Path, path: str) -> bool:
+    """Whether it is a file or link that can be read, neither behind a link nor in a repository within the project."""
+    place = root / path
+    if ".." in place.parts or not place.is_relative_to(root):
+        return False
+    inner = [parent for parent in place.parents if parent != root and parent.is_relative_to(root)]
+    if any(parent.is_symlink() or os.path.lexists(parent / ".git") for parent in inner):
+        return False
+    try:
+        mode = place.lstat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and os.access(place, os.R_OK))

@@ -7,10 +7,13 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.files import put_file, put_link, remove_leftover
+from cdd_agent.workspace.files import put_file, put_link, remove_leftovers
+from cdd_agent.workspace.snapshots import USUAL_PERMISSIONS
+from cdd_agent.workspace.walk import open_file
 
 _LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
 _CHUNK = 1 << 20
@@ -18,11 +21,18 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Entry:
-    """A file in a checkpoint: git's mode, the id of its content, and permissions where they are unusual."""
+    """A file in a checkpoint: git's mode, the id of its content, and permissions where they are unusual.
+
+    Two are equal when git would say so.
+    """
 
     mode: str
     content: str
     permissions: int | None = field(default=None, compare=False)
+
+
+_UNKNOWN = Entry("", "")
+"""Something that no checkpoint holds: a pipe, or what may not be read."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +88,32 @@ class Contents:
 
 def put_back(root: Path, changes: Sequence[Change], contents: Contents) -> TakenBack:
     """Put every file back that still is as it was after; first those that go, as their places may be needed."""
-    restored, kept = list[str](), list[str]()
+    for folder in {(root / change.path).parent for change in changes}:
+        if _is_reached(root, folder):
+            remove_leftovers(folder)
+    fates = dict[str, _Fate]()
     for change in sorted(changes, key=lambda change: change.before is not None):
-        place = root / change.path
-        remove_leftover(place, follow=False)
-        if _look(root, change.path, change.after) == change.after:
-            can_be_done = _restore(root, place, change.before, contents)
-            (restored if can_be_done else kept).append(change.path)
-        elif _look(root, change.path, change.before) != change.before:
-            kept.append(change.path)
-    return TakenBack(tuple(sorted(restored)), tuple(sorted(kept)))
+        fates[change.path] = _take_back(root, change, contents)
+
+    def those(fate: _Fate) -> tuple[str, ...]:
+        return tuple(sorted(path for path in fates if fates[path] is fate))
+
+    return TakenBack(those(_Fate.RESTORED), those(_Fate.KEPT))
+
+
+class _Fate(Enum):
+    RESTORED = auto()
+    KEPT = auto()
+    WAS_SO = auto()
+    """It was as before already."""
+
+
+def _take_back(root: Path, change: Change, contents: Contents) -> _Fate:
+    if _look(root, change.path, change.after) == change.after:
+        if change.before and change.before == change.after:
+            return _restore_permissions(root / change.path, change.before, change.after)
+        return _Fate.RESTORED if _restore(root, root / change.path, change.before, contents) else _Fate.KEPT
+    return _Fate.WAS_SO if _look(root, change.path, change.before) == change.before else _Fate.KEPT
 
 
 def _restore(root: Path, place: Path, entry: Entry | None, contents: Contents) -> bool:
@@ -95,13 +121,33 @@ def _restore(root: Path, place: Path, entry: Entry | None, contents: Contents) -
     if entry is None:
         _remove(root, place)
         return True
-    if not _parents_are_folders(root, place) or (os.path.lexists(place) and _is_folder(place)):
+    if not _is_reached(root, place.parent) or not _make_room(place):
         return False
     if entry.mode == _LINK:
         put_link(place, os.fsdecode(b"".join(contents.chunks(entry.content))))
     else:
         put_file(place, contents.chunks(entry.content), _permissions(place, entry))
     return True
+
+
+def _restore_permissions(place: Path, before: Entry, after: Entry) -> _Fate:
+    """For a file of which nothing else was changed."""
+    now = stat.S_IMODE(place.lstat().st_mode)
+    if _is_like(now, before):
+        return _Fate.WAS_SO
+    if not _is_like(now, after):
+        return _Fate.KEPT
+    try:
+        place.chmod(_permissions(place, before))
+    except OSError as error:
+        raise BadInput(f"{place} could not be changed: {error.strerror or error}") from error
+    return _Fate.RESTORED
+
+
+def _is_like(permissions: int, entry: Entry) -> bool:
+    if entry.permissions is None:
+        return permissions in USUAL_PERMISSIONS
+    return permissions == entry.permissions
 
 
 def _remove(root: Path, place: Path) -> None:
@@ -123,8 +169,9 @@ def _permissions(place: Path, entry: Entry) -> int:
     """Those of the checkpoint. Usual ones are those of the file that is there, but for whether it can be run."""
     if entry.permissions is not None:
         return entry.permissions
-    is_file = place.is_file() and not place.is_symlink()
-    now = stat.S_IMODE(place.lstat().st_mode) if is_file else 0o666 & ~_umask()
+    now = stat.S_IMODE(place.lstat().st_mode) if place.is_file() and not place.is_symlink() else 0
+    if now not in USUAL_PERMISSIONS:
+        now = 0o666 & ~_umask()
     return now | (now & 0o444) >> 2 if entry.mode == _EXECUTABLE else now & ~0o111
 
 
@@ -134,41 +181,68 @@ def _umask() -> int:
     return mask
 
 
-def _parents_are_folders(root: Path, place: Path) -> bool:
-    """Whether a file can be made there: no parent is a link, or anything else that is no folder."""
-    inside = [parent for parent in place.parents if parent != root and parent.is_relative_to(root)]
-    return all(not os.path.lexists(parent) or _is_folder(parent) for parent in inside)
+def _is_reached(root: Path, folder: Path) -> bool:
+    """Whether a file can be made in a folder: neither it nor one above it is a link, or anything else but a folder."""
+    inside = [place for place in (folder, *folder.parents) if place != root and place.is_relative_to(root)]
+    return all(_is_folder(place) for place in inside if os.path.lexists(place))
 
 
 def _is_folder(place: Path) -> bool:
     return stat.S_ISDIR(place.lstat().st_mode)
 
 
+def _is_hollow(folder: Path) -> bool:
+    """Whether there is nothing in a folder but empty folders."""
+    with os.scandir(folder) as items:
+        return all(item.is_dir(follow_symlinks=False) and _is_hollow(Path(item)) for item in items)
+
+
+def _make_room(place: Path) -> bool:
+    """Remove a folder with nothing in it from where a file has to go; whether the place is free for one."""
+    if not os.path.lexists(place) or not _is_folder(place):
+        return True
+    try:
+        if not _is_hollow(place):
+            return False
+        for folder, _, _ in os.walk(place, topdown=False):
+            Path(folder).rmdir()
+    except OSError:
+        return False
+    return True
+
+
 def _look(root: Path, path: str, like: Entry | None) -> Entry | None:
-    """What is there now, as a checkpoint would hold it; None for nothing. `like` tells how contents are named."""
+    """What is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
+
+    `like` tells how contents are named.
+    """
     place = root / path
     try:
-        if not all(_is_folder(parent) for parent in place.parents if parent != root and parent.is_relative_to(root)):
+        if not _is_reached(root, place.parent):
             return None  # what is behind a link has another name
         found = place.lstat()
+        if stat.S_ISDIR(found.st_mode):
+            return None
+        return _describe(place, found, like) if like else _UNKNOWN
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError:
+        return _UNKNOWN
     except OSError as error:
-        raise BadInput(f"{place} cannot be looked at: {error.strerror or error}") from error
-    if like is None:
-        return Entry("", "")  # something, where there should be nothing
+        raise BadInput(f"{place} cannot be read: {error.strerror or error}") from error
+
+
+def _describe(place: Path, found: os.stat_result, like: Entry) -> Entry:
     if stat.S_ISLNK(found.st_mode):
-        return Entry(_LINK, _name(like, [os.fsencode(place.readlink())], found.st_size))
+        target = os.fsencode(place.readlink())
+        return Entry(_LINK, _name(like, [target], len(target)))
     if not stat.S_ISREG(found.st_mode):
-        return Entry("", "")
+        return _UNKNOWN
     mode = _EXECUTABLE if found.st_mode & stat.S_IXUSR else _PLAIN
     if os.name == "nt":
         mode = like.mode if like.mode != _LINK else _PLAIN  # no file says there that it can be run
-    try:
-        with place.open("rb") as file:
-            return Entry(mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size))
-    except OSError as error:
-        raise BadInput(f"{place} cannot be read: {error.strerror or error}") from error
+    with open_file(place) as file:
+        return Entry(mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size))
 
 
 def _name(like: Entry, chunks: Iterable[bytes], size: int) -> str:

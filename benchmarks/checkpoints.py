@@ -1,0 +1,95 @@
+"""How long a checkpoint takes, beside `git add --all && git commit` of the same: `python -m benchmarks.checkpoints`.
+
+Between two checkpoints ten files are changed, in a tree of 10,000 files and in one of 100,000. All are committed and
+packed at the beginning, as in a clone. The first checkpoint reads every file; the others look at each one's times.
+Arguments are other numbers of files.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cdd_agent.workspace.checkpoints import Checkpoints
+
+SIZES = (10_000, 100_000)
+IN_FOLDER = 100
+CHANGED = 10
+ROUNDS = 3
+
+
+def git(root: Path, *arguments: str) -> None:
+    author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "gc.auto=0")
+    subprocess.run(["git", *author, *arguments], cwd=root, check=True, capture_output=True)
+
+
+def make_tree(root: Path, files: int) -> None:
+    """The files are written first into git's own form for imports: much faster than `git add` of new files."""
+    git(root.parent, "init", "--quiet", str(root))
+    stream = ["commit refs/heads/main\ncommitter Ann <ann@example.org> 0 +0000\ndata 0\n"]
+    for number in range(files):
+        text = f"number = {number}\n"
+        stream.append(f"M 644 inline {path_of(number)}\ndata {len(text)}\n{text}\n")
+    importing = ["git", "fast-import", "--quiet"]
+    subprocess.run(importing, cwd=root, input="".join(stream).encode(), check=True)
+    git(root, "symbolic-ref", "HEAD", "refs/heads/main")
+    git(root, "reset", "--hard", "--quiet")
+
+
+def path_of(number: int) -> str:
+    folder = number // IN_FOLDER
+    return f"package_{folder % 20}/part_{folder}/module_{number}.py"
+
+
+def change(root: Path, files: int, text: str) -> None:
+    for number in range(0, files, files // CHANGED):
+        (root / path_of(number)).write_text(f"number = {text!r}\n")
+
+
+async def measure(root: Path, files: int) -> float:
+    """Print what was seen for a tree; the seconds of a checkpoint."""
+    start = time.perf_counter()
+    checkpoints = await Checkpoints.open(root, root / ".cdd" / "runs" / "bench", "bench", (".cdd",))
+    await checkpoints.take("first")
+    first = time.perf_counter() - start
+    ours, theirs, back = [], [], []
+    for round_ in range(ROUNDS):
+        before = await checkpoints.take("before")
+        change(root, files, f"round {round_}")
+        start = time.perf_counter()
+        after = await checkpoints.take("after")
+        ours.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        taken = await checkpoints.take_back(before, after)
+        back.append(time.perf_counter() - start)
+        assert len(taken.restored) == CHANGED
+        change(root, files, f"round {round_} of git")
+        start = time.perf_counter()
+        git(root, "add", "--all", ":!.cdd")
+        git(root, "commit", "--quiet", "--message=change")
+        theirs.append(time.perf_counter() - start)
+    best, commit = min(ours), min(theirs)
+    print(f"{files} files, {CHANGED} changed")
+    print(f"  git add && git commit: {commit:.3f} s")
+    print(f"  the first checkpoint:  {first:.3f} s, {first / commit:.1f} times git")
+    print(f"  a checkpoint:          {best:.3f} s, {best / commit:.1f} times git")
+    print(f"  taking it back:        {min(back):.3f} s, {min(back) / commit:.1f} times git")
+    return best
+
+
+def main() -> None:
+    os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
+    seen = []
+    for files in [int(size) for size in sys.argv[1:]] or SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve() / "project"
+            make_tree(root, files)
+            seen.append(asyncio.run(measure(root, files)))
+    print(f"the larger tree: {seen[-1] / seen[0]:.1f} times the smaller one")
+
+
+if __name__ == "__main__":
+    main()
