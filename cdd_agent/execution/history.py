@@ -85,8 +85,11 @@ class History:
         checkpoints, last = await self.open(), spans[-1][1]
         net: dict[str, Change | None] = {}
         for before, after in spans:
-            touched = [change.path for change in await checkpoints.changes(before, after) if change.path not in net]
-            at_last = {change.path: change for change in await checkpoints.changes(before, last)} if touched else {}
+            changes = await checkpoints.changes(before, after)
+            touched = [change.path for change in changes if change.path not in net]
+            if touched and after != last:
+                changes = await checkpoints.changes(before, last)
+            at_last = {change.path: change for change in changes}
             net |= {path: at_last.get(path) for path in touched}
         return tuple(change for change in net.values() if change is not None)
 

@@ -46,7 +46,8 @@ USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
 """Permissions that need no note: those that git knows apart."""
 _NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
 # What git says of something that is no part of a snapshot: it may not be read, has just gone, is a pipe or a socket,
-# has a name that git keeps for itself, or is a repository within the project that has no commit yet.
+# has a name that git keeps for itself, or is a repository within the project that has no commit yet. And what was to
+# be left out is also ignored.
 _LEFT_OUT = re.compile(
     r"""
     ^error:\ '(?P<folder>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
@@ -58,6 +59,7 @@ _LEFT_OUT = re.compile(
     | ^(?P<hidden>(?!error:|fatal:)[^\n]*):\ Permission\ denied$
     | ^(?:warning|hint):\ [^\n]*$
     | ^fatal:\ adding\ files\ failed$
+    | ^The\ following\ paths\ are\ ignored\ [^\n]*(?:\n(?!error:|fatal:|warning:|hint:)[^\n]*)*$
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE,  # a name may have more than one line
 )
