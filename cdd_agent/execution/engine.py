@@ -455,9 +455,9 @@ class Engine:
         return None, frozenset()
 
     def _save(self, state: ExecutionState) -> None:
-        """The files first: what this process believes is never ahead of the disk."""
-        save_state(self.record.state, state)
+        """The files first, the ticket's before its copy: what this process believes is never ahead of the disk."""
         save_state(self.ticket.state_path, state)
+        save_state(self.record.state, state)
         self.state = state
 
 

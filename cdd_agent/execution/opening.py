@@ -29,7 +29,8 @@ class Opened:
 
 
 def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, start_over: bool) -> Opened:
-    """A file that is torn, or of another ticket, is set aside and rebuilt from the run's record, never overwritten.
+    """A file that is torn, or of another ticket, is set aside and rebuilt from the copy in the run's record; one that
+    is gone is rebuilt, too. Nothing is overwritten, and no run that was begun is begun again unasked.
 
     Raises `BadInput` for the state of another plan, and where there is nothing to rebuild it from.
     """
@@ -39,6 +40,14 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
         state = load_state(ticket.state_path, ticket.slug, plan)
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
+    copy = _copy(ticket, plan, record)
+    if state is None and copy is not None:
+        save_state(ticket.state_path, copy)
+        text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
+        return Opened(copy, (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING),))
+    if state is not None and copy is not None and copy.done > state.done:
+        text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
+        return Opened(state, (Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING),))
     return Opened(state or new_state(ticket.slug, plan))
 
 
@@ -53,10 +62,7 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
 
 
 def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
-    try:
-        state = load_state(record.state, ticket.slug, plan)
-    except StateUnreadable:
-        state = None
+    state = _copy(ticket, plan, record)
     aside = set_aside(ticket.state_path)
     if state is None:
         raise BadInput(
@@ -65,7 +71,18 @@ def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error:
         ) from error
     save_state(ticket.state_path, state)
     text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
-    return Opened(state, (Notice(f"{text}{state.done} of {len(plan.steps)} steps are done.", Tone.WARNING),))
+    return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING),))
+
+
+def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
+    try:
+        return load_state(record.state, ticket.slug, plan)
+    except StateUnreadable:  # then there is none; the ticket's own file is what counts
+        return None
+
+
+def _done(state: ExecutionState) -> str:
+    return f"{state.done} of {len(state.step_executions)} steps are done"
 
 
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:

@@ -101,6 +101,10 @@ class Snapshots:
     """Files and folders that could not be read, and so are in no snapshot."""
     _also: set[str] = field(default_factory=set)
     """Ignored files that are part of the project: tracked all the same, or asked for."""
+    _notes: dict[str, Notes] = field(default_factory=dict)
+    """Of snapshots that are known already."""
+    _stored: dict[str, str] = field(default_factory=dict)
+    """The ids of lists that are stored already."""
 
     @classmethod
     async def open(cls, root: Path, folder: Path, leave_out: Sequence[str] = ()) -> Snapshots:
@@ -145,7 +149,6 @@ class Snapshots:
             await in_thread(self._forget_index, name="index")
             tree, unseen = await self._tree()
         self.unseen |= unseen
-        await self.git("ls-files", "-z", stdout=self.folder / "listed")
         modes = await in_thread(partial(self._unusual_modes, self.folder / "listed"), name="modes")
         notes = {"also": self._also, "modes": modes, "unseen": unseen}
         entries = [f"040000 tree {tree}\tfiles\0"]
@@ -154,6 +157,7 @@ class Snapshots:
                 entries.append(f"100644 blob {await self._store(lines)}\t{kind}\0")
         made = await self.git("mktree", "-z", stdin=self.input(entries))
         snapshot = made.stdout.strip()
+        self._notes[snapshot] = _as_notes(modes, unseen, self._also)
         await self._refer(f"{self.namespace}/{name}", snapshot)
         return snapshot
 
@@ -166,12 +170,14 @@ class Snapshots:
 
     async def notes(self, snapshot: str) -> Notes:
         """What a snapshot has beside its files."""
+        if snapshot in self._notes:
+            return self._notes[snapshot]
         asked = self.input(f"{snapshot}:{kind}\n" for kind in ("modes", "unseen", "also"))
         target = self.folder / "notes"
         await self.git("cat-file", "--batch", stdin=asked, stdout=target)
         modes, unseen, also = await in_thread(partial(_read_batch, target), name="notes")
-        entries = (line.split(" ", 1) for line in modes)
-        return Notes({path: int(mode, 8) for mode, path in entries}, frozenset(unseen), frozenset(also))
+        self._notes[snapshot] = _as_notes(modes, unseen, also)
+        return self._notes[snapshot]
 
     async def ignored_by(self, snapshot: str, paths: Iterable[str]) -> set[str]:
         """Which of these paths the ignore files are about that were there at the time of a snapshot."""
@@ -199,14 +205,15 @@ class Snapshots:
         return path
 
     async def _tree(self) -> tuple[str, set[str]]:
-        """The tree of all files as they are now, and what could not be read."""
+        """The tree of all files as they are now, and what could not be read. The files are listed in `listed`."""
         result = await self.git("add", "--ignore-errors", "--all", "--", *self._everything(), codes=(0, 1, 128))
         unseen = _unseen(result.stderr) if result.return_code or result.stderr else set()
         unseen = {name.removeprefix(self.prefix) for name in unseen}
-        can_be_added = await in_thread(self._can_be_added, name="ignored")
-        if can_be_added:
-            listed = self.input(f"{path}\0" for path in can_be_added)
-            await self.git("update-index", "--add", "--replace", "-z", "--stdin", stdin=listed)
+        await self.git("ls-files", "-z", stdout=self.folder / "listed")
+        if missing := await in_thread(self._not_added_yet, name="ignored"):
+            asked = self.input(f"{path}\0" for path in missing)
+            await self.git("update-index", "--add", "--replace", "-z", "--stdin", stdin=asked)
+            await self.git("ls-files", "-z", stdout=self.folder / "listed")
         return await self._write_tree(), unseen
 
     def _everything(self) -> list[str]:
@@ -216,9 +223,11 @@ class Snapshots:
             out.append(f":(exclude,literal){self.folder.relative_to(self.root).as_posix()}")
         return [".", *out]
 
-    def _can_be_added(self) -> list[str]:
+    def _not_added_yet(self) -> list[str]:
         """The ignored files that are there and can be read, neither behind a link nor in a repository within."""
-        return [path for path in sorted(self._also) if _is_own_file(self.root, path)]
+        listed = b"\0" + (self.folder / "listed").read_bytes()
+        missing = [path for path in sorted(self._also) if b"\0%s\0" % os.fsencode(path) not in listed]
+        return [path for path in missing if _is_own_file(self.root, path)]
 
     async def _write_tree(self) -> str:
         prefix = [f"--prefix={self.prefix}"] if self.prefix else []
@@ -250,8 +259,11 @@ class Snapshots:
         return lines
 
     async def _store(self, lines: Iterable[str]) -> str:
-        listed = self.input(f"{line}\0" for line in sorted(lines))
-        return (await self.git("hash-object", "-w", "--no-filters", "--stdin", stdin=listed)).stdout.strip()
+        text = "".join(f"{line}\0" for line in sorted(lines))
+        if text not in self._stored:
+            made = await self.git("hash-object", "-w", "--no-filters", "--stdin", stdin=self.input([text]))
+            self._stored[text] = made.stdout.strip()
+        return self._stored[text]
 
     async def _refer(self, reference: str, target: str) -> None:
         try:
@@ -320,6 +332,12 @@ def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
                 (target / place / ".gitignore").write_bytes(content)
     except OSError as error:
         raise BadInput(f"{target} could not be written: {error.strerror or error}", hint=_HINT) from error
+
+
+def _as_notes(modes: Iterable[str], unseen: Iterable[str], also: Iterable[str]) -> Notes:
+    """`modes` are lines of the form `600 path`."""
+    entries = (line.split(" ", 1) for line in modes)
+    return Notes({path: int(mode, 8) for mode, path in entries}, frozenset(unseen), frozenset(also))
 
 
 def _unseen(stderr: str) -> set[str]:

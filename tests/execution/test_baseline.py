@@ -105,6 +105,7 @@ async def test_one_of_a_run_whose_state_is_gone_is_set_aside(sandbox: Sandbox) -
     calculator(sandbox)
     await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
     (sandbox.ticket / "execution-state.json").unlink()
+    (sandbox.root / ".cdd/runs/feature-words/state.json").unlink()
 
     events = await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
 

@@ -45,6 +45,12 @@ async def run_all(sandbox: Sandbox, attempts: int = 1) -> list[Event]:
         engine.close()
 
 
+def lose_state(sandbox: Sandbox) -> None:
+    """The ticket's own file and its copy."""
+    (sandbox.ticket / "execution-state.json").unlink()
+    (sandbox.root / ".cdd/runs" / SLUG / "state.json").unlink()
+
+
 def of(kind: type[T], events: list[Event]) -> list[T]:
     return [event for event in events if isinstance(event, kind)]
 
@@ -413,7 +419,7 @@ async def test_an_unreadable_state_is_set_aside_and_told_and_not_overwritten(san
 async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
     await run_all(sandbox.replies(says("a.txt", "one")))
-    (sandbox.ticket / "execution-state.json").unlink()
+    lose_state(sandbox)
 
     events = await run_all(sandbox.replies(says("a.txt", "two")))
 
@@ -426,7 +432,7 @@ async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) 
 async def test_skipping_after_the_state_was_removed_takes_nothing_back(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
     await run_all(sandbox.replies(says("a.txt", "one")))
-    (sandbox.ticket / "execution-state.json").unlink()
+    lose_state(sandbox)
     engine = sandbox.engine()
     step = engine.next_step
     assert step
@@ -486,7 +492,7 @@ async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_los
     (sandbox.root / "a.txt").write_text("ORIGINAL")
     sandbox.write(Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies(says("a.txt", "bad")))
-    (sandbox.ticket / "execution-state.json").unlink()
+    lose_state(sandbox)
 
     await run_all(sandbox.replies(says("a.txt", "good")))
 

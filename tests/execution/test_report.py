@@ -186,6 +186,7 @@ async def test_a_run_that_starts_over_does_not_count_the_one_before(sandbox: San
     sandbox.write(Step("a.txt", check("a.txt")))
     await go_on(sandbox.replies(says("a.txt", "bad")))
     (sandbox.ticket / "execution-state.json").unlink()
+    (sandbox.root / ".cdd/runs/feature-words/state.json").unlink()
     report = await go_on(sandbox.replies(says("a.txt", "good")))
     assert pick(report, *CALLS) == [1, 0]
 

@@ -67,6 +67,24 @@ async def test_a_state_that_is_torn_or_foreign_is_set_aside_and_rebuilt(half: Sa
     assert "rebuilt from the run's record: 1 of 2 steps are done" in told(events)
 
 
+async def test_a_state_that_is_gone_is_rebuilt_and_nothing_is_done_twice(half: Sandbox) -> None:
+    before = half.state()
+    state_file(half).unlink()
+    engine = half.engine()
+    assert "was gone, and is rebuilt from the run's record: 1 of 2 steps" in told(await collect(engine.recover()))
+    engine.close()
+    assert half.state() == before
+
+
+async def test_a_state_that_is_older_than_the_record_counts_and_that_is_told(half: Sandbox) -> None:
+    older = state_file(half).read_bytes()
+    await run_all(half.replies(says("b.txt", "good")))
+    state_file(half).write_bytes(older)  # as `git checkout` would
+    events = await run_all(half.replies(says("b.txt", "good again")))
+    assert "is older than the run's record, which says: 2 of 2 steps are done" in told(events)
+    assert started(events) == [2]
+
+
 async def test_a_rebuilt_run_goes_on_where_it_was(half: Sandbox) -> None:
     state_file(half).write_bytes(b"\xff\xfe")
     events = await run_all(half.replies(says("b.txt", "good")))
