@@ -15,8 +15,11 @@ from cdd_agent.events import (
     Notice,
     ReplyDelta,
     RunFinished,
+    StepDiff,
     StepFinished,
+    StepsRedone,
     StepStarted,
+    StepsUndone,
     TestsFinished,
     TestsStarted,
     Tone,
@@ -66,6 +69,17 @@ def step(number: int, status: StepStatus, error: str | None = None, done: int = 
     return StepFinished(number, TITLES[number - 1], status, verification, error, None, (), (), done, len(TITLES))
 
 
+DIFF = """\
+diff --git a/tally/totals.py b/tally/totals.py
+index 5d0c5f1..61e3fc1 100644
+--- a/tally/totals.py
++++ b/tally/totals.py
+@@ -1,4 +1,4 @@ from collections import defaultdict
+ def by_month(entries):
+-    return sorted(entries)
++    \"\"\"The entries of each month.\"\"\"
++    return dict(sorted(groups(entries)))
+"""
 CHECK = "pytest tests/test_report.py"
 FAILED_RUN: tuple[Event, ...] = (
     step(1, StepStatus.COMPLETED, done=1),
@@ -135,6 +149,19 @@ def test_a_run_with_a_failed_step(shop: Sandbox, snap_compare: Compare, size: tu
     shop.flags = {"model": "anthropic/claude-sonnet-4-5"}
     app = shell(shop, f"/exec {SLUG}", opening=OPENING)
     assert snap_compare(app, run_before=showing(*FAILED_RUN, theme=theme), terminal_size=size)
+
+
+def test_going_back(shop: Sandbox, snap_compare: Compare) -> None:
+    events = (
+        Notice("diff 2"),
+        StepDiff(2, TITLES[1], DIFF),
+        Notice("undo 2"),
+        StepsUndone((2, 3), ("tally/report.py", "tally/totals.py"), ("README.md",), ("0123456789abcdef",)),
+        Notice("redo"),
+        StepsRedone((2, 3), ("tally/report.py",), ("tally/totals.py",)),
+    )
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=showing(*events), terminal_size=(100, 40))
 
 
 def test_the_question(shop: Sandbox, snap_compare: Compare) -> None:

@@ -39,7 +39,7 @@ def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
     for text in texts:
         starts.append(starts[-1] + len(text) + 1)
     first = 0  # the line in which the token begins
-    for begin, token, value in lexer.get_tokens_unprocessed("\n".join(texts)):
+    for begin, token, value in lexer.get_tokens_unprocessed("".join(f"{text}\n" for text in texts)):
         if ink := _token_ink(token):
             end = begin + len(value)
             while first < len(texts) and starts[first + 1] <= begin:
