@@ -38,11 +38,10 @@ def examine(folder: Path) -> ExitCode:
     is_project = (root / PROJECT_FILE).is_file()
     say(is_project or None, "project", f"{root}{'' if is_project else ' (no .cdd/config.yaml; `cdd init` makes one)'}")
     branch, git = current_branch(root), shutil.which("git")
-    say(
-        bool(git and branch) or None,
-        "git",
-        f"branch {branch}" if branch else "not a repository" if git else "not found",
-    )
+    if git is None:
+        say(False, "git", "not found, and no step runs without checkpoints: install it")
+    else:
+        say(bool(branch) or None, "git", f"branch {branch}" if branch else "not a repository; checkpoints go into .cdd")
     try:
         project = open_project(folder, {})
     except BadInput as error:
@@ -56,7 +55,7 @@ def examine(folder: Path) -> ExitCode:
     allow = ", ".join(project.config.commands.allow)
     modes = {"safe": "only those on the list", "ask": "you are asked about others", "unsafe": "any, in a real shell"}
     say(mode == "safe" or None, "commands", f"{mode}: {modes[mode]}{f'; also allowed: {allow}' if allow else ''}")
-    fit = _tests(project, say)
+    fit = _tests(project, say) and git is not None
     with console.status("Looking at the model ..."):
         servers = asyncio.run(_local_servers())
         problem = _model_problem(project)

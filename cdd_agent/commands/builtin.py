@@ -82,6 +82,19 @@ async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator
             yield event
 
 
+@command("resume")
+async def resume(session: Session) -> AsyncGenerator[Event, None]:
+    """Go on with the run that was left last, before all of its steps were over."""
+    left = [ticket for ticket in session.project.tickets.list() if _view(ticket).state in ("in progress", "failed")]
+    if not left:
+        yield Notice("No run was left before its end.")
+        return
+    last = max(left, key=lambda ticket: ticket.state_path.stat().st_mtime)
+    async with aclosing(session.execute(last)) as events:
+        async for event in events:
+            yield event
+
+
 @command("undo", "[SLUG] [STEP]")
 async def undo(session: Session, *which: str) -> AsyncGenerator[Event, None]:
     """Go back to before a ticket's last step, or the one named; your own later edits stay."""

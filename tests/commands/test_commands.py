@@ -154,3 +154,29 @@ async def test_context_shows_the_tree_and_the_files_that_are_named(sandbox: Sand
     assert "words" in events[0].text
     assert "more" in events[0].text
     assert "There is no such file." in events[0].text
+
+
+async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) -> None:
+    session = sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad")).session()
+    assert "No run was left" in str(await say(session, "/resume"))
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+    session.leave()
+    await say(session, "/resume")
+    assert session.agent is not None
+    assert session.agent.ticket_slug == SLUG
+    session.leave()
+
+
+async def test_going_back_is_for_the_ticket_that_was_worked_on_last(sandbox: Sandbox) -> None:
+    session = sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+    assert session.agent is None  # all is done, and it is back in chat
+    assert "+good" in str(await say(session, "/diff"))
+    assert session.agent is None
+    await say(session, "/undo 1")
+    assert session.agent is not None
+    assert not (sandbox.root / "a.txt").exists()
+    await say(session, "/redo")
+    assert sandbox.text("a.txt") == "good\n"
