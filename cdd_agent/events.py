@@ -191,6 +191,22 @@ class ReplyDelta:
 
 
 @dataclass(frozen=True)
+class ReplyDelayed:
+    """The model will be asked again after this many seconds; told anew as they pass."""
+
+    step: int
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReplyRestarted:
+    """The model is asked again: the reply begins anew, and what came of it before does not count."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class ReplyFinished:
     step: int
     usage: Usage | None
@@ -442,6 +458,8 @@ Event = (
     | StepStarted
     | ReplyStarted
     | ReplyDelta
+    | ReplyDelayed
+    | ReplyRestarted
     | ReplyFinished
     | ChangesProposed
     | ChangesApplied

@@ -15,8 +15,10 @@ from cdd_agent.events import (
     CheckpointStarted,
     CommandOutput,
     Event,
+    ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
+    ReplyRestarted,
     ReplyStarted,
     StepDiff,
     StepFinished,
@@ -97,6 +99,11 @@ class TextPrinter:
             case ReplyDelta(text=text):
                 self._reply.append(text)
                 self._wait(f"Receiving the reply: {sum(map(len, self._reply)):,} characters")
+            case ReplyDelayed(seconds=seconds, reason=reason):
+                self._wait(f"{reason} Asking again in {seconds:.0f} s")
+            case ReplyRestarted():
+                self._reply = []
+                self._line("asking again", Tone.QUIET)
             case ReplyFinished(usage=usage):
                 self._rest()
                 if usage:

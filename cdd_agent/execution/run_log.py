@@ -15,9 +15,9 @@ from typing import IO, get_args
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelta, StepDiff, event_name, to_json
+from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelayed, ReplyDelta, StepDiff, event_name, to_json
 
-_NOT_LOGGED = (ReplyDelta, CommandOutput, ActionOutput, StepDiff)
+_NOT_LOGGED = (ReplyDelta, ReplyDelayed, CommandOutput, ActionOutput, StepDiff)
 _LONGEST = 4 * 1024 * 1024
 """Bytes of a line that is read; a longer one is damage."""
 _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}

@@ -17,8 +17,10 @@ from cdd_agent.events import (
     CommandOutput,
     CommandProposed,
     Event,
+    ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
+    ReplyRestarted,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
@@ -31,7 +33,7 @@ from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt
 from cdd_agent.execution.record import Attempt, RunRecord
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
-from cdd_agent.llm.port import Model, StopReason, TextDelta
+from cdd_agent.llm.port import Done, Model, StartedAgain, StopReason, TextDelta, ToolCall, Waiting
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRefused, CommandRunner
@@ -175,14 +177,22 @@ class StepRunner:
         pieces: list[str] = []
         async with aclosing(model.stream(prompt.request)) as stream:
             async for item in stream:
-                if isinstance(item, TextDelta):
-                    pieces.append(item.text)
-                    yield ReplyDelta(step.number, item.text)
-                    continue
-                yield ReplyFinished(step.number, item.usage)
-                if item.stop_reason is not StopReason.STOP:
-                    attempt.save_partial("".join(pieces))
-                    raise ReplyRefused(_STOPPED[item.stop_reason])
+                match item:
+                    case TextDelta(text=text):
+                        pieces.append(text)
+                        yield ReplyDelta(step.number, text)
+                    case Waiting(seconds=seconds, reason=reason):
+                        yield ReplyDelayed(step.number, seconds, reason)
+                    case StartedAgain():
+                        pieces.clear()
+                        yield ReplyRestarted(step.number)
+                    case ToolCall():  # none was offered
+                        continue
+                    case Done():
+                        yield ReplyFinished(step.number, item.usage)
+                        if item.stop_reason is not StopReason.STOP:
+                            attempt.save_partial("".join(pieces))
+                            raise ReplyRefused(_STOPPED[item.stop_reason])
         attempt.save_reply("".join(pieces))
 
     async def _approved(self, step: PlanStep, changes: ChangeSet) -> AsyncGenerator[Event, None]:

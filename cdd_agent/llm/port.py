@@ -1,19 +1,42 @@
 """The model port: what the program needs of a language model, and how that can go wrong."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from cdd_agent.errors import CddError, ExitCode
+
+
+@dataclass(frozen=True)
+class ToolDefinition:
+    """A tool that the model may call; `parameters` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """The model wants a tool to be used. As an event of a stream it is whole: its pieces were put together."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON as the model wrote it: it may be anything."""
 
 
 @dataclass(frozen=True)
 class Message:
     """One message of a conversation, in the roles of OpenAI's chat completions."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Of an assistant: the calls that it made."""
+    tool_call_id: str | None = None
+    """Of a tool: the call that this is the answer to."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +44,7 @@ class Request:
     """All that a model gets for one answer."""
 
     messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +80,21 @@ class Done:
     usage: Usage | None = None
 
 
-ModelEvent = TextDelta | Done
+@dataclass(frozen=True)
+class Waiting:
+    """The call will be made again after a while; nothing of the reply is lost, as nothing of it counts yet."""
+
+    seconds: float
+    reason: str
+    """Why, as a sentence."""
+
+
+@dataclass(frozen=True)
+class StartedAgain:
+    """The call is made again: what came of the reply so far does not count."""
+
+
+ModelEvent = TextDelta | ToolCall | Waiting | StartedAgain | Done
 
 
 class Model(Protocol):
@@ -72,7 +110,7 @@ class Model(Protocol):
         ...
 
     def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the text as it arrives, then one `Done`. Raises `ModelError`, never a vendor's error.
+        """Yield the reply as it arrives, then one `Done`. Raises `ModelError`, never a vendor's error.
 
         Closing the iterator early (`aclose`) ends the call and its connection.
         """
@@ -99,10 +137,19 @@ class RequestRejected(ModelError):
     """The provider refused the request as it was (other 4xx: too long, a bad parameter)."""
 
 
+class ContextTooLong(RequestRejected):
+    """What the model was sent is more than it can take in."""
+
+
 class RateLimited(ModelError):
     """The provider asks to come back later (429, 503, 529)."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.COME_BACK_LATER
+
+    def __init__(self, message: str, *, hint: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+        """Seconds, if the provider said how long."""
 
 
 class ConnectionFailed(ModelError):

@@ -32,8 +32,10 @@ from cdd_agent.events import (
     Notice,
     PlanOpened,
     Proposal,
+    ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
+    ReplyRestarted,
     ReplyStarted,
     StepDiff,
     StepFinished,
@@ -224,6 +226,11 @@ class Shell(App[CddError]):
             case ReplyDelta(text=text):
                 activity.busy("Receiving the reply")
                 transcript.write(text)
+            case ReplyDelayed(seconds=seconds, reason=reason):
+                activity.busy(f"{reason} Asking again in {seconds:.0f} s")
+            case ReplyRestarted():
+                transcript.settle()
+                transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
             case ReplyFinished():
                 transcript.settle()
             case CheckpointStarted():
