@@ -149,8 +149,6 @@ async def _whole_run(engine: Engine, attempts: int) -> AsyncGenerator[Event, Non
             yield event
     yield engine.opened()
     if engine.stopped_by is not None:
-        yield Notice(engine.stopped_by.message, Tone.WARNING)
-        yield Notice(engine.stopped_by.hint)
         return
     if engine.next_step is None:
         yield Notice("All steps are done already; nothing was run.", Tone.GOOD)

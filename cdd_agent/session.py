@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cdd_agent.agents.base import Agent
 from cdd_agent.config import Config
+from cdd_agent.errors import CddError
 from cdd_agent.events import AgentChanged, Event, Notice
 from cdd_agent.tickets.store import Ticket, TicketStore
 
@@ -70,11 +71,19 @@ class Session:
         """Plain text: for the active agent."""
         if self.agent is None:
             if line.strip():
-                yield Notice("This version has no chat. `/exec SLUG` carries out a plan; `/help` lists the commands.")
+                text = "This version has no chat. `/exec SLUG` carries out a plan; `/help` lists the commands."
+                last = f" `/undo`, `/redo` and `/diff` are for {self.last_ticket}." if self.last_ticket else ""
+                yield Notice(text + last)
             return
-        async with aclosing(self.agent.say(line)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(self.agent.say(line)) as events:
+                async for event in events:
+                    yield event
+        except CddError:
+            if self.agent is not None and self.agent.done:  # nothing more can be said to it
+                for event in self.leave():
+                    yield event
+            raise
         for event in self._leave_if_done():
             yield event
 

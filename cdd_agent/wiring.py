@@ -85,7 +85,9 @@ def open_engine(
     config, root = project.config, project.root
     asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
     runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
-    return Engine.open(root, ticket, runner, commits=config.commit == "step", start_over=start_over)
+    return Engine.open(
+        root, ticket, runner, tickets=project.tickets.places, commits=config.commit == "step", start_over=start_over
+    )
 
 
 def prepare_model(engine: Engine) -> None:

@@ -73,11 +73,15 @@ class ChangeSet:
                 raise _changed_meanwhile(change.path)
 
     def apply(self, root: Path) -> None:
-        """Write every file, each atomically. Raises `BadInput` when the disk refuses one.
+        """Write every file, each atomically, if it still is what it was when this was computed.
 
-        A new one that somebody else has made meanwhile stays as it is: `FileAlreadyExistsError`.
+        Raises `ReplyRefused` for one that is not, and `BadInput` when the disk refuses; files before it are written by
+        then. A new one that somebody else has made meanwhile stays as it is: `FileAlreadyExistsError`.
         """
+        self.check_still_valid(root)
         for change in self.changes:
+            if read_bytes(root / change.path) != change.before:
+                raise _changed_meanwhile(change.path)
             if change.before is not None:
                 write_atomic(root / change.path, change.after)
                 continue

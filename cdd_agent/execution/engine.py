@@ -4,8 +4,8 @@ A step is a transaction. Its attempt is journalled before it is written; a faile
 next one, an interrupted step is put back at once (or, after a kill, when the run is opened again) and goes on from
 its saved reply. The files of the last failed attempt stay for the person to look at until they retry or skip.
 
-What the engine does by itself touches only files that a reply wrote, and that are still as it wrote them. What a person
-asks for (`retry`, `skip`, `undo`, `redo`) covers what commands did, too.
+Putting a step back touches only files that its reply wrote, and that are still as it wrote them: what else has changed
+may be a person's work. `undo` and `redo` cover what commands did, too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from cdd_agent.errors import BadInput, CddError, NotApproved
@@ -40,18 +40,20 @@ from cdd_agent.execution.history import History
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.opening import drift, open_state
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
-from cdd_agent.execution.record import Attempt, Failure, GoingBack, RunRecord
+from cdd_agent.execution.record import Attempt, Failure, GoingBack, RunRecord, stamp
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.execution.step_commit import step_message
+from cdd_agent.tickets.drift import is_same
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, StepExecution, ready, save_state
+from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.commits import CommitRefused, already_committed, commit_files, expect_ready
-from cdd_agent.workspace.files import remove_leftovers
+from cdd_agent.workspace.files import digest, read_bytes, remove_leftovers
+from cdd_agent.workspace.reading import holds_secrets
 from cdd_agent.workspace.redaction import Redactor
-from cdd_agent.workspace.taking_back import TakenBack
+from cdd_agent.workspace.taking_back import CheckpointGone
 
 _NAMED = 6
 """Files that are named in a sentence."""
@@ -92,10 +94,12 @@ class Engine:
         runner: StepRunner,
         clock: Clock = utc_now,
         *,
+        tickets: Iterable[str] = (),
         commits: bool = False,
         start_over: bool = False,
     ) -> Self:
-        """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept.
+        """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept; `tickets` are the
+        folders of tickets, relative to `root`.
 
         Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
         process is at work on the ticket.
@@ -114,7 +118,7 @@ class Engine:
         except BaseException:
             lock.release()
             raise
-        history = History(record, _no_part_of_checkpoints(root, ticket))
+        history = History(record, _no_part_of_checkpoints((*tickets, ticket.shown(ticket.folder))))
         return cls(
             ticket, spec, plan, opened.state, record, history, runner, lock, commits, clock, told_later=[*opened.news]
         )
@@ -134,41 +138,40 @@ class Engine:
         return RunFinished.of(self.plan, self.state)
 
     async def recover(self) -> AsyncGenerator[Event, None]:
-        """Put in order what a killed run left, and say what else there is to know; nothing the second time.
+        """Put in order what a killed run, or a stopped undo, left; and once, say what else there is to know.
 
-        Where a person's edit is in the way of putting a step back, the run waits: it is told in `stopped_by`.
+        Where a person's edit is in the way of putting a step back, the run waits: it is told, and in `stopped_by`.
+        Everything that changes something begins with this.
         """
-        if self._recovered:
-            return
-        self._recovered = True
+        if not self._recovered:
+            async with aclosing(self._recover()) as events:
+                async for event in events:
+                    yield event
+            self._recovered = True
+        async with aclosing(self._bring_going_back_to_its_end()) as events:
+            async for event in events:
+                yield event
+
+    async def _recover(self) -> AsyncGenerator[Event, None]:
         if self.runner.commands.settings.mode == "unsafe":
             yield Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING)
         for lack in self.spec.missing() if self.next_step is not None else ():
             yield Notice(f"{self.ticket.shown(self.ticket.spec_path)} is not complete: {lack}", Tone.WARNING)
         for event in (*self.news(), *drift(self.plan, self.state)):
             yield event
-        if self.next_step is not None:
-            await self.history.open()  # without checkpoints no step begins
-            if self.commits:
-                await expect_ready(self.runner.root)
-        async with aclosing(self._bring_going_back_to_its_end()) as events:
-            async for event in events:
-                yield event
         known = {**self.state.former_steps, **self.state.step_executions}
         for number, found in known.items():
             if found.status is StepStatus.IN_PROGRESS:
-                async with aclosing(self._recover(number, found)) as events:
+                async with aclosing(self._recover_step(number, found)) as events:
                     async for event in events:
                         yield event
 
-    async def _recover(self, number: int, found: StepExecution) -> AsyncGenerator[Event, None]:
+    async def _recover_step(self, number: int, found: StepExecution) -> AsyncGenerator[Event, None]:
         """A step that was under way when its process was killed."""
-        attempt = self.record.attempt(number, found.attempts) if found.attempts else None
-        others = await self.history.changed_since(attempt) if attempt else ()
+        others = await self._changed_since(found)
         kept = self._put_back(number)
         self._save(self.state.put_back(number))
-        how = "goes on from its saved reply" if attempt and attempt.reply is not None else "starts again"
-        yield Notice(f"Step {number} was interrupted and {how}.", Tone.WARNING)
+        yield Notice(f"Step {number} was interrupted and {self._how_it_goes_on(number)}.", Tone.WARNING)
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {_named(others)}"
             yield Notice(text, Tone.WARNING)
@@ -176,9 +179,26 @@ class Engine:
             yield event
         if kept:
             self.stopped_by = NotApproved(
-                f"Step {number} was interrupted, and {_named(kept)} edited since: the run waits",
-                hint="Run it again to go on: the step then begins with your edit, and the model is shown it.",
+                f"You have edited {_named(kept)} since: the run waits for you to look at it",
+                hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
             )
+            yield Notice(self.stopped_by.message, Tone.WARNING)
+            yield Notice(self.stopped_by.hint)
+
+    async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
+        """What is only good to know: where it cannot be known any more, nothing hangs on it."""
+        with suppress(CheckpointGone):
+            if found.attempts:
+                return await self.history.changed_since(self.record.attempt(found.step_number, found.attempts))
+        return ()
+
+    def _how_it_goes_on(self, number: int) -> str:
+        step = next((step for step in self.plan.steps if step.number == number), None)
+        now = self.state.of(number)
+        if step is None or not now.attempts:
+            return "starts again"
+        has_reply = self.record.attempt(number, now.attempts).reply is not None
+        return "goes on from its saved reply" if has_reply and self._goes_on(step, now) else "starts again"
 
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""
@@ -191,11 +211,20 @@ class Engine:
         A step that was interrupted goes on with its saved reply, if it has one and there is no new guidance.
         Whatever else ends it (the model's endpoint, the disk, no approval) is told, and kept in `stopped_by`.
         """
+        is_first_look = not self._recovered
+        async with aclosing(self.recover()) as events:
+            async for event in events:
+                yield event
+        if is_first_look and self.stopped_by is not None:
+            return
         self.stopped_by = None
+        await self._prepare()
         first = self._attempt_number(step, guidance)
-        also_show = await self._start_from_the_beginning(step, first)
+        self._start_from_the_beginning(step, first)
+        also_show = frozenset[str]()
         for number in range(first, first + attempts):
-            also_show |= frozenset(self._put_back(step.number))
+            kept = self._put_back(step.number)
+            also_show |= frozenset(path for path in kept if not holds_secrets(PurePosixPath(path).name))
             for event in self.news():
                 yield event
             if number == first:
@@ -216,24 +245,53 @@ class Engine:
             yield event
 
     async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
-        """Run to the end, or to the first step that fails."""
+        """Run to the end, or to the first step that fails; as the plan is when a step begins."""
+        async with aclosing(self._bring_going_back_to_its_end()) as events:
+            async for event in events:
+                yield event
         while (step := self.next_step) is not None:
             async with aclosing(self.run_step(step, attempts=attempts)) as events:
                 async for event in events:
                     yield event
             if not self.state.of(step.number).status.over or self.stopped_by is not None:
                 break
+            for event in self.reread():
+                yield event
         yield self.summary()
+
+    def reread(self) -> list[Event]:
+        """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""
+        plan = self.ticket.read_plan()
+        if plan == self.plan:
+            return []
+        plan.check(self.ticket.shown(self.ticket.plan_path))
+        self.runner.check_commands(plan)
+        self.state = of_plan(self.state, plan)
+        self.plan = plan
+        return [Notice("The plan was edited; the run goes on as it says now."), *drift(plan, self.state), self.opened()]
+
+    async def _prepare(self) -> None:
+        """Raises `CddError` where no step could be run, before anything is paid for."""
+        self.lock.check()
+        await self.history.open()  # without checkpoints no step begins
+        if self.commits:
+            await expect_ready(self.runner.root)
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> AsyncGenerator[Event, None]:
         """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
+        async with aclosing(self.recover()) as events:
+            async for event in events:
+                yield event
+        self.lock.check()
         before = self.state.of(step.number)
         if not keep:
-            await self._take_back(before)
+            self._put_back(step.number)
+            await self._close(before)
             for event in self.news():
                 yield event
         created, modified = (before.files_created, before.files_modified) if keep else ((), ())
-        self._save(self.state.skipped(step.number, self.clock(), reason, created, modified))
+        why = self.record.redactor.redact(reason)
+        self._save(self.state.skipped(step.number, self.clock(), why, created, modified))
         yield StepFinished.of(step, self.plan, self.state)
         dependents = [other.number for other in self.plan.steps if step.number in other.dependencies]
         if dependents:
@@ -244,89 +302,130 @@ class Engine:
     async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
         """Go back to before a step, or before the last one: it and those after it are pending again.
 
-        Raises `BadInput` for a step that was not carried out.
+        One that was killed, or stopped, is brought to its end instead. Raises `BadInput` for a step that was not
+        carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
         """
+        was_begun = self.record.going_back is not None
         async with aclosing(self.recover()) as events:
             async for event in events:
                 yield event
-        settled = [step.step_number for step in self.state.settled()]
+        if was_begun:
+            return
+        self.lock.check()
+        settled = self.state.settled()
         if not settled:
             yield Notice("Nothing was carried out yet.")
             return
-        number = settled[-1] if number is None else number
-        if number not in settled:
-            known = ", ".join(map(str, settled))
-            raise BadInput(f"Step {number} was not carried out", hint=f"Those that were, in this order: {known}.")
-        self.record.save_going_back(GoingBack(steps=tuple(settled[settled.index(number) :])))
+        first = settled.index(self._carried_out(number))
+        for step in settled[first:]:
+            if self._unknown(step):
+                raise BadInput(
+                    f"What step {step.step_number} changed is not known here: its record is gone. Nothing was undone",
+                    hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
+                )
+        await self.history.expect(await self.history.net(self._standing(*settled[first:])))
+        steps = tuple(step.step_number for step in settled[first:])
+        self.record.save_going_back(GoingBack(id=stamp(), steps=steps))
         async with aclosing(self._bring_going_back_to_its_end()) as events:
             async for event in events:
                 yield event
 
     async def redo(self) -> AsyncGenerator[Event, None]:
-        """Undo the last undo. Not any more when another step was run since."""
+        """Undo the last undo. Not any more when another step was run or skipped since.
+
+        Raises `BadInput` where the plan is another one by now, or `CheckpointGone`.
+        """
+        was_begun = self.record.going_back is not None
         async with aclosing(self.recover()) as events:
             async for event in events:
                 yield event
+        if was_begun:
+            return
+        self.lock.check()
         if not self.state.undone:
             yield Notice("There is no undo to be undone, or another step has been run since.")
             return
-        steps = tuple(step.step_number for step in self.state.undone[-1])
-        self.record.save_going_back(GoingBack(steps=steps, again=True))
+        undo = self.state.undone[-1]
+        of_plan(self.state.redo(), self.plan)
+        await self.history.expect(await self.history.net(self._standing(*undo.steps)))
+        steps = tuple(step.step_number for step in undo.steps)
+        self.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
         async with aclosing(self._bring_going_back_to_its_end()) as events:
             async for event in events:
                 yield event
 
     async def diff(self, number: int | None = None) -> AsyncGenerator[Event, None]:
         """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
-        settled = {step.step_number: step for step in self.state.settled()}
-        if number is None and not settled:
+        if number is None and not self.state.settled():
             yield Notice("Nothing was carried out yet.")
             return
-        number = next(reversed(settled)) if number is None else number
-        if number not in settled:
-            known = ", ".join(map(str, settled))
-            raise BadInput(f"Step {number} was not carried out", hint=f"Those that were: {known}." if known else "")
-        step = settled[number]
-        yield StepDiff(number, step.title or "", await self.history.diff(self._standing(step)))
+        step = self._carried_out(number)
+        if self._unknown(step):
+            yield Notice(f"What step {step.step_number} changed is not known: its record is gone.", Tone.WARNING)
+            return
+        yield StepDiff(step.step_number, step.title or "", await self.history.diff(self._standing(step)))
+
+    def _carried_out(self, number: int | None) -> StepExecution:
+        """The step of this number, or the last one, that is over or failed."""
+        settled = self.state.settled()
+        if number is None:
+            return settled[-1]
+        for step in settled:
+            if step.step_number == number:
+                return step
+        known = ", ".join(str(step.step_number) for step in settled)
+        hint = f"Those that were, in this order: {known}." if known else ""
+        raise BadInput(f"Step {number} was not carried out", hint=hint)
 
     async def _bring_going_back_to_its_end(self) -> AsyncGenerator[Event, None]:
         """An undo or a redo that was begun; after a kill perhaps a second time, which does no harm."""
         going = self.record.going_back
         if going is None:
             return
-        undone = self.state.undone[-1] if self.state.undone else ()
-        is_to_be_redone = tuple(step.step_number for step in undone) == going.steps
-        if going.again and is_to_be_redone:
-            back = _together([await self.history.do_again(self._standing(step)) for step in undone])
+        told: Event | None = None
+        undone = next((undo for undo in self.state.undone if undo.id == going.id), None)
+        settled = [step for step in self.state.settled() if step.step_number in going.steps]
+        if going.again and undone is not None:
+            back = await self.history.do_again(await self.history.net(self._standing(*undone.steps)))
             self._save(self.state.redo())
-            yield StepsRedone(going.steps, back.restored, back.kept)
-        elif not going.again and not is_to_be_redone:
-            steps = [step for step in self.state.settled() if step.step_number in going.steps]
-            back = _together([await self.history.take_back(self._standing(step)) for step in reversed(steps)])
-            self._save(self.state.undo(steps))
-            commits = tuple(step.commit for step in steps if step.commit)
-            yield StepsUndone(going.steps, back.restored, back.kept, commits)
-        self.record.went_back()
+            told = StepsRedone(going.steps, back.restored, back.kept)
+        elif not going.again and undone is None and settled:
+            back = await self.history.take_back(await self.history.net(self._standing(*settled)))
+            self._save(self.state.undo(settled, going.id))
+            commits = tuple(step.commit for step in settled if step.commit)
+            told = StepsUndone(going.steps, back.restored, back.kept, commits)
+        self.record.settle_going_back()
+        if told is not None:
+            yield told
 
-    async def _start_from_the_beginning(self, step: PlanStep, first: int) -> frozenset[str]:
-        """A person's retry of a failed step: nothing of it is left but what they edited since, which is returned."""
+    async def _close(self, step: StepExecution) -> None:
+        """Note what is left of a step whose last attempt was put back, and name it: it may be yours."""
+        if not step.standing:
+            return
+        attempt = self._standing(step)[-1]
+        try:
+            left = await self.history.close(attempt)
+        except CheckpointGone:
+            return
+        if left:
+            text = f"Changed while step {step.step_number} ran, and left as it is: {_named(left)}"
+            self.told_later.append(Notice(f"{text} (`undo` takes it back)"))
+
+    def _unknown(self, step: StepExecution) -> tuple[str, ...]:
+        """The files of a step of which no checkpoint tells what they were before."""
+        spans = (attempt.span for attempt in self._standing(step))
+        is_known = any(span is not None and span.after is not None for span in spans)
+        return () if is_known else (*step.files_created, *step.files_modified)
+
+    def _start_from_the_beginning(self, step: PlanStep, first: int) -> None:
+        """A person's retry of a failed step. Of one that the plan has replaced by another, it is not told."""
         before = self.state.of(step.number)
-        if before.status is not StepStatus.FAILED:
-            return frozenset()
-        kept = await self._take_back(before)
-        if first > before.attempts:
-            self._save(self.state.went_back(step.number))
-        return frozenset(kept)
+        if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
+            self._save(self.state.forgot(step.number))
 
-    async def _take_back(self, step: StepExecution) -> tuple[str, ...]:
-        """Take back all that is left of a step's attempts, commands' effects, too. Returns what was edited since."""
-        back = await self.history.take_back(self._standing(step))
-        if back.restored or back.kept:
-            self.told_later.append(ChangesPutBack(step.step_number, back.restored, back.kept))
-        return tuple(dict.fromkeys((*back.kept, *self._put_back(step.step_number, told=back.kept))))
-
-    def _standing(self, step: StepExecution) -> list[Attempt]:
-        return [self.record.attempt(step.step_number, number) for number in step.standing]
+    def _standing(self, *steps: StepExecution) -> list[Attempt]:
+        """The attempts of which something may be left, of steps in the order in which they were over."""
+        return [self.record.attempt(step.step_number, number) for step in steps for number in step.standing]
 
     async def _baseline(self, step: PlanStep) -> AsyncGenerator[Event, None]:
         """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
@@ -407,16 +506,14 @@ class Engine:
             commit = committed.commit if committed else None
             self._save(self.state.completed(step.number, now, outcome.verification, *files, commit))
 
-    def _put_back(self, step: int, told: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept;
-        those that were `told` already are not told again."""
-        attempts = self.state.of(step).attempts
-        if not attempts:
+    def _put_back(self, step: int) -> tuple[str, ...]:
+        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept."""
+        now = self.state.of(step)
+        if not now.standing:
             return ()
-        back = self.record.attempt(step, attempts).put_back()
-        kept = tuple(path for path in back.kept if path not in told)
-        if back.restored or kept:
-            self.told_later.append(ChangesPutBack(step, back.restored, kept))
+        back = self.record.attempt(step, now.attempts).put_back()
+        if back.restored or back.kept:
+            self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
         return back.kept
 
     def _interrupted(self, step: int) -> None:
@@ -424,15 +521,23 @@ class Engine:
         self._save(self.state.put_back(step))
 
     def _attempt_number(self, step: PlanStep, guidance: str) -> int:
-        """An attempt of which nothing was seen yet goes on: it was interrupted, the model gave no answer, or the check
-        could not be run. Not if there is something new to be said, or the plan's step has changed since."""
-        before = self.state.of(step.number)
-        if before.attempts == before.forgotten or guidance:
-            return before.attempts + 1
-        attempt = self.record.attempt(step.number, before.attempts)
-        same = attempt.shown is not None and attempt.shown.step == step_digest(step, attempt.guidance)
-        undecided = attempt.failure is None and (attempt.reply is None or same)
-        return before.attempts if undecided else before.attempts + 1
+        now = self.state.of(step.number)
+        return now.attempts if not guidance and self._goes_on(step, now) else now.attempts + 1
+
+    def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:
+        """Whether its last attempt does, of which nothing was seen yet: it was interrupted, the model gave no answer,
+        or the check could not be run. Not if the plan's step, or a file that the model was shown, has changed since."""
+        if now.attempts == now.forgotten:
+            return False
+        attempt = self.record.attempt(step.number, now.attempts)
+        if attempt.failure is not None or attempt.reply is None:
+            return attempt.failure is None
+        shown = attempt.shown
+        return (
+            shown is not None
+            and shown.step == step_digest(step, attempt.guidance)
+            and all(digest(read_bytes(self.runner.root / path)) == seen for path, seen in shown.files.items())
+        )
 
     def _prompt(self, step: PlanStep, number: int, also_show: frozenset[str]) -> Prompt:
         earlier, unseen = self._last_failure(step.number, number)
@@ -461,21 +566,12 @@ class Engine:
         self.state = state
 
 
-def _together(parts: Iterable[TakenBack]) -> TakenBack:
-    """What became of files that several attempts touched."""
-    parts = list(parts)
-    kept = {path for part in parts for path in part.kept}
-    restored = {path for part in parts for path in part.restored}
-    return TakenBack(tuple(sorted(restored - kept)), tuple(sorted(kept)))
-
-
 def _named(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(paths[:_NAMED]) + more
 
 
-def _no_part_of_checkpoints(root: Path, ticket: Ticket) -> tuple[str, ...]:
-    """The run's own files, and what a write that goes on just now has beside its file."""
-    state = "execution-state*"
-    folders = {"tickets/*", "specs/tickets/*", re.sub(r"([*?\[\\])", r"\\\1", ticket.shown(ticket.folder))}
-    return (".cdd/runs/**", *(f"{folder}/{state}" for folder in sorted(folders)), "**/.cdd-*.tmp")
+def _no_part_of_checkpoints(folders: Iterable[str]) -> tuple[str, ...]:
+    """The run's own files, tickets (they are the person's and the program's), and what a write in progress has."""
+    literal = (re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in folders)
+    return (".cdd/runs", *sorted(set(literal)), "**/.cdd-*.tmp")

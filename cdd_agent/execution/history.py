@@ -11,11 +11,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from cdd_agent.errors import BadInput
 from cdd_agent.execution.record import Attempt, RunRecord, Span, stamp
 from cdd_agent.workspace.checkpoints import Checkpoint, Checkpoints
 from cdd_agent.workspace.taking_back import Change, TakenBack
 
 _STORE = "checkpoints.git"
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """What became of a file from a checkpoint on, by attempts alone."""
+
+    since: Checkpoint
+    change: Change
+
+
+@dataclass(frozen=True)
+class Net:
+    """What attempts changed together, and the checkpoint after the last of them."""
+
+    stretches: tuple[_Stretch, ...] = ()
+    last: Checkpoint | None = None
+    """None: nothing is known of what they did."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return tuple(stretch.change for stretch in self.stretches)
+
+    @property
+    def reverse(self) -> tuple[Change, ...]:
+        return tuple(replace(change, before=change.after, after=change.before) for change in self.changes)
 
 
 @dataclass
@@ -39,27 +65,82 @@ class History:
         attempt.save_span(Span(before=await self._take(attempt, "before", paths), paths=tuple(paths)))
 
     async def after(self, attempt: Attempt) -> None:
-        """To be called when the attempt is over, and its check with it. Keeps the difference for people to read."""
+        """To be called when the attempt is over, and its check with it. Keeps the difference for people to read.
+
+        Raises `BadInput` when the record was removed meanwhile.
+        """
         span = attempt.span
-        assert span is not None
-        span = span.model_copy(update={"after": await self._take(attempt, "after", span.paths)})
-        attempt.save_span(span)
+        if span is None:
+            raise BadInput(
+                f"{attempt.folder} was removed while the step ran, and with it the record of what it changed",
+                hint="Does the check clean the project? It must leave .cdd/runs alone.",
+            )
+        attempt.save_span(span.model_copy(update={"after": await self._take(attempt, "after", span.paths)}))
         attempt.save_diff(await self.diff([attempt]))
 
-    async def take_back(self, attempts: Sequence[Attempt]) -> TakenBack:
-        """Make everything that these attempts of a step changed as it was before, but for later edits of a person."""
-        return await self._put_back(await self._net(attempts))
+    async def close(self, attempt: Attempt) -> tuple[str, ...]:
+        """To be called when an attempt was put back for good. Returns what it changed beside the files it wrote."""
+        span = attempt.span
+        if span is None or span.after is None:
+            return ()
+        left = await self.net([attempt])
+        attempt.save_span(span.model_copy(update={"closed": await self._take(attempt, "closed", span.paths)}))
+        return tuple(change.path for change in left.changes if change.path not in span.paths)
 
-    async def do_again(self, attempts: Sequence[Attempt]) -> TakenBack:
+    async def net(self, attempts: Sequence[Attempt]) -> Net:
+        """What these attempts changed together, in the order in which they were made, be it of several steps.
+
+        What somebody changed between two of them is theirs: what an attempt does to it afterwards counts from there.
+        Raises `CheckpointGone`.
+        """
+        spans = [span for attempt in attempts if (span := attempt.span) is not None]
+        ended = [(span.before, span.after, span.closed) for span in spans if span.after is not None]
+        net: dict[str, _Stretch] = {}
+        if not ended:
+            return Net()
+        checkpoints = await self.open()
+        earlier = ended[0][0]
+        for before, after, closed in ended:
+            for change in await checkpoints.changes(earlier, before):
+                net.pop(change.path, None)  # put back, or somebody's own by now
+            for change in await checkpoints.changes(before, after):
+                known = net.get(change.path)
+                net[change.path] = (
+                    _Stretch(known.since, replace(known.change, after=change.after))
+                    if known
+                    else _Stretch(before, change)
+                )
+            earlier = after
+            if closed is not None:
+                for change in await checkpoints.changes(after, closed):
+                    net.pop(change.path, None)
+                earlier = closed
+        return Net(tuple(net[path] for path in sorted(net)), earlier)
+
+    async def expect(self, net: Net) -> None:
+        """Raises `CheckpointGone` where it could be neither taken back nor done again."""
+        checkpoints = await self.open()
+        await checkpoints.expect_contents((*net.changes, *net.reverse))
+
+    async def take_back(self, net: Net) -> TakenBack:
+        """Make everything as it was before, but for later edits of a person."""
+        return await (await self.open()).put_back(net.changes)
+
+    async def do_again(self, net: Net) -> TakenBack:
         """The other way round: what was taken back, again, but for later edits of a person."""
-        net = await self._net(attempts)
-        return await self._put_back([replace(change, before=change.after, after=change.before) for change in net])
+        return await (await self.open()).put_back(net.reverse)
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
         """What these attempts of a step changed together, as a unified diff."""
-        spans = _over(attempts)
-        paths = [change.path for change in await self._net(attempts)]
-        return await (await self.open()).diff(spans[0][0], spans[-1][1], paths) if paths else ""
+        net = await self.net(attempts)
+        if net.last is None:
+            return ""
+        beginnings = dict.fromkeys(stretch.since for stretch in net.stretches)
+        parts = []
+        for since in beginnings:
+            paths = [stretch.change.path for stretch in net.stretches if stretch.since == since]
+            parts.append(await (await self.open()).diff(since, net.last, paths))
+        return "".join(parts)
 
     async def changed_since(self, attempt: Attempt) -> tuple[str, ...]:
         """What is not as it was before an attempt that was killed, beside the files that it wrote."""
@@ -73,31 +154,3 @@ class History:
     async def _take(self, attempt: Attempt, moment: str, paths: Sequence[str]) -> Checkpoint:
         where = attempt.folder.relative_to(self.record.folder).as_posix()
         return await (await self.open()).take(f"{where}/{stamp()}-{moment}", paths)
-
-    async def _net(self, attempts: Sequence[Attempt]) -> tuple[Change, ...]:
-        """From before the first attempt that touched a file to after the last attempt.
-
-        In between somebody may have edited other files: those are none of the attempts' doing.
-        """
-        spans = _over(attempts)
-        if not spans:
-            return ()
-        checkpoints, last = await self.open(), spans[-1][1]
-        net: dict[str, Change | None] = {}
-        for before, after in spans:
-            changes = await checkpoints.changes(before, after)
-            touched = [change.path for change in changes if change.path not in net]
-            if touched and after != last:
-                changes = await checkpoints.changes(before, last)
-            at_last = {change.path: change for change in changes}
-            net |= {path: at_last.get(path) for path in touched}
-        return tuple(change for change in net.values() if change is not None)
-
-    async def _put_back(self, changes: Sequence[Change]) -> TakenBack:
-        return await (await self.open()).put_back(changes) if changes else TakenBack()
-
-
-def _over(attempts: Sequence[Attempt]) -> list[tuple[Checkpoint, Checkpoint]]:
-    """The two checkpoints of each attempt that came to its end."""
-    spans = (attempt.span for attempt in attempts)
-    return [(span.before, span.after) for span in spans if span is not None and span.after is not None]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.files import read_bytes, write_atomic
+from cdd_agent.workspace.files import read_bytes, remove, write_atomic
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -22,18 +22,21 @@ class TicketLock:
 
     lock: FileLock
     holder: Path
+    identity: tuple[int, int]
+    """Of the locked file on its disk: somebody may remove it, and lock another one of that name."""
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
         """Raises `BadInput` when another process has it, which is named, or where files cannot be locked."""
         from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
 
-        taken = cls(FileLock(folder / "lock", timeout=0), folder / "holder.json")
+        lock, holder = FileLock(folder / "lock", timeout=0), folder / "holder.json"
         try:
-            taken.lock.acquire()
+            lock.acquire()
+            taken = cls(lock, holder, _identity(folder / "lock"))
         except Timeout as error:
             raise BadInput(
-                f"Another cdd is at work on {slug}{_who(taken.holder)}",
+                f"Another cdd is at work on {slug}{_who(holder)}",
                 hint="Finish or leave it there first; two at once would undo each other's work.",
             ) from error
         except (OSError, NotImplementedError) as error:
@@ -41,16 +44,34 @@ class TicketLock:
             raise BadInput(f"{folder / 'lock'} could not be locked: {why}") from error
         try:
             who = {"pid": os.getpid(), "host": platform.node(), "since": since}
-            write_atomic(taken.holder, json.dumps(who).encode())
+            write_atomic(holder, json.dumps(who).encode())
         except BaseException:
-            taken.lock.release()
+            lock.release()
             raise
         return taken
 
+    def check(self) -> None:
+        """Raises `BadInput` when the lock's file was removed, so that somebody else may hold another one by now."""
+        path = Path(self.lock.lock_file)
+        try:
+            is_ours = _identity(path) == self.identity
+        except OSError:
+            is_ours = False
+        if not is_ours:
+            raise BadInput(
+                f"{path.parent} was removed or replaced while the run was open",
+                hint="Was the project cleaned? Leave this run and begin it again.",
+            )
+
     def release(self) -> None:
         if self.lock.is_locked:
-            self.holder.unlink(missing_ok=True)
+            remove(self.holder)
             self.lock.release()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _who(holder: Path) -> str:

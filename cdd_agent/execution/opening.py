@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, Notice, Tone
-from cdd_agent.execution.record import RunRecord, set_aside
+from cdd_agent.events import ChangesPutBack, Event, Notice, Tone
+from cdd_agent.execution.record import RunRecord, aside_of, set_aside
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import (
     ExecutionState,
@@ -17,7 +17,9 @@ from cdd_agent.tickets.state import (
     new_state,
     save_state,
 )
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.workspace.files import write_atomic
 
 
 @dataclass(frozen=True)
@@ -57,18 +59,21 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
         text = f"Step {number} is {state.of(number).status}, and its text in the plan was changed since. It stays so; "
         yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING)
     for number, step in state.former_steps.items():
-        if step.status.over:
-            yield Notice(f"Step {number} is no longer in the plan. What it did stays, and its record too.")
+        if step.status.over or step.status is StepStatus.FAILED:
+            text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
+            yield Notice(f"{text} `undo {number}` goes back to before it.")
 
 
 def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
     state = _copy(ticket, plan, record)
-    aside = set_aside(ticket.state_path)
     if state is None:
+        aside = set_aside(ticket.state_path)
         raise BadInput(
             f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
             hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
         ) from error
+    aside = aside_of(ticket.state_path)
+    write_atomic(aside, ticket.state_path.read_bytes())  # a copy: after a kill there still is something to be rebuilt
     save_state(ticket.state_path, state)
     text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
     return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING),))
@@ -86,6 +91,7 @@ def _done(state: ExecutionState) -> str:
 
 
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
+    news = _put_back_what_was_under_way(ticket, plan, record)
     earlier = record.start_over()
     if ticket.state_path.exists():
         try:
@@ -94,4 +100,16 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
             raise BadInput(f"{ticket.state_path} could not be set aside: {error.strerror or error}") from error
     where = earlier.relative_to(record.root).as_posix()
     text = f"Starting over. The files of the project stay as they are; the record of the run so far is in {where}."
-    return Opened(new_state(ticket.slug, plan), (Notice(text),))
+    return Opened(new_state(ticket.slug, plan), (*news, Notice(text)))
+
+
+def _put_back_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> list[Event]:
+    """A step that was killed in the middle of its writing is no half of a step afterwards, either."""
+    try:
+        state = load_state(ticket.state_path, ticket.slug, plan) or _copy(ticket, plan, record)
+    except BadInput:  # it is of another plan, or cannot be read: what it says is not for this one
+        return []
+    steps = [*state.former_steps.values(), *state.step_executions.values()] if state else []
+    under_way = [step for step in steps if step.status is StepStatus.IN_PROGRESS and step.attempts]
+    backs = [(step, record.attempt(step.step_number, step.attempts).put_back()) for step in under_way]
+    return [ChangesPutBack(step.step_number, back.restored, back.kept) for step, back in backs]

@@ -18,23 +18,21 @@ attempt replaced stays here also when it is put back: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
-import contextlib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.execution.run_log import RunLog
 from cdd_agent.workspace.checkpoints import Checkpoint
-from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, remove_leftovers, write_atomic
-from cdd_agent.workspace.paths import confine
+from cdd_agent.workspace.files import ignore_runs, read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.workspace.redaction import Redactor
-from cdd_agent.workspace.taking_back import TakenBack
+from cdd_agent.workspace.taking_back import Change, Contents, Piece, TakenBack, held, put_back
 
 
 class _Saved(BaseModel):
@@ -89,6 +87,8 @@ class Span(_Saved):
     before: Checkpoint
     after: Checkpoint | None = None
     """None while it is under way, and for one that was killed."""
+    closed: Checkpoint | None = None
+    """After it was put back for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
 
@@ -96,6 +96,8 @@ class Span(_Saved):
 class GoingBack(_Saved):
     """An undo that is under way, or with `again` a redo: after a kill it is brought to its end."""
 
+    id: str
+    """Of the undo, by which it is known whether it was brought to its end."""
     steps: tuple[int, ...]
     """In the order in which they were over."""
     again: bool = False
@@ -105,15 +107,17 @@ class _Tests(_Saved):
     tests: SuiteRun
 
 
-class _JournalEntry(_Saved):
-    path: str
-    before: str | None
-    after: str
-    new_folders: tuple[str, ...]
-
-
 class _Journal(_Saved):
-    files: tuple[_JournalEntry, ...]
+    files: tuple[Change, ...]
+    """In the order of their `before-N`."""
+
+    @field_validator("files")
+    @classmethod
+    def _are_inside(cls, files: tuple[Change, ...]) -> tuple[Change, ...]:
+        for path in (PurePosixPath(change.path) for change in files):
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"{path} is not in the project")
+        return files
 
 
 @dataclass(frozen=True)
@@ -192,13 +196,11 @@ class Attempt:
         """Write down what is about to be written, with the content that it replaces."""
         entries = []
         for index, change in enumerate(changes.changes):
+            place = self.root / change.path
             if change.before is not None:
                 write_atomic(self.folder / f"before-{index}", change.before)
-            new_folders = _missing_folders(self.root, self.root / change.path)
-            after = digest(change.after)
-            entries.append(
-                _JournalEntry(path=str(change.path), before=digest(change.before), after=after, new_folders=new_folders)
-            )
+            before = None if change.before is None else held(place, change.before)
+            entries.append(Change(str(change.path), before, held(place, change.after)))
         self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
 
     def put_back(self) -> TakenBack:
@@ -209,33 +211,24 @@ class Attempt:
         journal = self._load("changes.json", _Journal)
         if journal is None:
             return TakenBack()
-        restored, kept = [], []
-        for index, entry in enumerate(journal.files):
-            path = self.root / confine(self.root, entry.path)
-            remove_leftover(path)
-            now = digest(read_bytes(path))
-            if now == entry.after:
-                self._restore(path, index, entry)
-                restored.append(entry.path)
-            elif now != entry.before:
-                kept.append(entry.path)
-            for folder in entry.new_folders:
-                with contextlib.suppress(OSError):  # it is not empty, or was never made
-                    (self.root / confine(self.root, folder)).rmdir()
-        (self.folder / "changes.json").unlink(missing_ok=True)
-        return TakenBack(tuple(restored), tuple(kept))
+        back = put_back(self.root, journal.files, self._contents_before(journal))
+        remove(self.folder / "changes.json")
+        return back
 
-    def _restore(self, path: Path, index: int, entry: _JournalEntry) -> None:
-        if entry.before is None:
-            path.unlink(missing_ok=True)
-            return
-        before = read_bytes(self.folder / f"before-{index}")
-        if before is None or digest(before) != entry.before:
-            raise BadInput(
-                f"{self.folder / f'before-{index}'} no longer holds what {entry.path} was before the step",
-                hint=f"Put {entry.path} in order by hand, then remove {self.folder / 'changes.json'}.",
-            )
-        write_atomic(path, before)
+    def _contents_before(self, journal: _Journal) -> Contents:
+        places: dict[str, Piece] = {}
+        for index, change in enumerate(journal.files):
+            if change.before is None:
+                continue
+            path = self.folder / f"before-{index}"
+            content = read_bytes(path)
+            if content is None or held(path, content).content != change.before.content:
+                raise BadInput(
+                    f"{path} no longer holds what {change.path} was before the step",
+                    hint=f"Put {change.path} in order by hand, then remove {self.folder / 'changes.json'}.",
+                )
+            places[change.before.content] = Piece(path, 0, len(content))
+        return Contents(places)
 
     def _write(self, name: str, text: str) -> None:
         write_atomic(self.folder / name, text.encode("utf-8", errors="replace"))
@@ -271,6 +264,7 @@ class RunRecord:
         """Make the folder, and see that git ignores it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.chmod(0o700)  # it holds what files held, whatever their own permissions
         except OSError as error:
             raise BadInput(
                 f"{self.folder} could not be made: {error.strerror or error}",
@@ -305,8 +299,8 @@ class RunRecord:
     def save_going_back(self, going_back: GoingBack) -> None:
         write_atomic(self._going_back, going_back.model_dump_json(indent=1).encode())
 
-    def went_back(self) -> None:
-        self._going_back.unlink(missing_ok=True)
+    def settle_going_back(self) -> None:
+        remove(self._going_back)
 
     @property
     def _going_back(self) -> Path:
@@ -355,9 +349,14 @@ def _load(path: Path, kind: type[_AnySaved]) -> _AnySaved | None:
         ) from error
 
 
+def aside_of(path: Path) -> Path:
+    """A name beside a path that nothing has yet."""
+    return path.with_name(f"{path.stem}.aside-{stamp()}{path.suffix}")
+
+
 def set_aside(path: Path) -> Path:
     """Rename a file or folder that must neither be used nor lost. Returns where it is now."""
-    aside = path.with_name(f"{path.stem}.aside-{stamp()}{path.suffix}")
+    aside = aside_of(path)
     try:
         path.rename(aside)
     except OSError as error:
@@ -368,12 +367,3 @@ def set_aside(path: Path) -> Path:
 def stamp() -> str:
     """The present moment as a name that sorts by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-
-
-def _missing_folders(root: Path, path: Path) -> tuple[str, ...]:
-    """The folders that writing `path` makes, innermost first, relative to `root`."""
-    return tuple(
-        parent.relative_to(root).as_posix()
-        for parent in path.parents
-        if parent != root and parent.is_relative_to(root) and not parent.exists()
-    )

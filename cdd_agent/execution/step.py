@@ -207,9 +207,12 @@ class StepRunner:
     def _apply(self, step: PlanStep, changes: ChangeSet, attempt: Attempt) -> Iterator[Event]:
         if not changes.changes:
             return
-        changes.check_still_valid(self.root)  # the answer may have taken hours
         attempt.journal(changes)
-        changes.apply(self.root)
+        try:
+            changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
+        except ReplyRefused:
+            attempt.put_back()
+            raise
         declared = {file.path.removeprefix("./") for file in step.files_affected}
         written = (*changes.created, *changes.modified)
         undeclared = tuple(path for path in written if declared and path not in declared)

@@ -22,7 +22,7 @@ def fingerprint(step: PlanStep) -> str:
 
 def refuse_another_plan(plan: ImplementationPlan, over: Mapping[int, Known]) -> None:
     """Raises `BadInput` if the steps that are over are not this plan's steps under their numbers."""
-    strangers = [step for step in plan.steps if step.number in over and not _is_same(step, over[step.number])]
+    strangers = [step for step in plan.steps if step.number in over and not is_same(step, over[step.number])]
     for step in strangers:
         title, _ = over[step.number]
         moved = next((other for other in plan.steps if other.title == title), None)
@@ -45,6 +45,12 @@ def refuse_another_plan(plan: ImplementationPlan, over: Mapping[int, Known]) -> 
 _START_OVER = "With `--start-over` the plan is carried out from its first step; the old run's record is kept."
 
 
-def _is_same(step: PlanStep, known: Known) -> bool:
+def is_same(step: PlanStep, known: Known) -> bool:
+    """Whether it is the step that was carried out, perhaps with another title or another text, but not both."""
     title, known_fingerprint = known
     return title in (None, step.title) or known_fingerprint == fingerprint(step)
+
+
+def is_unchanged(step: PlanStep, known: Known) -> bool:
+    title, known_fingerprint = known
+    return title in (None, step.title) and known_fingerprint in (None, fingerprint(step))

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.drift import fingerprint, refuse_another_plan
+from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, refuse_another_plan
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.workspace.files import read_bytes, write_atomic
@@ -57,16 +57,28 @@ class StepExecution(_Record):
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
     taken_back: int = 0
-    """The first of them that left nothing behind any more, because a person went back to before them."""
+    """The first of them that left nothing behind any more: they were undone."""
     forgotten: int = 0
-    """The first of them that a later one is not told of: they were undone."""
+    """The first of them that a later one is not told of: they were undone, or the plan's step was another one."""
     commit: str | None = None
     """The commit that was made of it."""
+
+    @property
+    def known(self) -> Known:
+        """What the plan said of it when it was carried out."""
+        return self.title, self.fingerprint
 
     @property
     def standing(self) -> range:
         """The attempts of which something may be left."""
         return range(self.taken_back + 1, self.attempts + 1)
+
+
+class Undo(_Record):
+    """Steps that were undone together, as they were, in the order in which they were over."""
+
+    id: str
+    steps: tuple[StepExecution, ...]
 
 
 class ExecutionState(_Record):
@@ -80,8 +92,8 @@ class ExecutionState(_Record):
     step_executions: dict[int, StepExecution] = Field(default_factory=dict)
     former_steps: dict[int, StepExecution] = Field(default_factory=dict)
     """Steps that are no longer in the plan: kept as history, not counted."""
-    undone: tuple[tuple[StepExecution, ...], ...] = ()
-    """What was undone and can be done again, the last undo last; each in the order in which its steps were over."""
+    undone: tuple[Undo, ...] = ()
+    """What can be done again, the last undo last."""
 
     @property
     def status(self) -> RunStatus:
@@ -167,8 +179,8 @@ class ExecutionState(_Record):
         created: Iterable[str] = (),
         modified: Iterable[str] = (),
     ) -> Self:
-        """The files are those that were kept of a failed attempt."""
-        return self._ended(
+        """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""
+        return self.model_copy(update={"undone": ()})._ended(
             number,
             now,
             status=StepStatus.SKIPPED,
@@ -183,10 +195,10 @@ class ExecutionState(_Record):
         kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten"}
         return self._with(StepExecution(step_number=number, **before.model_dump(include=kept)))
 
-    def went_back(self, number: int) -> Self:
-        """A person has gone back to before this step's attempts."""
+    def forgot(self, number: int) -> Self:
+        """Later attempts at this step are not told of those before."""
         step = self.of(number)
-        return self._with(step.model_copy(update={"taken_back": step.attempts}))
+        return self._with(step.model_copy(update={"forgotten": step.attempts}))
 
     def settled(self) -> tuple[StepExecution, ...]:
         """The steps that are over or failed, in the order in which that came about."""
@@ -194,21 +206,23 @@ class ExecutionState(_Record):
         settled = (step for step in entries if step.completed_at)
         return tuple(sorted(settled, key=lambda step: (step.place, step.completed_at or _NEVER)))
 
-    def undo(self, steps: Sequence[StepExecution]) -> Self:
+    def undo(self, steps: Sequence[StepExecution], undo_id: str) -> Self:
         """These steps are pending again; `redo` brings them back."""
         after = self
         for step in steps:
             n = step.attempts
             after = after._with(StepExecution(step_number=step.step_number, attempts=n, taken_back=n, forgotten=n))
-        return after.model_copy(update={"undone": (*self.undone, tuple(steps)), "completed_at": None})
+        return after.model_copy(
+            update={"undone": (*self.undone, Undo(id=undo_id, steps=tuple(steps))), "completed_at": None}
+        )
 
     def redo(self) -> Self:
         """The steps that were undone last are what they were."""
         *others, last = self.undone
         after = self
-        for step in last:
+        for step in last.steps:
             after = after._with(step)
-        done = max((step.completed_at or _NEVER for step in last), default=None)
+        done = max((step.completed_at or _NEVER for step in last.steps), default=None)
         completed_at = done if after.status is RunStatus.COMPLETED else None
         return after.model_copy(update={"undone": tuple(others), "completed_at": completed_at})
 
@@ -226,7 +240,7 @@ class ExecutionState(_Record):
         """The promised keys first, in their order; then whatever else the file held."""
         promised = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
         data = {**self.model_dump(mode="json"), "status": self.status.value}
-        undone = [step for steps in data["undone"] for step in steps]
+        undone = [step for undo in data["undone"] for step in undo["steps"]]
         for record in (data, *data["step_executions"].values(), *data["former_steps"].values(), *undone):
             for key in ("started_at", "completed_at"):
                 record[key] = record[key].replace("Z", "+00:00") if record[key] else None
@@ -262,22 +276,16 @@ def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionStat
 
 def of_plan(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
     """The state with the plan's steps. Raises `BadInput` if it is the state of another plan."""
-    over = {
-        number: (step.title, step.fingerprint) for number, step in state.step_executions.items() if step.status.over
-    }
-    refuse_another_plan(plan, over)
+    refuse_another_plan(
+        plan, {number: step.known for number, step in state.step_executions.items() if step.status.over}
+    )
     return state.with_steps(step.number for step in plan.steps)
 
 
 def changed_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, ...]:
     """The steps that are over, and of which the plan says something else now than when they were carried out."""
-    entries = ((step, state.of(step.number)) for step in plan.steps)
-    return tuple(
-        step.number
-        for step, done in entries
-        if done.status.over
-        and (done.title not in (None, step.title) or done.fingerprint not in (None, fingerprint(step)))
-    )
+    over = ((step, state.of(step.number)) for step in plan.steps if state.of(step.number).status.over)
+    return tuple(step.number for step, done in over if not is_unchanged(step, done.known))
 
 
 def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:

@@ -96,6 +96,11 @@ class TicketStore:
         self.root = root
         self.tickets_dir = PurePosixPath(tickets_dir)
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The folders of tickets, relative to the project."""
+        return (self.tickets_dir.as_posix(), _OLDER_LAYOUT.as_posix())
+
     def list(self) -> list[Ticket]:
         """Every ticket, by slug. Where both layouts have a slug, the one under `tickets_dir` counts."""
         tickets: dict[str, Ticket] = {}

@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.workspace.snapshots import Snapshots, names_in
-from cdd_agent.workspace.taking_back import Change, Contents, Entry, TakenBack, put_back
-from cdd_agent.workspace.threads import in_thread
+from cdd_agent.workspace.taking_back import Change, CheckpointGone, Contents, Entry, TakenBack, put_back
+from cdd_agent.workspace.threads import in_thread, to_its_end
 
 _SUBMODULE = "160000"
 _ABSENT = "000000"
+_CONTENTS = "contents"
 _LONGEST_DIFF = 2_000_000
 """Bytes of a difference that are read; more is for other tools."""
 
@@ -77,7 +78,7 @@ class Checkpoints:
             return ()
         target = self.snapshots.folder / "changes"
         arguments = ("-r", "-z", "--no-renames", "--no-abbrev", before.files, after.files)
-        await self.snapshots.git("diff-tree", *arguments, stdout=target)
+        await self._compare(*arguments, target=target)
         old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
         found, repositories = await in_thread(partial(_changes, target, old.modes, new.modes), name="changes")
         found |= await self._changed_permissions(after, old.modes, new.modes, found)
@@ -91,9 +92,9 @@ class Checkpoints:
     async def diff(self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()) -> str:
         """What differs, as a unified diff; of a very long one, the beginning."""
         target = self.snapshots.folder / "diff"
-        arguments = ("--no-ext-diff", "--no-textconv", "--find-renames", before.files, after.files)
+        how = ("--no-ext-diff", "--no-textconv", "--find-renames", "--binary")
         where = [f":(top,literal){path}" for path in paths]
-        await self.snapshots.git("diff-tree", "-r", "-p", *arguments, "--", *where, stdout=target)
+        await self._compare("-r", "-p", *how, before.files, after.files, "--", *where, target=target)
         with target.open("rb") as file:
             data = file.read(_LONGEST_DIFF + 1)
         text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
@@ -111,10 +112,18 @@ class Checkpoints:
         """The same for single changes."""
         contents = await self._contents({change.before.content for change in changes if change.before})
         try:
-            return await in_thread(partial(put_back, self.snapshots.root, changes, contents), name="put back")
+            return await to_its_end(partial(put_back, self.snapshots.root, changes, contents), name="put back")
         finally:
-            if contents.source:
-                contents.source.unlink(missing_ok=True)  # it may be large
+            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)  # it may be large
+
+    async def expect_contents(self, changes: Iterable[Change]) -> None:
+        """Raises `CheckpointGone` where changes could not be put back."""
+        await self._contents({change.before.content for change in changes if change.before})
+
+    async def _compare(self, *arguments: str, target: Path) -> None:
+        result = await self.snapshots.git("diff-tree", *arguments, stdout=target, codes=(0, 128))
+        if result.return_code:
+            raise CheckpointGone
 
     async def _changed_permissions(
         self, after: Checkpoint, old: Mapping[str, int], new: Mapping[str, int], others: Collection[str]
@@ -138,8 +147,8 @@ class Checkpoints:
 
     async def _contents(self, ids: set[str]) -> Contents:
         if not ids:
-            return Contents(None)
-        target = self.snapshots.folder / "contents"
+            return Contents()
+        target = self.snapshots.folder / _CONTENTS
         names = self.snapshots.input(f"{name}\n" for name in sorted(ids))
         await self.snapshots.git("cat-file", "--batch", "--buffer", stdin=names, stdout=target)
         return await in_thread(partial(Contents.read, target), name="contents")

@@ -61,6 +61,14 @@ def put_link(place: Path, leads_to: str) -> None:
         temporary.replace(place)
 
 
+def remove(path: Path) -> None:
+    """Remove a file, if it is there. Raises `BadInput` when the disk refuses."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"{path} could not be removed: {error.strerror or error}") from error
+
+
 def remove_leftover(path: Path) -> None:
     """Remove what writes of `path` left whose process was killed in the middle of them; one that goes on is let be."""
     target = path.resolve()

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Literal, TypeVar
 
 from cdd_agent.workspace.programs import find_program
 from cdd_agent.workspace.secret_names import is_secret_name
-from cdd_agent.workspace.threads import in_thread
+from cdd_agent.workspace.threads import in_thread, to_its_end
 
 if TYPE_CHECKING:
     import psutil
@@ -152,7 +152,7 @@ async def run_command(
             yield chunk
         timed_out = process.poll() is None
         if timed_out:
-            await in_thread(partial(_end_all, process, mark), name="end")
+            await to_its_end(partial(_end_all, process, mark), name="end")
             last = clock() + _GRACE
             while (chunk := await output.next(until=last)) is not None:
                 yield chunk
@@ -162,9 +162,9 @@ async def run_command(
     finally:
         output.close()
         if ended_by_itself:
-            await in_thread(partial(_end_group, process), name="end")
+            await to_its_end(partial(_end_group, process), name="end")
         else:
-            await in_thread(partial(_end_all, process, mark), name="end")
+            await to_its_end(partial(_end_all, process, mark), name="end")
 
 
 class _NoSuchProgram(Exception):

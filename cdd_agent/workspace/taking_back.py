@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.workspace.files import put_file, put_link, remove_leftovers
 from cdd_agent.workspace.snapshots import USUAL_PERMISSIONS
 from cdd_agent.workspace.walk import open_file
@@ -29,6 +29,16 @@ class Entry:
     mode: str
     content: str
     permissions: int | None = field(default=None, compare=False)
+
+
+class CheckpointGone(CddError):
+    """What a checkpoint holds is no longer in git's store."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A checkpoint of this run is no longer there: the repository was cleaned, or made anew",
+            hint="The files stay as they are. `skip keep` goes on from them; `--start-over` begins anew.",
+        )
 
 
 _UNKNOWN = Entry("", "")
@@ -53,37 +63,54 @@ class TakenBack:
 
 
 @dataclass(frozen=True)
-class Contents:
-    """The contents of files, read from where git wrote them one after the other."""
+class Piece:
+    """A part of a file, in bytes."""
 
-    source: Path | None
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By the content's id: where it begins, and how long it is."""
+    source: Path
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Where the contents of files are kept, by their ids."""
+
+    places: Mapping[str, Piece] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: Path) -> Contents:
-        """Of what `git cat-file --batch` wrote: `id blob size`, newline, content, newline."""
-        places: dict[str, tuple[int, int]] = {}
+        """Of what `git cat-file --batch` wrote: `id blob size`, newline, content, newline.
+
+        Raises `CheckpointGone` for a content that git does not have.
+        """
+        places: dict[str, Piece] = {}
         with source.open("rb") as file:
             while head := file.readline():
                 name, kind, *size = head.decode().split()
                 if kind != "blob" or not size:
-                    raise BadInput(
-                        f"The content {name} of a checkpoint is no longer there",
-                        hint="Was the repository cleaned by hand? `git fsck` looks for what is missing.",
-                    )
-                places[name] = (file.tell(), int(size[0]))
+                    raise CheckpointGone
+                places[name] = Piece(source, file.tell(), int(size[0]))
                 file.seek(int(size[0]) + 1, os.SEEK_CUR)
-        return cls(source, places)
+        return cls(places)
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        assert self.source is not None
-        start, left = self.places[name]
-        with self.source.open("rb") as file:
-            file.seek(start)
+        piece = self.places[name]
+        left = piece.size
+        with piece.source.open("rb") as file:
+            file.seek(piece.start)
             while left and (data := file.read(min(left, _CHUNK))):
                 left -= len(data)
                 yield data
+
+
+def held(place: Path, content: bytes) -> Entry:
+    """A file with this content, as a checkpoint would hold it; its mode is that of the file that is there."""
+    mode = stat.S_IMODE(place.lstat().st_mode) if place.is_file() else 0o644
+    return Entry(
+        _EXECUTABLE if mode & stat.S_IXUSR else _PLAIN,
+        _name(Entry(_PLAIN, "0" * 40), [content], len(content)),
+        None if mode in USUAL_PERMISSIONS else mode,
+    )
 
 
 def put_back(root: Path, changes: Sequence[Change], contents: Contents) -> TakenBack:
@@ -113,6 +140,9 @@ def _take_back(root: Path, change: Change, contents: Contents) -> _Fate:
         if change.before and change.before == change.after:
             return _restore_permissions(root / change.path, change.before, change.after)
         return _Fate.RESTORED if _restore(root, root / change.path, change.before, contents) else _Fate.KEPT
+    place = root / change.path
+    if change.before is None and not os.path.lexists(place) and _is_reached(root, place.parent):
+        _remove_empty_parents(root, place)  # a write that was killed may have made them
     return _Fate.WAS_SO if _look(root, change.path, change.before) == change.before else _Fate.KEPT
 
 
@@ -156,6 +186,10 @@ def _remove(root: Path, place: Path) -> None:
         place.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
+    _remove_empty_parents(root, place)
+
+
+def _remove_empty_parents(root: Path, place: Path) -> None:
     for folder in place.parents:
         if folder == root:
             break

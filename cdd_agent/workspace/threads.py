@@ -1,6 +1,7 @@
 """Blocking work that can be left behind: name look-ups, conversions, searches, waiting for a program to end."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,6 +16,22 @@ async def in_thread(work: Callable[[], T], *, name: str) -> T:
     Unlike with `asyncio.to_thread`, it begins at once, however much other work there is, and whoever stops waiting
     leaves the thread behind for good: neither the end of the event loop nor that of the program waits for it.
     """
+    return await _begin(work, name)
+
+
+async def to_its_end(work: Callable[[], T], *, name: str) -> T:
+    """The same for work that must not go on behind a caller's back: whoever is cancelled waits for its end first."""
+    future = _begin(work, name)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        while not future.done():
+            with contextlib.suppress(asyncio.CancelledError):  # cancelled once more: it is passed on below
+                await asyncio.wait([future])
+        raise
+
+
+def _begin(work: Callable[[], T], name: str) -> asyncio.Future[T]:
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # from now on, a cancelled caller does not cancel the work
 
@@ -27,4 +44,4 @@ async def in_thread(work: Callable[[], T], *, name: str) -> T:
             future.set_result(result)
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return await asyncio.wrap_future(future)
+    return asyncio.wrap_future(future)

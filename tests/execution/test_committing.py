@@ -82,7 +82,7 @@ async def test_where_nothing_can_be_committed_no_model_is_asked(repository: Sand
     (repository.root / ".git/MERGE_HEAD").write_text(git(repository.root, "rev-parse", "HEAD"))
     engine = repository.replies(*REPLIES).engine()
     with pytest.raises(CddError, match="A merge is in progress"):
-        await collect(engine.recover())
+        await collect(engine.run_all())
     engine.close()
     assert repository.model.requests == []
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,7 +122,7 @@ async def test_a_removed_step_is_told_and_kept_as_history(half: Sandbox) -> None
     await run_all(half.replies(says("b.txt", "good")))
     half.write(TWO[0])
     events = await run_all(half.replies())
-    assert "Step 2 is no longer in the plan" in told(events)
+    assert "Step 2 (completed) is no longer in the plan" in told(events)
     known = half.state()["step_executions"] | half.state().get("former_steps", {})
     assert known["2"]["status"] == "completed"
     assert half.text("b.txt") == "good\n"
@@ -232,7 +233,57 @@ async def test_without_git_no_step_begins(sandbox: Sandbox, monkeypatch: pytest.
     sandbox.write(Step("a.txt", "none")).replies(says("a.txt", "good"))
     engine = sandbox.engine()
     with pytest.raises(CddError, match="git was not found") as caught:
-        await collect(engine.recover())
+        await collect(engine.run_all())
     engine.close()
     assert "Install git" in caught.value.hint
     assert sandbox.model.requests == []
+
+
+async def test_a_plan_that_is_edited_while_it_runs_is_taken_up(sandbox: Sandbox) -> None:
+    sandbox.write(TWO[0])
+    engine = sandbox.replies(says("a.txt", "good"), says("c.txt", "good")).engine()
+    events = []
+    async for event in engine.run_all():
+        events.append(event)
+        if isinstance(event, StepStarted) and event.step == 1:
+            sandbox.write(TWO[0], Step("c.txt", check("c.txt")))
+    engine.close()
+    assert "The plan was edited" in told(events)
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+async def test_starting_over_puts_back_a_step_that_was_killed(sandbox: Sandbox) -> None:
+    interrupted_with(sandbox, edit=None)
+    assert sandbox.text("a.txt") == "bad\n"
+    engine = sandbox.engine(start_over=True)
+    events = await collect(engine.recover())
+    engine.close()
+    assert [event.restored for event in events if isinstance(event, ChangesPutBack)] == [("a.txt",)]
+    assert not (sandbox.root / "a.txt").exists()
+
+
+async def test_a_rebuild_that_is_killed_in_the_middle_leaves_something_to_be_rebuilt(
+    half: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state_file(half).write_text("torn")
+    with monkeypatch.context() as patched:
+        patched.setattr("cdd_agent.execution.opening.save_state", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            half.engine()
+    engine = half.engine()
+    assert "rebuilt" in told(await collect(engine.recover()))
+    engine.close()
+    assert half.statuses() == ["completed", "failed"]
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+async def test_when_the_runs_folder_is_removed_no_step_begins(half: Sandbox) -> None:
+    engine = half.replies(says("b.txt", "good")).engine()
+    shutil.rmtree(half.root / ".cdd/runs")
+    with pytest.raises(BadInput, match="was removed or replaced"):
+        await collect(engine.run_all())
+    engine.close()
+    assert half.model.requests == []

@@ -1,6 +1,7 @@
 """Going back: undo, undo of an undo, retry and skip take back everything a step changed, and nothing a person did."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import ChangesPutBack, Event, StepDiff, StepsRedone, StepsUndone
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.record import GoingBack
+from cdd_agent.workspace.taking_back import CheckpointGone
 from tests.projects import Sandbox, Step, check, says
 
 T = TypeVar("T")
@@ -220,7 +222,7 @@ async def test_a_failed_step_can_be_undone_and_is_pending_then(sandbox: Sandbox)
     assert sandbox.statuses() == ["pending"]
 
 
-async def test_retry_takes_back_what_commands_did_and_keeps_a_persons_fix(sandbox: Sandbox) -> None:
+async def test_retry_takes_back_what_the_reply_wrote_and_keeps_a_persons_fix(sandbox: Sandbox) -> None:
     spoils = "open('made.txt', 'w').close(); raise SystemExit('good' not in open('a.txt').read())"
     sandbox.write(Step("a.txt", running(spoils), also=("b.txt",)))
     await run_all(sandbox.replies(says("a.txt", "bad") + says("b.txt", "bad too")))
@@ -229,7 +231,7 @@ async def test_retry_takes_back_what_commands_did_and_keeps_a_persons_fix(sandbo
     events = await run_all(sandbox.replies(says("a.txt", "good")))
 
     told = [event for event in events if isinstance(event, ChangesPutBack)]
-    assert told == [ChangesPutBack(1, ("a.txt", "made.txt"), ("b.txt",))]
+    assert told == [ChangesPutBack(1, ("a.txt",), ("b.txt",))]
     assert "fixed by hand" in sandbox.prompt()
     assert sandbox.text("b.txt") == "fixed by hand\n"
     undone = await back(sandbox)
@@ -237,18 +239,23 @@ async def test_retry_takes_back_what_commands_did_and_keeps_a_persons_fix(sandbo
     assert sandbox.text("b.txt") == "fixed by hand\n"
 
 
-async def test_skip_discards_what_commands_did(sandbox: Sandbox) -> None:
+async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", running("open('made.txt', 'w').close(); raise SystemExit(1)")))
     await run_all(sandbox.replies(says("a.txt", "bad")))
     engine = sandbox.engine()
     step = engine.next_step
     assert step
-    await collect(engine.skip(step, "not needed", keep=False))
+    events = await collect(engine.skip(step, "not needed", keep=False))
     engine.close()
     assert not (sandbox.root / "a.txt").exists()
+    assert "left as it is: made.txt" in str(events)  # it may be a person's
+    assert (await back(sandbox)).restored == ("made.txt",)
     assert not (sandbox.root / "made.txt").exists()
-    assert (await back(sandbox)).steps == (1,)
     assert sandbox.statuses() == ["pending"]
+    await again(sandbox)
+    assert (sandbox.root / "made.txt").exists()
+    assert not (sandbox.root / "a.txt").exists()  # it was discarded
+    assert sandbox.statuses() == ["skipped"]
 
 
 async def test_diff_shows_what_a_step_changed_commands_included(sandbox: Sandbox) -> None:
@@ -299,7 +306,8 @@ async def test_an_undo_that_was_killed_in_the_middle_is_brought_to_its_end(
 async def test_an_undo_that_was_killed_after_its_end_is_not_done_twice(done: Sandbox) -> None:
     await back(done)
     done_engine = done.engine()
-    done_engine.record.save_going_back(GoingBack(steps=(3,)))
+    done_engine.record.save_going_back(GoingBack(id=done.state()["undone"][0]["id"], steps=(3,)))
+    assert await collect(done_engine.recover()) == []
     done_engine.close()
     assert (await back(done)).steps == (2,)
     assert done.statuses() == ["completed", "pending", "pending"]
@@ -326,3 +334,117 @@ def test_undo_redo_and_diff_from_the_command_line(done: Sandbox) -> None:
     assert done.text("a.txt") == "better\n"
     refused = cdd("undo", "feature-words", "--step", "9")
     assert (refused.returncode, "Step 9 was not carried out" in refused.stderr) == (2, True)
+
+
+async def test_undo_keeps_what_a_person_edited_between_two_attempts(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("original\n")
+    sandbox.write(Step("b.txt", check("b.txt"), also=("a.txt",)))
+    await run_all(sandbox.replies(says("a.txt", "touched") + says("b.txt", "bad")))
+    (sandbox.root / "a.txt").write_text("by hand\n")
+    await run_all(sandbox.replies(says("b.txt", "good")))
+    assert sandbox.statuses() == ["completed"]
+    assert (await back(sandbox)).restored == ("b.txt",)
+    assert sandbox.text("a.txt") == "by hand\n"
+
+
+async def test_what_a_person_edits_while_a_check_runs_survives_a_retry_and_a_skip(sandbox: Sandbox) -> None:
+    (sandbox.root / "README").write_text("one\n")
+    edits = "open('README', 'a').write('two\\n'); open('idea.txt', 'w').write('mine'); raise SystemExit(1)"
+    await run_all(sandbox.write(Step("a.txt", running(edits))).replies(says("a.txt", "bad")))
+
+    await run_all(sandbox.write(Step("a.txt", running("raise SystemExit(1)"))).replies(says("a.txt", "bad")))  # once more
+    assert sandbox.text("README") == "one\ntwo\n"
+    engine = sandbox.engine()
+    step = engine.next_step
+    assert step
+    await collect(engine.skip(step, "no", keep=False))
+    engine.close()
+
+    assert (sandbox.text("README"), sandbox.text("idea.txt")) == ("one\ntwo\n", "mine")
+
+
+async def test_redo_after_a_skip_has_nothing_to_bring_back(done: Sandbox) -> None:
+    await back(done)
+    engine = done.engine()
+    step = engine.next_step
+    assert step
+    await collect(engine.skip(step, "no", keep=False))
+    engine.close()
+    assert [type(event).__name__ for event in await again(done)] == ["Notice"]
+    assert (await back(done)).steps == (3,)
+    assert done.statuses() == ["completed", "completed", "pending"]
+
+
+async def test_an_undone_steps_journal_is_not_used_again(done: Sandbox) -> None:
+    await back(done, 2)
+    (done.root / "b.txt").write_text("good\n")  # by hand, and just what the step had written
+    engine = done.replies().engine()
+    await collect(engine.run_all())
+    engine.close()
+    assert done.text("b.txt") == "good\n"
+
+
+async def test_an_undo_that_was_stopped_goes_on_before_anything_else(done: Sandbox) -> None:
+    engine = done.replies(says("b.txt", "good"), says("a.txt", "better")).engine()
+    engine.record.save_going_back(GoingBack(id="x", steps=(2, 3)))
+    events = await collect(engine.run_all())
+    engine.close()
+    assert only(StepsUndone, events).steps == (2, 3)
+    assert done.statuses() == ["completed"] * 3
+
+
+async def test_an_undo_that_was_killed_and_is_typed_again_is_done_once(done: Sandbox) -> None:
+    engine = done.engine()
+    engine.record.save_going_back(GoingBack(id="x", steps=(3,)))
+    assert only(StepsUndone, await collect(engine.undo())).steps == (3,)
+    engine.close()
+    assert done.statuses() == ["completed", "completed", "pending"]
+
+
+async def test_the_plan_and_other_tickets_are_no_part_of_what_a_step_changed(sandbox: Sandbox) -> None:
+    edits = "open('tickets/feature-words/plan.md', 'a').write('\\n'); open('tickets/x', 'w').close()"
+    await run_all(sandbox.write(Step("a.txt", running(edits))).replies(says("a.txt", "good")))
+    assert (await back(sandbox)).restored == ("a.txt",)
+    assert (sandbox.root / "tickets/x").exists()
+
+
+async def test_where_the_record_is_gone_nothing_is_undone(done: Sandbox) -> None:
+    shutil.rmtree(done.root / ".cdd/runs")
+    engine = done.engine()
+    with pytest.raises(BadInput, match="What step 2 changed is not known here"):
+        await collect(engine.undo(2))
+    assert "not known" in str(await collect(engine.diff()))
+    engine.close()
+    assert done.statuses() == ["completed"] * 3
+
+
+async def test_where_checkpoints_are_gone_nothing_is_undone_and_a_failed_step_can_be_retried(sandbox: Sandbox) -> None:
+    sandbox.write(*THREE[:2])
+    await run_all(sandbox.replies(says("a.txt", "good"), says("b.txt", "bad")))
+    shutil.rmtree(sandbox.root / ".cdd/runs/feature-words/checkpoints.git")
+    engine = sandbox.engine()
+    with pytest.raises(CheckpointGone, match="no longer there"):
+        await collect(engine.undo(1))
+    engine.close()
+    assert sandbox.statuses() == ["completed", "failed"]
+    await run_all(sandbox.replies(says("b.txt", "good")))
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+async def test_redo_under_another_plan_is_refused(done: Sandbox) -> None:
+    await back(done, 1)
+    done.write(Step("x.txt", check("x.txt")))
+    engine = done.engine()
+    with pytest.raises(BadInput, match="another plan"):
+        await collect(engine.redo())
+    engine.close()
+    done.engine().close()
+
+
+async def test_the_reason_of_a_skip_is_kept_without_secrets(sandbox: Sandbox) -> None:
+    engine = sandbox.write(Step("a.txt")).engine()
+    step = engine.next_step
+    assert step
+    await collect(engine.skip(step, "sk-abcdefghijklmnopqrstuvwx1234567890 is wrong", keep=False))
+    engine.close()
+    assert "sk-abc" not in str(sandbox.state())
