@@ -352,7 +352,9 @@ async def test_what_a_person_edits_while_a_check_runs_survives_a_retry_and_a_ski
     edits = "open('README', 'a').write('two\\n'); open('idea.txt', 'w').write('mine'); raise SystemExit(1)"
     await run_all(sandbox.write(Step("a.txt", running(edits))).replies(says("a.txt", "bad")))
 
-    await run_all(sandbox.write(Step("a.txt", running("raise SystemExit(1)"))).replies(says("a.txt", "bad")))  # once more
+    await run_all(
+        sandbox.write(Step("a.txt", running("raise SystemExit(1)"))).replies(says("a.txt", "bad"))
+    )  # once more
     assert sandbox.text("README") == "one\ntwo\n"
     engine = sandbox.engine()
     step = engine.next_step

@@ -16,7 +16,7 @@ from cdd_agent.workspace import taking_back
 from cdd_agent.workspace.checkpoints import Checkpoints
 from cdd_agent.workspace.files import _temporary
 from cdd_agent.workspace.git_command import GitUnusable
-from cdd_agent.workspace.taking_back import TakenBack
+from cdd_agent.workspace.taking_back import CheckpointGone, TakenBack
 from tests.workspace.test_git import commit, git
 
 IS_ROOT = os.name == "posix" and os.geteuid() == 0
@@ -162,7 +162,7 @@ async def test_a_checkpoint_whose_contents_are_gone_is_said_to_be_so(project: Pa
     name = git(project, "rev-parse", f"{before.files}/a.txt")
     (project / ".git/objects" / name[:2] / name[2:]).unlink()
 
-    with pytest.raises(BadInput, match="no longer there"):
+    with pytest.raises(CheckpointGone, match="no longer there"):
         await checkpoints.take_back(before, after)
     assert (project / "a.txt").read_text() == "b\n"
 
