@@ -42,23 +42,23 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
 
 def run_undo(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
     """Go back to before a step, or before the last one. Raises `CddError`, such as `BadInput` for no such step."""
-    return _going_through(project, slug, lambda engine: engine.undo(step), as_json)
+    return _going_through(project, slug, lambda engine: engine.undo(step), _printer(as_json))
 
 
 def run_redo(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Undo the last undo."""
-    return _going_through(project, slug, lambda engine: engine.redo(), as_json)
+    return _going_through(project, slug, lambda engine: engine.redo(), _printer(as_json))
 
 
 def run_diff(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
-    """Show what a step, or the last one, changed. Raises `BadInput` for no such step."""
-    return _going_through(project, slug, lambda engine: engine.diff(step), as_json)
+    """Show what a step, or the last one, changed, and nothing else on standard output. Raises `BadInput`."""
+    printer = JsonPrinter() if as_json else TextPrinter(to_stderr=True)
+    return _going_through(project, slug, lambda engine: engine.diff(step), printer)
 
 
 def _going_through(
-    project: Project, slug: str, what: Callable[[Engine], AsyncGenerator[Event, None]], as_json: bool
+    project: Project, slug: str, what: Callable[[Engine], AsyncGenerator[Event, None]], printer: Printer
 ) -> ExitCode:
-    printer = _printer(as_json)
     engine = _open_engine(project, slug, printer)
     _carry_out(engine, what(engine), printer)
     return ExitCode.DONE

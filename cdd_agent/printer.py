@@ -150,12 +150,13 @@ class TextPrinter:
 
     def _diff(self, diff: str) -> None:
         """In colours at a terminal; into a file or a pipe as it is, so that it can be applied."""
-        if not self._console.is_terminal:
-            self._console.file.write(diff)
+        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        if not console.is_terminal:
+            sys.stdout.write(diff)
             return
         for line in diff.splitlines():
             style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
-            self._console.print(Text(harmless(line), style))
+            console.print(Text(harmless(line), style))
 
     def _tests(self, event: TestsFinished) -> None:
         if event.verification is None:

@@ -260,7 +260,10 @@ class ExecutionState(_Record):
             return cls.model_validate(content)
         except (ValueError, RecursionError) as error:  # JSON, encoding and validation errors are ValueErrors
             reason = _first(error) if isinstance(error, ValidationError) else str(error)
-            raise StateUnreadable(f"{source} is not a readable execution state: {reason}") from error
+            raise StateUnreadable(
+                f"{source} is not a readable execution state: {reason}",
+                hint="`cdd exec` sets it aside, and rebuilds it from the run's record where there is one.",
+            ) from error
 
 
 def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:

@@ -336,8 +336,11 @@ async def _write_index(repository: _Repository, changes: Sequence[_Change]) -> N
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="cdd-commit-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder).resolve()
+    try:
+        with tempfile.TemporaryDirectory(prefix="cdd-commit-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder).resolve()
+    except OSError as error:
+        raise CommitRefused(f"The commit could not be prepared: {error.strerror or error}") from error
 
 
 def _under_way(folder: Path) -> str | None:
