@@ -32,6 +32,8 @@ class Orders:
     kill_at: int = 0
     death: Death = Death.KILL
     points: Path | None = None
+    undo: int | None = None
+    """Go back to before this step, instead of carrying the plan out."""
 
 
 @dataclass
@@ -67,7 +69,10 @@ def drive(orders: Orders) -> int:
     watch = Watch(root, reached)
     watch.begin()
     try:
-        return headless.run_plan(open_project(root, {}), SLUG, as_json=True)
+        project = open_project(root, {})
+        if orders.undo is not None:
+            return headless.run_undo(project, SLUG, orders.undo, as_json=True)
+        return headless.run_plan(project, SLUG, as_json=True)
     except CddError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
         return error.exit_code

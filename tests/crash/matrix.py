@@ -46,9 +46,14 @@ class Uninterrupted:
         """Do the run in `folder`, for any process to `load`. Raises `AssertionError` when it fails."""
         start = folder / "start"
         STORIES[story].write(start)
-        run = _Run(story, start, folder)
+        run = Run(story, start, folder)
         code = run.go(points=folder / "points.json")
         assert code == ExitCode.DONE, f"the run that nobody killed ended with {code}:\n{run.words}"
+
+    @property
+    def project(self) -> Path:
+        """As the run left it."""
+        return _root(self.start.parent)
 
     @classmethod
     def load(cls, story: str, folder: Path) -> "Uninterrupted":
@@ -66,7 +71,7 @@ class Uninterrupted:
 
         A later death may come too late: its process is over before.
         """
-        run = _Run(self.story, self.start, folder)
+        run = Run(self.story, self.start, folder)
         for place, (number, death) in enumerate(deaths):
             code, broken = run.resumed(kill_at=number, death=death)
             yield from broken
@@ -114,7 +119,7 @@ class Uninterrupted:
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """A copy of the project, and the processes that work on it one after the other."""
 
     story: str
@@ -147,9 +152,11 @@ class _Run:
         in_vain = [f"the model was asked again for the saved reply {call}" for call in calls if call in paid]
         return code, again + in_vain
 
-    def go(self, *, kill_at: int = 0, death: Death = Death.KILL, points: Path | None = None) -> int:
+    def go(
+        self, *, kill_at: int = 0, death: Death = Death.KILL, points: Path | None = None, undo: int | None = None
+    ) -> int:
         """Start a process and wait for its end, and for that of what it started. Returns its exit code."""
-        orders = driver.Orders(self.story, self.root, self.folder / "calls", kill_at, death, points)
+        orders = driver.Orders(self.story, self.root, self.folder / "calls", kill_at, death, points, undo)
         arguments = (orders, self.folder / "output", self.folder / "home")
         process = _PROCESSES.Process(target=driver.run_as_process, args=arguments)
         process.start()
