@@ -195,6 +195,8 @@ def _remove_empty_parents(root: Path, place: Path) -> None:
             break
         try:
             folder.rmdir()
+        except FileNotFoundError:
+            continue
         except OSError:  # it is not empty
             break
 
