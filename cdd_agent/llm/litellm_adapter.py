@@ -13,12 +13,9 @@ from contextlib import aclosing, contextmanager
 from functools import cache, partial
 from typing import Any
 
-from cdd_agent.llm.litellm_errors import Failure, translated
+from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.port import (
-    BadAnswer,
-    ConnectionFailed,
     Done,
-    ModelError,
     ModelEvent,
     Request,
     StopReason,
@@ -61,9 +58,9 @@ class LitellmModel:
                             yield TextDelta(text)
         except _vendor_errors(litellm) as error:
             key_hint = partial(_key_hint, litellm, self.name)
-            raise translated(Failure(error, outer), self.name, self.api_base, key_hint) from error
+            raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
         if not _was_finished(chunks):
-            raise _unfinished(self.name, empty=empty)
+            raise unfinished(self.name, empty=empty)
         yield Done(stop_reason, usage)
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
@@ -162,15 +159,6 @@ def _was_finished(chunks: Any) -> bool:
     if not hasattr(chunks, "received_finish_reason"):
         return True
     return bool(chunks.received_finish_reason or chunks.intermittent_finish_reason)
-
-
-def _unfinished(name: str, *, empty: bool) -> ModelError:
-    if empty:
-        return BadAnswer(
-            f"The server's answer for {name} is not a model's reply.",
-            hint="Check the API base: it often ends in /v1.",
-        )
-    return ConnectionFailed(f"The reply of {name} broke off before its end.", hint="Try again.")
 
 
 def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:

@@ -14,6 +14,7 @@ from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
     ConnectionFailed,
+    ContextTooLong,
     Message,
     ModelError,
     ModelNotFound,
@@ -64,8 +65,8 @@ REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_I
         (failure(404, "No such model."), ModelNotFound, BAD, f"not know {MODEL} (404): No such model."),
         (failure(404, code="model_not_found"), ModelNotFound, BAD, "(404)"),
         (failure(400, "Bad parameter."), RequestRejected, REJECTED, "(400): Bad parameter."),
-        (failure(400, "9 > 8.", "context_length_exceeded"), RequestRejected, REJECTED, "too long for"),
-        (failure(400, "maximum context length is 9."), RequestRejected, REJECTED, "too long"),
+        (failure(400, "9 > 8.", "context_length_exceeded"), ContextTooLong, REJECTED, "too long for"),
+        (failure(400, "maximum context length is 9."), ContextTooLong, REJECTED, "too long"),
         (failure(402, "Pay."), RequestRejected, REJECTED, "(402): Pay."),
         (failure(413, "Too large."), RequestRejected, REJECTED, "(413): Too large."),
         (failure(422, "Odd."), RequestRejected, REJECTED, "(422): Odd."),
@@ -111,6 +112,8 @@ async def test_the_hint_says_how_long_to_wait() -> None:
     error = await failure_on(failure(429, headers={"Retry-After": "7"}))
 
     assert error.hint == "It asks to wait for 7 s."
+    assert isinstance(error, RateLimited)
+    assert error.retry_after == 7
 
 
 @pytest.mark.parametrize(
