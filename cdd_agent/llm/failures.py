@@ -61,7 +61,7 @@ class Failure:
 
 def translated(failure: Failure, model: str, api_base: str | None, key_hint: Callable[[], str]) -> ModelError:
     """Our error for what went wrong. `key_hint` is asked only if the key is the trouble."""
-    rule = next(rule for rule in _RULES if rule.fits(failure))
+    rule = next((rule for rule in _RULES if rule.fits(failure)), _RULES[-1])
     message = rule.says.format(model=model, status=f" ({failure.status})" if failure.status else "")
     quote = presentable(failure.words) if rule.quotes else ""
     become: Callable[..., ModelError] = rule.becomes
@@ -263,6 +263,12 @@ _RULES = (
         statuses=frozenset({429, 503, 529}),
     ),
     _Rule(
+        BadAnswer,
+        "The server of {model} sends the call elsewhere{status}",
+        "Nothing was sent there. Set api_base to that address, if it is the right one.",
+        statuses=frozenset(range(300, 400)),
+    ),
+    _Rule(
         RequestRejected,
         "{model} refused the request{status}",
         "Mend what it names, or use another model.",
@@ -273,7 +279,8 @@ _RULES = (
         BadAnswer,
         "The answer of {model} cannot be understood{status}",
         "Try again; if it stays, check the API base.",
-        kinds=frozenset({"JSONDecodeError"}),
+        kinds=frozenset({"JSONDecodeError", "NoReply"}),
+        quotes=False,
     ),
     _Rule(
         BadAnswer,
@@ -285,7 +292,6 @@ _RULES = (
         BadAnswer,
         "{model} gave no usable answer",
         "Try again, or use another model.",
-        kinds=frozenset({"Exception"}),
     ),
 )
-"""What a vendor's error means. The first rule that fits decides; the last fits all."""
+"""What a failure means. The first rule that fits decides; the last is for all that none fits."""

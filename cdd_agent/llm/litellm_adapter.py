@@ -22,11 +22,8 @@ from cdd_agent.llm.port import (
     TextDelta,
     Usage,
 )
+from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
 
-CONNECT_TIMEOUT = 30.0
-"""Seconds until the server takes the call."""
-SILENCE_TIMEOUT = 300.0
-"""Seconds without a byte, before the first piece of the answer or between two."""
 DUMMY_KEY = "no-key"
 """For a server without keys: the OpenAI client demands one."""
 
