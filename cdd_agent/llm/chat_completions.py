@@ -96,6 +96,13 @@ class ToolCallPieces:
         return [ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]
 
 
+def last_events(stop_reason: StopReason, usage: Usage | None, calls: ToolCallPieces) -> Iterator[ModelEvent]:
+    """How a reply ends: its calls, then `Done`. In a reply that was cut a call may be cut, too: none is given."""
+    if stop_reason is StopReason.STOP:
+        yield from calls.whole()
+    yield Done(stop_reason, usage)
+
+
 class ServerFailed(Exception):
     """The server reported a failure in place of a piece of the reply."""
 
@@ -135,10 +142,8 @@ class Reply:
             yield from self._choice(choice)
 
     def end(self) -> Iterator[ModelEvent]:
-        """Give the calls, and that the reply is over. The calls of one that was cut may be cut, too: none is given."""
-        if self._stop_reason is StopReason.STOP:
-            yield from self._calls.whole()
-        yield Done(self._stop_reason, self._usage)
+        """Give the calls, and that the reply is over."""
+        yield from last_events(self._stop_reason, self._usage, self._calls)
 
     def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
         piece = _dict(choice.get("delta")) or _dict(choice.get("message"))

@@ -13,9 +13,9 @@ from contextlib import aclosing, contextmanager
 from functools import cache, partial
 from typing import Any
 
+from cdd_agent.llm.chat_completions import STOP_REASONS, ToolCallPieces, last_events, messages_of, tools_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.port import (
-    Done,
     ModelEvent,
     Request,
     StopReason,
@@ -42,31 +42,37 @@ class LitellmModel:
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
-        stop_reason, usage, empty = StopReason.STOP, None, True
+        stop_reason, usage, empty, calls = StopReason.STOP, None, True, ToolCallPieces()
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):
                 async for chunk in chunks:
                     usage = _usage(chunk) or usage
                     for choice in chunk.choices[:1]:
-                        stop_reason = _STOP_REASONS.get(choice.finish_reason, stop_reason)
+                        stop_reason = STOP_REASONS.get(choice.finish_reason, stop_reason)
                         if text := choice.delta.content:
                             empty = False
                             yield TextDelta(text)
+                        for piece in choice.delta.tool_calls or ():
+                            empty = False
+                            calls.add(piece.index, piece.id or "", *_named(piece.function))
         except _vendor_errors(litellm) as error:
             key_hint = partial(_key_hint, litellm, self.name)
             raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
         if not _was_finished(chunks):
             raise unfinished(self.name, empty=empty)
-        yield Done(stop_reason, usage)
+        for event in last_events(stop_reason, usage, calls):
+            yield event
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
         import httpx
 
+        # Without the second, tools need the package `mcp`.
+        tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
         return {
             "model": self.name,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "messages": messages_of(request),
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves `stream_options` out where a provider does not know it
@@ -75,6 +81,7 @@ class LitellmModel:
             "timeout": httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
             "max_retries": 0,
             "num_retries": 0,
+            **tools,
         }
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
@@ -140,12 +147,14 @@ def _environment(variable: str, value: str) -> Iterator[None]:
         os.environ.pop(variable, None)
 
 
-_STOP_REASONS = {"stop": StopReason.STOP, "length": StopReason.LENGTH, "content_filter": StopReason.REFUSED}
-
-
 def _usage(chunk: Any) -> Usage | None:
     usage = getattr(chunk, "usage", None)
     return Usage(usage.prompt_tokens, usage.completion_tokens) if usage else None
+
+
+def _named(function: Any) -> tuple[str, str]:
+    """The name and the arguments of a piece of a call."""
+    return (function.name or "", function.arguments or "") if function else ("", "")
 
 
 def _was_finished(chunks: Any) -> bool:
