@@ -214,12 +214,13 @@ def piece(index: int | None = None, id_: str | None = None, name: str | None = N
 
 
 A, B = ToolCall("a", "read", '{"x": 1}'), ToolCall("b", "list", "{}")
+BEGUN = [piece(0, "a", "read"), piece(1, "b", "list")]
 
 
 @pytest.mark.parametrize(
     "pieces",
     [
-        [piece(0, "a", "read"), piece(1, "b", "list"), piece(0, arguments='{"x"'), piece(1, arguments="{}"), piece(0, arguments=": 1}")],
+        [*BEGUN, piece(0, arguments='{"x"'), piece(1, arguments="{}"), piece(0, arguments=": 1}")],
         [piece(0, "a", "read", '{"x": 1}'), piece(0, "b", "list", "{}")],
         [piece(None, "a", "read", '{"x"'), piece(arguments=": 1}"), piece(None, "b", "list", "{}")],
         [piece(0, "a", "read", '{"x"'), piece(0, "a", "read", ": 1}"), piece(1, "b", "list", "{}")],
@@ -227,7 +228,7 @@ A, B = ToolCall("a", "read", '{"x": 1}'), ToolCall("b", "list", "{}")
         [piece(0, "a", "read", {"x": 1}), piece(1, "b", "list", {})],
     ],
     ids=["interleaved", "all are number 0", "no numbers", "id and name in each", "another id in each", "objects"],
-)  # fmt: skip
+)
 async def test_calls_are_put_together_however_they_come(pieces: list[str]) -> None:
     assert (await events_on(raw(sse(*pieces, chunk("tool_calls")))))[:-1] == [A, B]
 
