@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     import httpx
 
 
+_LAST_PORT = 65_535
+
+
 class OpenAICompatibleModel:
     """A model at an endpoint that speaks chat completions itself."""
 
@@ -130,7 +133,13 @@ def _url(base: str) -> "httpx.URL":
     """Where calls go. Raises `InvalidURL`."""
     import httpx
 
-    url = httpx.URL(base)
+    try:
+        url = httpx.URL(base)
+        url.host.encode("idna")  # as the system's resolver does, without a name for its errors
+    except UnicodeError as error:
+        raise httpx.InvalidURL(str(error)) from error
+    if (url.port or 0) > _LAST_PORT:
+        raise httpx.InvalidURL(f"there is no port {url.port}")
     path = url.path.rstrip("/")
     return url.copy_with(path=path if path.endswith("/chat/completions") else f"{path}/chat/completions")
 

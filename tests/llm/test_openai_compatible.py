@@ -281,6 +281,14 @@ async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -
     ]
 
 
+@pytest.mark.parametrize(
+    "base", ["http://127.0.0.1:99999/v1", "http://a..b/v1", "http://\udcff/", "ftp://127.0.0.1/", "http://127.0.0.1/\0"]
+)
+async def test_an_address_that_leads_nowhere_is_told(base: str) -> None:
+    with pytest.raises(ConnectionFailed, match="is not a URL"):
+        await events_of(model_at(base))
+
+
 async def test_a_redirect_is_not_followed() -> None:
     with LoopbackServer(["Hello"]) as elsewhere:
         error = await failure_on(Answer(status=307, raw="", headers={"Location": elsewhere.url}))
