@@ -83,6 +83,9 @@ class Config(_Section):
     model: str | None = None
     """Any litellm model string, or `script:FILE` for a scripted model."""
     api_base: str | None = None
+    model_adapter: Literal["auto", "litellm", "direct"] = "auto"
+    """What asks the model: `direct` for servers that speak OpenAI's chat completions, `litellm` for all; `auto`: the
+    first where it can."""
     tickets_dir: str = "tickets"
     test_command: str | None = None
     """None: found by what the project holds."""
@@ -122,6 +125,7 @@ _ALLOWED = {
 _FROM_ENVIRONMENT = (
     "model",
     "api_base",
+    "model_adapter",
     "tickets_dir",
     "test_command",
     "test_timeout",

@@ -12,12 +12,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.config import PROJECT_FILE, user_file
+from cdd_agent.config import PROJECT_FILE, Config, user_file
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.execution.checks import detect, parse_command
 from cdd_agent.session import Project
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import NO_MODEL_HINT, make_model, open_project
+from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model, open_project
 from cdd_agent.workspace.git import current_branch
 from cdd_agent.workspace.paths import find_root
 
@@ -59,11 +59,10 @@ def examine(folder: Path) -> ExitCode:
     with console.status("Looking at the model ..."):
         servers = asyncio.run(_local_servers())
         problem = _model_problem(project)
-    model, api_base = project.config.model, project.config.api_base
-    say(problem is None, "model", problem or f"{model}{f' at {api_base}' if api_base else ''}")
+    say(problem is None, "model", problem or _asked(project.config))
     for name, (url, models) in servers.items():
         say(True, "server", f"{name} at {url}: {', '.join(models[:5]) or 'no models'}")
-    if model is None:
+    if project.config.model is None:
         console.print(f"\n{NO_MODEL_HINT}")
     return ExitCode.DONE if fit and problem is None else ExitCode.BAD_INPUT
 
@@ -95,12 +94,38 @@ def _model_problem(project: Project) -> str | None:
         except BadInput as error:
             return error.message
         return None
+    try:
+        endpoint = direct_endpoint(project.config)
+    except BadInput as error:
+        return f"{error.message}. {error.hint}"
+    if endpoint is None:
+        return _litellm_problem(model, api_base)
+    if endpoint.lacks_key:
+        return f"{model}: {endpoint.key_variable} not set in the environment"
+    if (
+        endpoint.needs_key or _models(endpoint.base, endpoint.key) is not None
+    ):  # who needs one is asked only for replies
+        return None
+    return f"{model}: no list of models at {endpoint.base}/models"
+
+
+def _litellm_problem(model: str, api_base: str | None) -> str | None:
     if api_base:
         return None if _models(api_base.rstrip("/")) is not None else f"{model}: no list of models at {api_base}/models"
     from cdd_agent.llm.litellm_adapter import missing_keys
 
     missing = missing_keys(model)
     return f"{model}: {' and '.join(missing)} not set in the environment" if missing else None
+
+
+def _asked(config: Config) -> str:
+    """The model, and how it is asked."""
+    assert config.model is not None
+    if config.model.startswith("script:"):
+        return config.model
+    if endpoint := direct_endpoint(config):
+        return f"{config.model} at {endpoint.base}, asked directly"
+    return f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked through litellm"
 
 
 async def _local_servers() -> dict[str, tuple[str, list[str]]]:
@@ -112,11 +137,14 @@ async def _local_servers() -> dict[str, tuple[str, list[str]]]:
     }
 
 
-def _models(url: str) -> list[str] | None:
+def _models(url: str, key: str | None = None) -> list[str] | None:
     """The models that an OpenAI-compatible server offers; None when nothing like it answers."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with direct.open(f"{url}/models", timeout=_PATIENCE) as answer:
+        call = urllib.request.Request(f"{url}/models")  # noqa: S310 (a scheme that is not HTTP's finds no models)
+        if key:
+            call.add_unredirected_header("Authorization", f"Bearer {key}")
+        with direct.open(call, timeout=_PATIENCE) as answer:
             entries = json.loads(answer.read(1_000_000))["data"]
         return [str(entry["id"]) for entry in entries]
     except (http.client.HTTPException, OSError, ValueError, KeyError, TypeError):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cdd_agent.actions.run import ActionRunner
     from cdd_agent.agents.base import Agent
     from cdd_agent.execution.engine import Engine
+    from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
 
 _SCRIPT = "script:"
@@ -141,6 +142,26 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
         scripted = ScriptedModel.from_yaml(root / config.model.removeprefix(_SCRIPT))
         scripted.pace *= watched
         return scripted
+    if endpoint := direct_endpoint(config):
+        from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+
+        return OpenAICompatibleModel(config.model, endpoint)
     from cdd_agent.llm.litellm_adapter import LitellmModel
 
     return LitellmModel(config.model, config.api_base)
+
+
+def direct_endpoint(config: Config) -> Endpoint | None:
+    """Where the configured model is asked directly; None where litellm asks it. Raises `BadInput`."""
+    from cdd_agent.llm.providers import PROVIDERS, endpoint_of
+
+    if config.model is None or config.model_adapter == "litellm":
+        return None
+    endpoint = endpoint_of(config.model, config.api_base)
+    if endpoint is None and config.model_adapter == "direct":
+        raise BadInput(
+            f"The direct adapter does not know how to ask {config.model}",
+            hint=f"It knows {', '.join(PROVIDERS)}, and any server of chat completions as openai/NAME with `api_base`; "
+            "`model_adapter: auto` leaves the others to litellm.",
+        )
+    return endpoint

@@ -279,6 +279,42 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
     assert "git" in out
 
 
+@pytest.mark.parametrize(
+    ("settings", "exit_code", "words"),
+    [
+        ({"MODEL": "groq/llama"}, 2, "groq/llama: GROQ_API_KEY not set"),
+        ({"MODEL": "groq/llama", "KEY": "GROQ_API_KEY"}, 0, "at https://api.groq.com/openai/v1, asked directly"),
+        ({"MODEL": "anthropic/claude", "MODEL_ADAPTER": "direct"}, 2, "does not know how to ask anthropic/claude"),
+        ({"MODEL": "groq/llama", "MODEL_ADAPTER": "curl"}, 2, "allowed: 'auto', 'litellm' or 'direct'"),
+    ],
+)
+def test_doctor_says_what_asks_the_model(
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    exit_code: int,
+    words: str,
+) -> None:
+    sandbox.write(STEPS[0])
+    monkeypatch.delenv("GROQ_API_KEY", raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(value if name == "KEY" else f"CDD_{name}", value)
+
+    assert cdd(sandbox, "doctor") == exit_code
+    assert words in capsys.readouterr().out
+
+
+def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: Sandbox) -> None:
+    code = "import sys, cdd_agent.cli; cdd_agent.cli.main(['doctor']); print(*{'litellm', 'openai'} & set(sys.modules))"
+    environment = {**os.environ, "CDD_MODEL": "groq/llama", "GROQ_API_KEY": "a-key-for-tests"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=sandbox.root, env=environment, capture_output=True, text=True
+    )
+    assert "groq/llama at https://api.groq.com/openai/v1" in done.stdout
+    assert done.stdout.endswith("\n\n")
+
+
 def test_help_has_examples_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("demo", "init", "new", "list", "status", "plan", "exec", "doctor"):
         with pytest.raises(SystemExit) as caught:

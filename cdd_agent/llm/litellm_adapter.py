@@ -13,23 +13,17 @@ from contextlib import aclosing, contextmanager
 from functools import cache, partial
 from typing import Any
 
-from cdd_agent.llm.litellm_errors import Failure, translated
+from cdd_agent.llm.chat_completions import STOP_REASONS, ToolCallPieces, last_events, messages_of, tools_of
+from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.port import (
-    BadAnswer,
-    ConnectionFailed,
-    Done,
-    ModelError,
     ModelEvent,
     Request,
     StopReason,
     TextDelta,
     Usage,
 )
+from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
 
-CONNECT_TIMEOUT = 30.0
-"""Seconds until the server takes the call."""
-SILENCE_TIMEOUT = 300.0
-"""Seconds without a byte, before the first piece of the answer or between two."""
 DUMMY_KEY = "no-key"
 """For a server without keys: the OpenAI client demands one."""
 
@@ -48,31 +42,37 @@ class LitellmModel:
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
-        stop_reason, usage, empty = StopReason.STOP, None, True
+        stop_reason, usage, empty, calls = StopReason.STOP, None, True, ToolCallPieces()
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):
                 async for chunk in chunks:
                     usage = _usage(chunk) or usage
                     for choice in chunk.choices[:1]:
-                        stop_reason = _STOP_REASONS.get(choice.finish_reason, stop_reason)
+                        stop_reason = STOP_REASONS.get(choice.finish_reason, stop_reason)
                         if text := choice.delta.content:
                             empty = False
                             yield TextDelta(text)
+                        for piece in choice.delta.tool_calls or ():
+                            empty = False
+                            calls.add(piece.index, piece.id or "", *_named(piece.function))
         except _vendor_errors(litellm) as error:
             key_hint = partial(_key_hint, litellm, self.name)
-            raise translated(Failure(error, outer), self.name, self.api_base, key_hint) from error
+            raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
         if not _was_finished(chunks):
-            raise _unfinished(self.name, empty=empty)
-        yield Done(stop_reason, usage)
+            raise unfinished(self.name, empty=empty)
+        for event in last_events(stop_reason, usage, calls):
+            yield event
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
         import httpx
 
+        # Without the second, tools need the package `mcp`.
+        tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
         return {
             "model": self.name,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "messages": messages_of(request),
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves `stream_options` out where a provider does not know it
@@ -81,6 +81,7 @@ class LitellmModel:
             "timeout": httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
             "max_retries": 0,
             "num_retries": 0,
+            **tools,
         }
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
@@ -146,12 +147,14 @@ def _environment(variable: str, value: str) -> Iterator[None]:
         os.environ.pop(variable, None)
 
 
-_STOP_REASONS = {"stop": StopReason.STOP, "length": StopReason.LENGTH, "content_filter": StopReason.REFUSED}
-
-
 def _usage(chunk: Any) -> Usage | None:
     usage = getattr(chunk, "usage", None)
     return Usage(usage.prompt_tokens, usage.completion_tokens) if usage else None
+
+
+def _named(function: Any) -> tuple[str, str]:
+    """The name and the arguments of a piece of a call."""
+    return (function.name or "", function.arguments or "") if function else ("", "")
 
 
 def _was_finished(chunks: Any) -> bool:
@@ -162,15 +165,6 @@ def _was_finished(chunks: Any) -> bool:
     if not hasattr(chunks, "received_finish_reason"):
         return True
     return bool(chunks.received_finish_reason or chunks.intermittent_finish_reason)
-
-
-def _unfinished(name: str, *, empty: bool) -> ModelError:
-    if empty:
-        return BadAnswer(
-            f"The server's answer for {name} is not a model's reply.",
-            hint="Check the API base: it often ends in /v1.",
-        )
-    return ConnectionFailed(f"The reply of {name} broke off before its end.", hint="Try again.")
 
 
 def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:

@@ -98,7 +98,7 @@ ModelEvent = TextDelta | ToolCall | Waiting | StartedAgain | Done
 
 
 class Model(Protocol):
-    """A language model. Adapters: litellm (every provider) and scripted (demo, tests)."""
+    """A language model. Adapters: litellm (every provider), direct (chat completions over httpx), scripted."""
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 """A model that plays a script: for the demo, for tests, and for bug reports that others can replay."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
     ConnectionFailed,
+    ContextTooLong,
     Done,
     ModelError,
     ModelEvent,
@@ -21,6 +23,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
+    ToolCall,
     Usage,
 )
 
@@ -28,6 +31,7 @@ ERRORS: dict[str, type[ModelError]] = {
     "authentication_failed": AuthenticationFailed,
     "model_not_found": ModelNotFound,
     "request_rejected": RequestRejected,
+    "context_too_long": ContextTooLong,
     "rate_limited": RateLimited,
     "connection_failed": ConnectionFailed,
     "bad_answer": BadAnswer,
@@ -37,13 +41,15 @@ ERRORS: dict[str, type[ModelError]] = {
 
 @dataclass(frozen=True)
 class ScriptedReply:
-    """One entry of a script: a text to say, or an error to raise."""
+    """One entry of a script: a text to say and tools to call, or an error to raise."""
 
     text: str = ""
     when: str | None = None
     """The entry is for a request whose last user message has this text in it; None: for any request."""
     error: ModelError | None = None
     stop: StopReason = StopReason.STOP
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Made after the text; none where the reply is cut, as it is with real servers."""
 
     def fits(self, request: Request) -> bool:
         return self.when is None or self.when in _last_user_message(request)
@@ -80,6 +86,8 @@ class ScriptedModel:
           - when: "Step 2"       # optional: a text that the last user message must contain
             reply: "..."
             stop: length         # optional: stop, length or refused
+            tool_calls:          # optional, and enough without a reply
+              - {name: read_file, arguments: {path: a.py}}
           - error: rate_limited  # instead of a reply: one of `ERRORS`
         """
         if isinstance(source, str):
@@ -123,6 +131,9 @@ class ScriptedModel:
         finally:
             if not whole:  # nobody waited for its end: it can be asked for again
                 self._left.insert(0, reply)
+        if reply.stop is StopReason.STOP:
+            for call in reply.tool_calls:
+                yield call
         yield Done(reply.stop, _usage(request, reply.text))
 
 
@@ -139,6 +150,11 @@ def _entry(line: str | ModelError | ScriptedReply) -> ScriptedReply:
             return ScriptedReply(error=line)
         case ScriptedReply():
             return line
+
+
+def _arguments(written: object) -> str:
+    """A text stays as it is, so that a script can also play broken JSON."""
+    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False, default=str)
 
 
 def _last_user_message(request: Request) -> str:
@@ -180,10 +196,29 @@ class _ScriptFile:
             self._check_keys(line, entry, required={"error"}, optional={"when"})
             kind = self._one_of(line, "error", entry["error"], list(ERRORS))
             return ScriptedReply(when=self._when(line, entry), error=ERRORS[kind](f"Scripted error: {kind}."))
-        self._check_keys(line, entry, required={"reply"}, optional={"when", "stop"})
+        needed = "tool_calls" if isinstance(entry, dict) and "tool_calls" in entry else "reply"
+        self._check_keys(line, entry, required={needed}, optional={"reply", "tool_calls", "when", "stop"})
         stop = self._one_of(line, "stop", entry.get("stop", "stop"), list(StopReason))
         return ScriptedReply(
-            self._text(line, "reply", entry["reply"]), when=self._when(line, entry), stop=StopReason(stop)
+            self._text(line, "reply", entry.get("reply", "")),
+            when=self._when(line, entry),
+            stop=StopReason(stop),
+            tool_calls=self._tool_calls(line, entry.get("tool_calls", [])),
+        )
+
+    def _tool_calls(self, line: int, calls: object) -> tuple[ToolCall, ...]:
+        """Their ids are made of the line of the entry, so that no two are the same."""
+        if not isinstance(calls, list):
+            raise self._refusal(line, "`tool_calls` is not a list", "Write each as `- {name: ..., arguments: {...}}`.")
+        for call in calls:
+            self._check_keys(line, call, required={"name"}, optional={"arguments"})
+        return tuple(
+            ToolCall(
+                f"call_{line}_{number}",
+                self._text(line, "name", call["name"]),
+                _arguments(call.get("arguments", {})),
+            )
+            for number, call in enumerate(calls, start=1)
         )
 
     def _when(self, line: int, entry: dict[str, Any]) -> str | None:

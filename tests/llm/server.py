@@ -19,6 +19,7 @@ from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
     ConnectionFailed,
+    ContextTooLong,
     Message,
     ModelError,
     ModelNotFound,
@@ -26,6 +27,7 @@ from cdd_agent.llm.port import (
     Request,
     RequestRejected,
     StopReason,
+    ToolCall,
 )
 from cdd_agent.llm.scripted import ScriptedModel, pieces
 
@@ -49,6 +51,8 @@ class Answer:
 
     text: str = ""
     finish_reason: str | None = "stop"
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Streamed after the text, their pieces interleaved."""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     raw: str | None = None
@@ -78,7 +82,11 @@ def failure_like(error: ModelError) -> Answer:
     """What a real server does where `ScriptedModel` raises `error`."""
     if isinstance(error, ConnectionFailed):
         return Answer("cut", cut_after=0)
-    return failure(STATUS_OF[type(error)], error.message)
+    if isinstance(error, ContextTooLong):
+        return failure(400, error.message, "context_length_exceeded")
+    wait = getattr(error, "retry_after", None)
+    headers = {} if wait is None else {"Retry-After": str(wait)}
+    return failure(STATUS_OF[type(error)], error.message, headers=headers)
 
 
 def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
@@ -92,7 +100,8 @@ def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
         if reply.error is not None:
             return failure_like(reply.error)
         pause = 6 / model.pace if model.pace else 0.0
-        return Answer(reply.text, finish_reason=FINISH_REASON_OF[reply.stop], pause=pause)
+        reason = "tool_calls" if reply.tool_calls and reply.stop is StopReason.STOP else FINISH_REASON_OF[reply.stop]
+        return Answer(reply.text, finish_reason=reason, tool_calls=reply.tool_calls, pause=pause)
 
     return answer
 
@@ -127,7 +136,12 @@ class Recorded:
 
     @property
     def request(self) -> Request:
-        return Request(tuple(Message(m["role"], m["content"]) for m in self.body.get("messages", [])))
+        return Request(tuple(map(_message, self.body.get("messages", []))))
+
+
+def _message(sent: dict[str, Any]) -> Message:
+    calls = (ToolCall(call["id"], **call["function"]) for call in sent.get("tool_calls", []))
+    return Message(sent["role"], sent["content"], tuple(calls), sent.get("tool_call_id"))
 
 
 class LoopbackServer:
@@ -246,6 +260,8 @@ def _lines(answer: Answer, body: dict[str, Any]) -> Iterator[str]:
         yield _chunk(body, {"content": piece})
         if answer.garbage and number == 0:
             yield '{"choices": [{"delta": <b>oops'
+    for piece in _pieces_of_calls(answer.tool_calls):
+        yield _chunk(body, {"tool_calls": [piece]})
     if answer.finish_reason is not None:
         yield _chunk(body, {}, answer.finish_reason)
     if body.get("stream_options", {}).get("include_usage"):
@@ -253,7 +269,18 @@ def _lines(answer: Answer, body: dict[str, Any]) -> Iterator[str]:
     yield "[DONE]"
 
 
-def _chunk(body: dict[str, Any], delta: dict[str, str], finish_reason: str | None = None) -> str:
+def _pieces_of_calls(calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
+    for index, call in enumerate(calls):
+        function = {"name": call.name, "arguments": ""}
+        yield {"index": index, "id": call.id, "type": "function", "function": function}
+    half = {call.id: len(call.arguments) // 2 for call in calls}
+    for index, call in enumerate(calls):
+        yield {"index": index, "function": {"arguments": call.arguments[: half[call.id]]}}
+    for index, call in enumerate(calls):
+        yield {"index": index, "function": {"arguments": call.arguments[half[call.id] :]}}
+
+
+def _chunk(body: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
     return json.dumps({**_head(body, "chat.completion.chunk"), "choices": [choice]})
 

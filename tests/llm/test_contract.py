@@ -1,15 +1,20 @@
-"""What every model adapter keeps: the same script, played by each of them."""
+"""What every model adapter keeps: the same script, played by each; then what those keep that ask a server."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
 
+from cdd_agent.errors import ExitCode
+from cdd_agent.llm import litellm_adapter, openai_compatible
 from cdd_agent.llm.litellm_adapter import LitellmModel
+from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
     ConnectionFailed,
+    ContextTooLong,
     Done,
     Message,
     Model,
@@ -21,10 +26,13 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
+    ToolCall,
+    ToolDefinition,
     Usage,
 )
+from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
-from tests.llm.server import LoopbackServer
+from tests.llm.server import Answer, LoopbackServer, Recorded, failure
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
 pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
@@ -33,10 +41,31 @@ pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filte
 ]
 
 MakeModel = Callable[[Sequence[str | ModelError | ScriptedReply]], Model]
+MakeServed = Callable[[str], Model]
+MODEL = "openai/test-model"
 REQUEST = Request((Message("system", "Be brief."), Message("user", "Say hello.")))
 
 
-@pytest.fixture(params=["scripted", "litellm"])
+def through_litellm(base: str) -> Model:
+    return LitellmModel(MODEL, base)
+
+
+def directly(base: str) -> Model:
+    endpoint = endpoint_of(MODEL, base)
+    assert endpoint is not None
+    return OpenAICompatibleModel(MODEL, endpoint)
+
+
+SERVED = {"litellm": through_litellm, "direct": directly}
+
+
+@pytest.fixture(params=list(SERVED))
+def served(request: pytest.FixtureRequest) -> MakeServed:
+    """Make a model that asks the server at an API base."""
+    return SERVED[request.param]
+
+
+@pytest.fixture(params=["scripted", *SERVED])
 def model(request: pytest.FixtureRequest) -> Iterator[MakeModel]:
     """Make a model that plays a script."""
     with ExitStack() as servers:
@@ -44,11 +73,11 @@ def model(request: pytest.FixtureRequest) -> Iterator[MakeModel]:
         def scripted(script: Sequence[str | ModelError | ScriptedReply]) -> Model:
             return ScriptedModel(script)
 
-        def litellm(script: Sequence[str | ModelError | ScriptedReply]) -> Model:
+        def asking_a_server(script: Sequence[str | ModelError | ScriptedReply]) -> Model:
             server = servers.enter_context(LoopbackServer(ScriptedModel(script)))
-            return LitellmModel("openai/test-model", server.url)
+            return SERVED[request.param](server.url)
 
-        yield {"scripted": scripted, "litellm": litellm}[request.param]
+        yield scripted if request.param == "scripted" else asking_a_server
 
 
 async def events_of(model: Model, request: Request = REQUEST) -> list[ModelEvent]:
@@ -97,7 +126,15 @@ async def test_a_reply_arrives_as_it_was_written(model: MakeModel, reply: str) -
 
 @pytest.mark.parametrize(
     "error",
-    [AuthenticationFailed, ModelNotFound, RequestRejected, RateLimited, ConnectionFailed, BadAnswer],
+    [
+        AuthenticationFailed,
+        ModelNotFound,
+        RequestRejected,
+        ContextTooLong,
+        RateLimited,
+        ConnectionFailed,
+        BadAnswer,
+    ],
 )
 async def test_a_failure_is_a_model_error_with_a_hint(model: MakeModel, error: type[ModelError]) -> None:
     with pytest.raises(ModelError) as raised:
@@ -125,3 +162,250 @@ async def test_closing_early_ends_the_stream(model: MakeModel) -> None:
     with pytest.raises(StopAsyncIteration):
         await anext(stream)
     assert text_of(await events_of(tried)) == "one two three"
+
+
+async def test_a_provider_that_says_how_long_to_wait_is_believed(model: MakeModel) -> None:
+    with pytest.raises(RateLimited) as raised:
+        await events_of(model([RateLimited("Later.", retry_after=1.5)]))
+
+    assert raised.value.retry_after == 1.5
+
+
+CALLS = (
+    ToolCall("call_a", "read_file", '{"path": "a.py"}'),
+    ToolCall("call_b", "grep_files", '{"pattern": "\u00fc \\" }'),
+    ToolCall("call_c", "git_status", "{}"),
+)
+
+
+@pytest.mark.parametrize("text", ["", "Let me look."])
+async def test_tool_calls_come_whole_after_the_text(model: MakeModel, text: str) -> None:
+    events = await events_of(model([ScriptedReply(text, tool_calls=CALLS)]))
+
+    assert text_of(events) == text
+    assert tuple(event for event in events if isinstance(event, ToolCall)) == CALLS
+    assert [type(event) for event in events[-4:]] == [ToolCall, ToolCall, ToolCall, Done]
+    assert isinstance(events[-1], Done)
+    assert events[-1].stop_reason is StopReason.STOP
+
+
+@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
+async def test_no_tool_call_of_a_reply_that_was_cut_is_given(model: MakeModel, stop: StopReason) -> None:
+    events = await events_of(model([ScriptedReply("Let me", stop=stop, tool_calls=CALLS)]))
+
+    assert not [event for event in events if isinstance(event, ToolCall)]
+
+
+# From here on: models that ask a server.
+
+
+async def failure_of(model: Model) -> ModelError:
+    with pytest.raises(ModelError) as raised:
+        await events_of(model)
+    return raised.value
+
+
+async def failure_on(served: MakeServed, answer: Answer) -> ModelError:
+    """What becomes of the server's `answer`, after exactly one request."""
+    with LoopbackServer([answer]) as server:
+        error = await failure_of(served(server.url))
+    assert len(server.requests) == 1
+    return error
+
+
+async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) -> None:
+    tool = ToolDefinition("read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+    broken = ToolCall("call_d", "read_file", '{"path": ')
+    conversation = (
+        Message("user", "What is in a.py?"),
+        Message("assistant", "Let me look.", (CALLS[0], broken)),
+        Message("tool", "print(1)", tool_call_id="call_a"),
+        Message("tool", "That was not JSON.", tool_call_id="call_d"),
+    )
+    with LoopbackServer(["A print."]) as server:
+        await events_of(served(server.url), Request(conversation, (tool,)))
+
+    sent = server.requests[0]
+    assert sent.body["tools"] == [
+        {
+            "type": "function",
+            "function": {"name": "read_file", "description": "Read a file.", "parameters": tool.parameters},
+        }
+    ]
+    mended = ToolCall("call_d", "read_file", '{"not_json": "{\\"path\\": "}')
+    assert sent.request.messages == (
+        conversation[0],
+        Message("assistant", "Let me look.", (CALLS[0], mended)),
+        *conversation[2:],
+    )
+
+
+async def test_no_tools_are_spoken_of_where_there_are_none(served: MakeServed) -> None:
+    with LoopbackServer(["Hello"]) as server:
+        await events_of(served(server.url))
+
+    assert server.requests[0].body == {
+        "model": "test-model",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say hello."}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_INPUT
+
+
+@pytest.mark.parametrize(
+    ("answer", "becomes", "exit_code", "says"),
+    [
+        (failure(401, "Wrong key."), AuthenticationFailed, BAD, f"the key for {MODEL} (401): Wrong key."),
+        (failure(403, "Not yours."), AuthenticationFailed, BAD, "(403): Not yours."),
+        (failure(404, "No such model."), ModelNotFound, BAD, f"not know {MODEL} (404): No such model."),
+        (failure(404, code="model_not_found"), ModelNotFound, BAD, "(404)"),
+        (failure(400, "Bad parameter."), RequestRejected, REJECTED, "(400): Bad parameter."),
+        (failure(400, "9 > 8.", "context_length_exceeded"), ContextTooLong, REJECTED, "too long for"),
+        (failure(400, "maximum context length is 9."), ContextTooLong, REJECTED, "too long"),
+        (failure(402, "Pay."), RequestRejected, REJECTED, "(402): Pay."),
+        (failure(413, "Too large."), RequestRejected, REJECTED, "(413): Too large."),
+        (failure(422, "Odd."), RequestRejected, REJECTED, "(422): Odd."),
+        (failure(429, "Slow down."), RateLimited, LATER, "(429): Slow down."),
+        (failure(503, "Busy."), RateLimited, LATER, "(503): Busy."),
+        (failure(529, "Overloaded."), RateLimited, LATER, "(529): Overloaded."),
+        (failure(408), ConnectionFailed, ExitCode.FAILED, "in time (408)"),
+        (failure(504), ConnectionFailed, ExitCode.FAILED, "in time (504)"),
+        (failure(500, "Boom."), BadAnswer, ExitCode.FAILED, "failed (500): Boom."),
+        (failure(502, "Gone."), BadAnswer, ExitCode.FAILED, "failed (502): Gone."),
+        (Answer(raw="This is not JSON."), BadAnswer, ExitCode.FAILED, "not a model's reply"),
+        (Answer(raw="<html>Log in</html>", content_type="text/html"), BadAnswer, ExitCode.FAILED, "not a"),
+        (Answer(raw=""), BadAnswer, ExitCode.FAILED, "not a model's reply"),
+        (Answer("a b c", garbage=True), BadAnswer, ExitCode.FAILED, "cannot be understood"),
+        (Answer("a b c", cut_after=0), ConnectionFailed, ExitCode.FAILED, "broke"),
+        (Answer("a b c", cut_after=2), ConnectionFailed, ExitCode.FAILED, "broke"),
+        (Answer("a b c", cut_after=2, chunked=False), ConnectionFailed, ExitCode.FAILED, "broke off"),
+        (Answer("a b c", finish_reason=None), ConnectionFailed, ExitCode.FAILED, "broke off"),
+    ],
+)
+async def test_what_a_server_does_wrong_has_a_name(
+    served: MakeServed, answer: Answer, becomes: type[ModelError], exit_code: ExitCode, says: str
+) -> None:
+    error = await failure_on(served, answer)
+
+    assert type(error) is becomes
+    assert error.exit_code == exit_code
+    assert says in error.message
+    assert "litellm" not in error.message.lower()
+    assert error.hint
+
+
+async def test_an_error_in_the_middle_of_a_stream_counts_as_what_it_says(served: MakeServed) -> None:
+    event = 'data: {"error": {"message": "No capacity.", "code": 503}}\n\n'
+
+    error = await failure_on(served, Answer(raw=event, content_type="text/event-stream"))
+
+    assert type(error) is RateLimited
+    assert error.message.endswith("(503): No capacity.")
+
+
+async def test_the_hint_says_how_long_to_wait(served: MakeServed) -> None:
+    error = await failure_on(served, failure(429, headers={"Retry-After": "7"}))
+
+    assert error.hint == "It asks to wait for 7 s."
+    assert isinstance(error, RateLimited)
+    assert error.retry_after == 7
+
+
+@pytest.mark.parametrize(
+    ("base", "says"),
+    [
+        ("http://127.0.0.1:9/v1", "could not be reached"),
+        ("http://[::1", "not a URL"),
+        ("localhost:9", "not a URL"),
+    ],
+)
+async def test_a_server_that_is_not_there(served: MakeServed, base: str, says: str) -> None:
+    error = await failure_of(served(base))
+
+    assert type(error) is ConnectionFailed
+    assert says in error.message
+    assert base in error.hint
+
+
+@pytest.mark.parametrize("answer", [Answer("a b", wait=1.0), Answer("a b", pause=1.0)])
+async def test_silence_is_a_failed_connection(
+    served: MakeServed, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for adapter in (litellm_adapter, openai_compatible):
+        monkeypatch.setattr(adapter, "SILENCE_TIMEOUT", 0.2)
+
+    error = await failure_on(served, answer)
+
+    assert type(error) is ConnectionFailed
+    assert "did not answer in time" in error.message
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        "Incorrect API key provided: sk-proj-Ab3.",
+        "You sent Bearer abc.",
+        "Token 0123456789abcdefghijklmnop is old.",
+        "The key correct-horse is wrong.",
+        "http://me:hunter2@proxy refused.",
+    ],
+)
+async def test_no_key_reaches_a_message(served: MakeServed, leak: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "correct-horse")
+
+    error = await failure_on(served, failure(401, leak))
+
+    for secret in ("sk-proj-Ab3", "abc", "0123456789abcdefghijklmnop", "correct-horse", "hunter2"):
+        assert secret not in error.message
+    assert "[redacted]" in error.message
+
+
+async def test_a_server_s_words_are_one_short_plain_line(served: MakeServed) -> None:
+    page = f"<html><style>b {{}}</style><b>Sorry</b>\n\x1b[31m{'very ' * 200}</html>"
+
+    error = await failure_on(served, Answer(status=500, raw=page, content_type="text/html"))
+
+    quote = error.message.partition(": ")[2]
+    assert quote.startswith("Sorry [31mvery very")
+    assert len(quote) == 300
+
+
+async def test_what_the_caller_was_handling_does_not_count(served: MakeServed) -> None:
+    try:
+        raise ConnectionRefusedError("an earlier attempt")
+    except ConnectionRefusedError:
+        error = await failure_on(served, failure(500, "Boom."))
+
+    assert type(error) is BadAnswer
+
+
+async def ended(recorded: Recorded) -> bool:
+    return await asyncio.to_thread(recorded.ended.wait, 5)
+
+
+async def test_closing_early_closes_the_connection(served: MakeServed) -> None:
+    with LoopbackServer([Answer("word " * 50, pause=0.05)]) as server:
+        stream = served(server.url).stream(REQUEST)
+        await anext(stream)
+        await stream.aclose()
+
+        assert await ended(server.requests[0])
+    assert server.requests[0].client_left
+
+
+@pytest.mark.parametrize("answer", [Answer("a b c d", wait=0.3, pause=0.1), Answer("word " * 50, pause=0.05)])
+async def test_cancelling_closes_the_connection(served: MakeServed, answer: Answer) -> None:
+    with LoopbackServer([answer]) as server:
+        call = asyncio.create_task(events_of(served(server.url)))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+        assert await ended(server.requests[0])
+    assert server.requests[0].client_left

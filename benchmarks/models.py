@@ -1,0 +1,140 @@
+"""How long until the first piece of a reply: the direct adapter against httpx alone, and against litellm.
+
+Run with `python -m benchmarks.models`. Each figure is a ratio of medians from alternating runs on one machine. Every
+run is a Python of its own, from its start to the first piece from a server on loopback, in another process. Also the
+time of a call once all is imported, and what the process then holds.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+RUNS = 5
+CALLS = 15
+"""Further calls in each run."""
+_SCRIPT = 'replies:\n  - when: ""\n    reply: "Hello there, you."\n'
+_MEASURED = """
+import asyncio, statistics, sys, time
+
+{ask}
+
+async def main():
+    async for _ in ask():
+        break
+    print(time.time())
+    times = []
+    for _ in range({calls}):
+        before = time.perf_counter()
+        async for _ in ask():
+            pass
+        times.append(time.perf_counter() - before)
+    print(statistics.median(times))
+    print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+
+asyncio.run(main())
+"""
+_HTTPX = """
+import json, ssl
+import httpx
+
+async def ask():
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hello."}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody: reading certificates is not what is measured
+    async with httpx.AsyncClient(trust_env=False, verify=trusted) as client:
+        async with client.stream("POST", sys.argv[1] + "/chat/completions", json=body) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: {"):
+                    choices = json.loads(line[6:])["choices"]
+                    yield choices[0]["delta"].get("content") if choices else None
+"""
+_ADAPTER = """
+from cdd_agent.llm.port import Message, Request
+
+def ask():
+    return model.stream(Request((Message("user", "Hello."),)))
+"""
+_DIRECT = """
+from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+from cdd_agent.llm.providers import endpoint_of
+
+model = OpenAICompatibleModel("openai/m", endpoint_of("openai/m", sys.argv[1]))
+"""
+_LITELLM = """
+from cdd_agent.llm.litellm_adapter import LitellmModel
+
+model = LitellmModel("openai/m", sys.argv[1])
+"""
+_PROGRAMS = {"httpx": _HTTPX, "direct": _DIRECT + _ADAPTER, "litellm": _LITELLM + _ADAPTER}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process: seconds to the first piece, seconds of a later call, MiB at the most."""
+
+    first: float
+    later: float
+    mebibytes: float
+
+
+def main() -> None:
+    runs: dict[str, list[Run]] = {name: [] for name in _PROGRAMS}
+    with _server() as url:
+        for number in range(RUNS + 1):
+            for name, program in _PROGRAMS.items():
+                run = _run(program, url)
+                if number:  # the first warms the disk cache
+                    runs[name].append(run)
+    _ratio(runs, "first piece, from nothing", "first", "direct", "httpx", 1.5)
+    _ratio(runs, "first piece, from nothing", "first", "direct", "litellm", 0.2)
+    _ratio(runs, "a later call", "later", "direct", "httpx", 1.5)
+    _ratio(runs, "a later call", "later", "direct", "litellm", 1.0)
+    _ratio(runs, "memory", "mebibytes", "direct", "litellm", 0.4)
+
+
+def _ratio(runs: dict[str, list[Run]], what: str, field: str, one: str, other: str, aim: float) -> None:
+    a, b = (statistics.median(getattr(run, field) for run in runs[name]) for name in (one, other))
+    print(f"{what}, {one} / {other}: {a:.3f} / {b:.3f} = {a / b:.2f} (aim: at most {aim})")
+
+
+def _run(program: str, url: str) -> Run:
+    code = _MEASURED.format(ask=program, calls=CALLS)
+    environment = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
+    before = time.time()
+    done = subprocess.run(
+        [sys.executable, "-c", code, url], check=True, capture_output=True, text=True, env=environment
+    )
+    first, later, kibibytes = done.stdout.split()
+    return Run(float(first) - before, float(later), int(kibibytes) / 1024)
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    """The server of the tests, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.yaml"
+        script.write_text(_SCRIPT)
+        command = [sys.executable, "-m", "tests.llm.server", "--script", str(script)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            try:
+                yield server.stdout.readline().strip()
+            finally:
+                server.terminate()
+
+
+if __name__ == "__main__":
+    if sys.platform != "linux":
+        sys.exit("Reads /proc: Linux only.")
+    main()

@@ -1,0 +1,233 @@
+"""OpenAI's chat completions as JSON: a request as they want it, and a reply put together from its pieces.
+
+Knows nothing of how the bytes travel. What servers write is never trusted to have a shape.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdd_agent.llm.failures import Failure, status_of
+from cdd_agent.llm.port import Done, Message, ModelEvent, Request, StopReason, TextDelta, ToolCall, Usage
+
+STOP_REASONS = {
+    "length": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "model_length": StopReason.LENGTH,
+    "content_filter": StopReason.REFUSED,
+}
+"""By the word that a server gives; every other one is a plain stop."""
+_FAILED: dict[str, int | None] = {"error": None, "insufficient_system_resource": 503}
+"""Words for a reply that is not whole, and the HTTP statuses that say the same."""
+
+
+def messages_of(request: Request) -> list[dict[str, Any]]:
+    """The messages of a request, as JSON."""
+    return [_message(message) for message in request.messages]
+
+
+def tools_of(request: Request) -> list[dict[str, Any]]:
+    """The tools of a request, as JSON."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
+        }
+        for tool in request.tools
+    ]
+
+
+def _message(message: Message) -> dict[str, Any]:
+    content: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        content["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _sendable(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        content["tool_call_id"] = message.tool_call_id
+    return content
+
+
+def _sendable(arguments: str) -> str:
+    """Arguments as a server takes them back: some refuse a conversation in which a model wrote broken JSON."""
+    return (
+        arguments
+        if isinstance(read_json(arguments), dict)
+        else json.dumps({"not_json": arguments} if arguments else {})
+    )
+
+
+@dataclass
+class _CallInPieces:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class ToolCallPieces:
+    """Puts calls together from pieces that may arrive interleaved, numbered or not."""
+
+    def __init__(self) -> None:
+        self._calls: list[_CallInPieces] = []
+        self._at: dict[int, _CallInPieces] = {}
+        """The call that a number stands for now: some servers give every call the number 0."""
+
+    def add(self, index: int | None, id_: str, name: str, arguments: str) -> None:
+        """Take a piece; what it leaves out is empty."""
+        call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls else None)
+        if call is None or self._begins_another(call, index, id_, name):
+            call = _CallInPieces(id_ or f"call_{len(self._calls) + 1}", name)
+            self._calls.append(call)
+        call.name = call.name or name
+        call.arguments.append(arguments)
+        if index is not None:
+            self._at[index] = call
+
+    def _begins_another(self, call: _CallInPieces, index: int | None, id_: str, name: str) -> bool:
+        """Whether a piece that has the number of `call` is not its continuation: that one brings no new name."""
+        if not name or id_ == call.id:
+            return False
+        return bool(id_) or index is None or name != call.name
+
+    def whole(self) -> list[ToolCall]:
+        """The calls, in the order in which they began."""
+        return [ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]
+
+
+def last_events(stop_reason: StopReason, usage: Usage | None, calls: ToolCallPieces) -> Iterator[ModelEvent]:
+    """How a reply ends: its calls, then `Done`. In a reply that was cut a call may be cut, too: none is given."""
+    if stop_reason is StopReason.STOP:
+        yield from calls.whole()
+    yield Done(stop_reason, usage)
+
+
+class ServerFailed(Exception):
+    """The server reported a failure in place of a piece of the reply."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.words)
+        self.failure = failure
+
+
+class NoReply(Exception):
+    """What the server sent is not a piece of a reply."""
+
+
+class Reply:
+    """One reply in the making. `finished`: the server itself said why it is over."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.empty = True
+        """Nothing that looks like a reply has come."""
+        self._stop_reason = StopReason.STOP
+        self._usage: Usage | None = None
+        self._calls = ToolCallPieces()
+
+    def take(self, text: str) -> Iterator[ModelEvent]:
+        """Give the text of a chunk, or of a whole answer. Raises `ServerFailed` and `NoReply`."""
+        document = read_json(text)
+        if not isinstance(document, dict):
+            raise NoReply("not a JSON object")
+        if failure := failure_in(document):
+            raise ServerFailed(failure)
+        self._usage = _usage(document.get("usage")) or self._usage
+        choices = _list(document.get("choices"))
+        if not choices and "choices" not in document and "usage" not in document:
+            return  # a piece of another kind, as some servers mix in
+        self.empty = False
+        for choice in map(_dict, choices[:1]):
+            yield from self._choice(choice)
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Give the calls, and that the reply is over."""
+        yield from last_events(self._stop_reason, self._usage, self._calls)
+
+    def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
+        piece = _dict(choice.get("delta")) or _dict(choice.get("message"))
+        if refusal := _string(piece.get("refusal")):
+            self._stop_reason = StopReason.REFUSED
+            yield TextDelta(refusal)
+        if text := _text(piece.get("content")):
+            yield TextDelta(text)
+        for call in map(_dict, _list(piece.get("tool_calls"))):
+            function, index = _dict(call.get("function")), call.get("index")
+            arguments = function.get("arguments")
+            self._calls.add(
+                index if isinstance(index, int) else None,
+                _string(call.get("id")),
+                _string(function.get("name")),
+                json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments),
+            )
+        if "delta" not in choice and "message" in choice:
+            self.finished = True  # a whole answer, whatever it says
+        if reason := _string(choice.get("finish_reason")):
+            if reason in _FAILED:
+                raise ServerFailed(Failure(status=_FAILED[reason], words=f"it stopped with `{reason}`"))
+            self.finished = True
+            self._stop_reason = STOP_REASONS.get(reason, self._stop_reason)
+
+
+def failure_in(document: dict[str, Any], status: int | None = None) -> Failure | None:
+    """The failure that an answer reports, in any of the forms in which servers do. `status`: the answer's own."""
+    error = document.get("error")
+    if error is None and (document.get("object") == "error" or document.get("type") == "error" or status):
+        error = document
+    if not error:
+        return None
+    facts = error if isinstance(error, dict) else {}
+    codes = [facts.get(name) for name in ("code", "status", "type")]
+    said = error if isinstance(error, str) else facts.get("message") or facts.get("detail")
+    raw = _dict(facts.get("metadata")).get("raw")  # what the provider behind OpenRouter said
+    words = " ".join(dict.fromkeys(_as_text(part) for part in (said, raw) if part)) or _as_text(error)
+    all_words = "\n".join([words, *map(str, codes)])
+    return Failure(status=status or status_of(*codes), words=words, all_words=all_words)
+
+
+def failure_of(text: str, status: int) -> Failure:
+    """The failure that the body of a refusal tells of, JSON or not."""
+    document = read_json(text)
+    document = document[0] if isinstance(document, list) and document else document
+    told = failure_in(document, status) if isinstance(document, dict) else None
+    return told or Failure(status=status, words=text, all_words=text)
+
+
+def _usage(counted: object) -> Usage | None:
+    numbers = [_dict(counted).get(name) for name in ("prompt_tokens", "completion_tokens")]
+    if not any(isinstance(number, int) for number in numbers):
+        return None
+    prompt, completion = (number if isinstance(number, int) else 0 for number in numbers)
+    return Usage(prompt, completion)
+
+
+def _text(content: object) -> str:
+    """A message's text, which some send as a list of parts; thoughts are no text."""
+    if isinstance(content, list):
+        return "".join(_string(part.get("text")) for part in map(_dict, content) if part.get("type") == "text")
+    return _string(content)
+
+
+def read_json(text: str) -> Any:
+    """The JSON value that a text is, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,297 @@
+"""What went wrong in a call of a model, and what that means to a person: the same words for every adapter.
+
+Knows errors by the names of their classes and by what they carry: no vendor's package is imported here.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    BadAnswer,
+    ConnectionFailed,
+    ContextTooLong,
+    ModelError,
+    ModelNotFound,
+    RateLimited,
+    RequestRejected,
+)
+from cdd_agent.llm.presentable import presentable
+from cdd_agent.llm.retry_after import seconds_to_wait
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The facts of a call that failed, whoever noticed them."""
+
+    kinds: frozenset[str] = frozenset()
+    """The names of the classes of the exceptions involved: names, so that the rules need no import."""
+    status: int | None = None
+    """The HTTP status that the server sent, or named in an error in the middle of a stream."""
+    words: str = ""
+    """What the server, or the system, said itself."""
+    all_words: str = ""
+    """Whatever was said, codes included: rules look for wordings in it."""
+    retry_after: float | None = None
+    """Seconds that the server asks to wait."""
+
+    @classmethod
+    def of(cls, error: BaseException, outer: BaseException | None = None) -> Self:
+        """What an exception says with all that led to it, but not what the caller was handling before (`outer`).
+
+        The class and the status that litellm puts on top are often wrong (a refused connection is its
+        `InternalServerError`, 500), so the facts are looked for at the bottom.
+        """
+        chain = list(_causes(error, outer))
+        kinds = frozenset(kind.__name__ for error in chain for kind in type(error).__mro__)
+        status = _status(chain)
+        responses = (getattr(error, "response", None) for error in reversed(chain))
+        waits = (seconds_to_wait(response.headers) for response in responses if response is not None)
+        return cls(
+            kinds,
+            status,
+            _words(chain, kinds, status),
+            "\n".join(map(str, chain)),
+            next((wait for wait in waits if wait is not None), None),
+        )
+
+
+def translated(failure: Failure, model: str, api_base: str | None, key_hint: Callable[[], str]) -> ModelError:
+    """Our error for what went wrong. `key_hint` is asked only if the key is the trouble."""
+    rule = next((rule for rule in _RULES if rule.fits(failure)), _RULES[-1])
+    message = rule.says.format(model=model, status=f" ({failure.status})" if failure.status else "")
+    quote = presentable(failure.words) if rule.quotes else ""
+    become: Callable[..., ModelError] = rule.becomes
+    hint = rule.hint.format(server=presentable(api_base) if api_base else "the network")
+    if rule.becomes is AuthenticationFailed:
+        hint = key_hint()
+    elif rule.becomes is RateLimited and failure.retry_after is not None:
+        hint = f"It asks to wait for {failure.retry_after:g} s."
+        become = partial(RateLimited, retry_after=failure.retry_after)
+    return become(f"{message}: {quote}" if quote else f"{message}.", hint=hint)
+
+
+def unfinished(name: str, *, empty: bool) -> ModelError:
+    """The error for an answer that ended without saying that it is over."""
+    if empty:
+        return BadAnswer(
+            f"The server's answer for {name} is not a model's reply.",
+            hint="Check the API base: it often ends in /v1.",
+        )
+    return ConnectionFailed(f"The reply of {name} broke off before its end.", hint="Try again.")
+
+
+def _causes(error: BaseException | None, outer: BaseException | None) -> Iterator[BaseException]:
+    """The error, what caused it, and so on down to the first."""
+    while error is not None and error is not outer:
+        wrapped: BaseException | None = getattr(error, "original_exception", None)  # a MidStreamFallbackError
+        if wrapped is None:
+            yield error
+        error = wrapped or error.__cause__ or error.__context__
+
+
+def _status(chain: list[BaseException]) -> int | None:
+    for error in reversed(chain):
+        if type(error).__name__ == "HTTPStatusError":
+            return int(error.response.status_code)  # type: ignore[attr-defined]  # httpx's
+        body = getattr(error, "body", None)
+        code = body.get("code") if isinstance(body, dict) else None
+        if status := status_of(code):
+            return status
+    claims = (getattr(error, "status_code", None) for error in reversed(chain))
+    return next((c for c in claims if isinstance(c, int) and c not in _MADE_UP_STATUSES), None)
+
+
+def status_of(*codes: object) -> int | None:
+    """The HTTP status that the first telling one of an error's codes stands for: a number, or a name of one."""
+    for code in codes:
+        number = int(code) if isinstance(code, str) and code.isdigit() else code
+        if isinstance(number, int) and 400 <= number < 600:
+            return number
+        if isinstance(code, str) and code in _STATUS_OF_NAME:
+            return _STATUS_OF_NAME[code]
+    return None
+
+
+def _words(chain: list[BaseException], kinds: frozenset[str], status: int | None) -> str:
+    if kinds & _NO_ANSWER_IN_TIME and status is None:
+        return ""
+    if kinds & _NO_CONNECTION:
+        return next((str(error) for error in reversed(chain) if str(error)), "")
+    text = str(chain[0]).split("\nTraceback (most recent call last)")[0]
+    if quoted := re.search(r'"message": *"((?:[^"\\]|\\.)*)"', text):
+        text = quoted[1].replace('\\"', '"')
+    return _LITELLM_PREFIXES.sub("", text)
+
+
+_MADE_UP_STATUSES = frozenset({408, 500})
+"""What litellm says when no server said anything."""
+_LITELLM_PREFIXES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+")
+_NO_ANSWER_IN_TIME = frozenset({"TimeoutException", "TimeoutError"})
+_NO_CONNECTION = frozenset({"TransportError", "ClientConnectionError", "ConnectionError"})
+_STATUS_OF_NAME = {
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "invalid_request_error": 400,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "server_error": 500,
+    "api_error": 500,
+    "internal_server_error": 500,
+    "overloaded_error": 529,
+}
+"""What an error in the middle of a stream is called where it has no number."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Failures of some classes, HTTP statuses or wordings, and what they mean to a person."""
+
+    becomes: type[ModelError]
+    says: str
+    hint: str
+    kinds: frozenset[str] = frozenset()
+    statuses: frozenset[int] = frozenset()
+    wording: str | None = None
+    quotes: bool = True
+    """Whether the vendor's own words add something."""
+
+    def fits(self, failure: Failure) -> bool:
+        return bool(
+            self.kinds & failure.kinds
+            or failure.status in self.statuses
+            or (self.wording and re.search(self.wording, failure.all_words, re.IGNORECASE))
+        )
+
+
+_RULES = (
+    _Rule(
+        ConnectionFailed,
+        "The API base of {model} is not a URL",
+        "Check {server}: it begins with http:// or https://.",
+        kinds=frozenset({"InvalidURL", "UnsupportedProtocol"}),
+        wording=r"Invalid IPv6 URL",
+    ),
+    _Rule(
+        ConnectionFailed,
+        "{model} did not answer in time{status}",
+        "Try again; the server may be busy.",
+        kinds=_NO_ANSWER_IN_TIME,
+        statuses=frozenset({408, 504}),
+    ),
+    _Rule(
+        ConnectionFailed,
+        "The server of {model} could not be reached",
+        "Check {server}, and that the server runs.",
+        kinds=frozenset({"ConnectError", "ClientConnectorError"}),
+    ),
+    _Rule(
+        ConnectionFailed,
+        "The connection to {model} broke",
+        "Try again.",
+        kinds=_NO_CONNECTION,
+    ),
+    _Rule(
+        ModelNotFound,
+        "{model} needs a Python package that is not installed",
+        "Install it into the environment of cdd-agent.",
+        kinds=frozenset({"ImportError"}),
+    ),
+    _Rule(
+        ModelNotFound,
+        "No provider fits the model {model}",
+        "Write it as provider/model, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
+        wording="LLM Provider NOT provided",
+        quotes=False,
+    ),
+    _Rule(
+        ContextTooLong,
+        "The request is too long for {model}",
+        "Use a model with a larger context, or a smaller step.",
+        kinds=frozenset({"ContextWindowExceededError"}),
+        wording=(
+            r"context_length_exceeded|exceed_context_size|tokens_limit_reached|request too large for"
+            r"|maximum (?:context|prompt|model) length|max(?:imum)? context length|exceeds? (?:the )?context limit"
+            r"|(?:exceeds?|than) the (?:available )?context (?:size|length|window)|context length of only"
+            r"|prompt (?:is )?too long|input is too long|exceeded model token limit"
+            r"|token count [^.]{0,40}exceeds the maximum"
+        ),
+    ),
+    _Rule(
+        RequestRejected,
+        "The content filter of {model} refused the request",
+        "Word the step differently, or use another model.",
+        kinds=frozenset({"ContentPolicyViolationError"}),
+        wording=(
+            r"\bcontent_filter\b|content_policy_violation|content management policy|data_inspection_failed"
+            r"|content exists risk|responsible ?ai ?policy|rejected as a result of our safety system"
+        ),
+    ),
+    _Rule(
+        AuthenticationFailed,
+        "There is no key for {model}",
+        "",
+        wording=r"missing [^.]{0,40}(?:credentials|api key)|unable to locate credentials",
+        quotes=False,
+    ),
+    _Rule(
+        AuthenticationFailed,
+        "The provider refused the key for {model}{status}",
+        "",
+        kinds=frozenset({"AuthenticationError", "PermissionDeniedError"}),
+        statuses=frozenset({401, 403}),
+    ),
+    _Rule(
+        ModelNotFound,
+        "The server does not know {model}{status}",
+        "Check the model's name, and the API base: it often ends in /v1.",
+        kinds=frozenset({"NotFoundError"}),
+        statuses=frozenset({404}),
+    ),
+    _Rule(
+        RateLimited,
+        "{model} asks to come back later{status}",
+        "Try again later; if it speaks of a quota, look at your account with the provider.",
+        kinds=frozenset({"RateLimitError"}),
+        statuses=frozenset({429, 503, 529}),
+    ),
+    _Rule(
+        BadAnswer,
+        "The server of {model} sends the call elsewhere{status}",
+        "Nothing was sent there. Set api_base to that address, if it is the right one.",
+        statuses=frozenset(range(300, 400)),
+    ),
+    _Rule(
+        RequestRejected,
+        "{model} refused the request{status}",
+        "Mend what it names, or use another model.",
+        kinds=frozenset({"BadRequestError", "UnprocessableEntityError"}),
+        statuses=frozenset(range(400, 500)),
+    ),
+    _Rule(
+        BadAnswer,
+        "The answer of {model} cannot be understood{status}",
+        "Try again; if it stays, check the API base.",
+        kinds=frozenset({"JSONDecodeError", "NoReply"}),
+        quotes=False,
+    ),
+    _Rule(
+        BadAnswer,
+        "The server of {model} failed{status}",
+        "Try again later.",
+        statuses=frozenset(range(500, 600)),
+    ),
+    _Rule(
+        BadAnswer,
+        "{model} gave no usable answer",
+        "Try again, or use another model.",
+    ),
+)
+"""What a failure means. The first rule that fits decides; the last is for all that none fits."""

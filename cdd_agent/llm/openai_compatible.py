@@ -1,0 +1,181 @@
+"""Servers that speak OpenAI's chat completions, called over httpx: a fraction of a second to import, not three.
+
+One call, one connection: calls share nothing but the certificates that are trusted. So a model can be used from any
+event loop, and closing the iterator closes the connection.
+"""
+
+import asyncio
+import json
+import re
+import ssl
+import sys
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from cdd_agent.llm.answers import documents, read_complaint
+from cdd_agent.llm.chat_completions import NoReply, Reply, ServerFailed, messages_of, tools_of
+from cdd_agent.llm.failures import Failure, translated, unfinished
+from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
+from cdd_agent.llm.providers import Endpoint, is_this_computer
+from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
+from cdd_agent.version import VERSION
+
+if TYPE_CHECKING:
+    import httpx
+
+
+_LAST_PORT = 65_535
+
+
+class OpenAICompatibleModel:
+    """A model at an endpoint that speaks chat completions itself."""
+
+    def __init__(self, name: str, endpoint: Endpoint) -> None:
+        self.name = name
+        self.endpoint = endpoint
+        self._asks_for_usage = True
+
+    def warm_up(self) -> None:
+        """Import httpx and read the trusted certificates, in a thread; the first call joins it."""
+        threading.Thread(target=_prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True).start()
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        outer = sys.exception()
+        self._check_key()
+        await asyncio.to_thread(_prepare, self.endpoint.base)
+        import httpx
+
+        reply = Reply()
+        try:
+            async with aclosing(self._texts(request)) as texts:
+                async for text in texts:
+                    for event in reply.take(text):
+                        yield event
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ServerFailed, NoReply) as error:
+            if not (reply.finished and isinstance(error, httpx.TransportError)):  # then it came whole all the same
+                raise self._error(error, outer, reply) from error
+        if not reply.finished:
+            raise unfinished(self.name, empty=reply.empty)
+        for event in reply.end():
+            yield event
+
+    async def _texts(self, request: Request) -> AsyncGenerator[str, None]:
+        """The JSON texts of the answer. Closing it closes the connection."""
+        url = _url(self.endpoint.base)
+        async with (
+            _client(url) as client,
+            aclosing(await self._send(client, url, request)) as response,
+            aclosing(documents(response)) as texts,
+        ):
+            async for text in texts:
+                yield text
+
+    async def _send(self, client: "httpx.AsyncClient", url: "httpx.URL", request: Request) -> "httpx.Response":
+        """The server's answer, when it begins. Raises `ServerFailed` where it is a refusal."""
+        while True:
+            call = client.build_request("POST", url, content=self._body(request), headers=self._headers())
+            response = await client.send(call, stream=True)
+            if response.is_success:
+                return response
+            async with aclosing(response):
+                failure = await read_complaint(response)
+            if not (self._asks_for_usage and _refuses_to_count(failure)):
+                raise ServerFailed(failure)
+            self._asks_for_usage = False
+
+    def _body(self, request: Request) -> bytes:
+        body: dict[str, Any] = {"model": self.endpoint.model, "messages": messages_of(request), "stream": True}
+        if self._asks_for_usage:
+            body["stream_options"] = {"include_usage": True}
+        if request.tools:
+            body["tools"] = tools_of(request)
+        return json.dumps(body).encode()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSION}", **self.endpoint.headers}
+        if self.endpoint.key is not None:
+            headers["Authorization"] = f"Bearer {self.endpoint.key}"
+        return headers
+
+    def _check_key(self) -> None:
+        """Raise before a call that cannot succeed, or cannot even be written."""
+        key = self.endpoint.key or ""
+        if self.endpoint.lacks_key:
+            raise AuthenticationFailed(f"There is no key for {self.name}.", hint=self.endpoint.key_hint)
+        if not (key.isascii() and key.isprintable()):
+            raise AuthenticationFailed(
+                f"The key for {self.name} has characters that no key has.", hint=self.endpoint.key_hint
+            )
+
+    def _error(self, error: Exception, outer: BaseException | None, reply: Reply) -> ModelError:
+        if isinstance(error, NoReply) and reply.empty:
+            return unfinished(self.name, empty=True)
+        failure = error.failure if isinstance(error, ServerFailed) else Failure.of(error, outer)
+        return translated(failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint)
+
+
+def _prepare(base: str) -> None:
+    """Do what is slow before the first call, once."""
+    import httpx
+
+    with suppress(ImportError):  # what httpx would import in the middle of the first call
+        import_module("anyio._backends._asyncio")
+        import_module("httpcore._async.http11")
+    with suppress(httpx.InvalidURL, OSError):  # the call says so
+        _trusted(_is_plain_and_local(_url(base)))
+
+
+def _url(base: str) -> "httpx.URL":
+    """Where calls go. Raises `InvalidURL`."""
+    import httpx
+
+    try:
+        url = httpx.URL(base)
+        url.host.encode("idna")  # as the system's resolver does, without a name for its errors
+    except UnicodeError as error:
+        raise httpx.InvalidURL(str(error)) from error
+    if (url.port or 0) > _LAST_PORT:
+        raise httpx.InvalidURL(f"there is no port {url.port}")
+    path = url.path.rstrip("/")
+    return url.copy_with(path=path if path.endswith("/chat/completions") else f"{path}/chat/completions")
+
+
+def _client(url: "httpx.URL") -> "httpx.AsyncClient":
+    """Proxies come from the environment, but none stands between this computer and itself.
+
+    Redirects are not followed: the key, and what is asked, are for the server that was configured.
+    """
+    import httpx
+
+    try:
+        return httpx.AsyncClient(
+            verify=_trusted(_is_plain_and_local(url)),
+            trust_env=not is_this_computer(url.host),
+            timeout=httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
+        )
+    except (ValueError, ImportError) as error:  # of proxies that are not written as URLs, or speak SOCKS
+        raise ConnectionFailed(
+            "The proxy that the environment names cannot be used.",
+            hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; SOCKS needs the package socksio.",
+        ) from error
+
+
+@cache
+def _trusted(nobody: bool) -> ssl.SSLContext:
+    """The certificates that are trusted; reading them takes a while. `nobody`: where none will be met."""
+    import httpx
+
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if nobody else httpx.create_ssl_context()
+
+
+def _is_plain_and_local(url: "httpx.URL") -> bool:
+    return url.scheme == "http" and is_this_computer(url.host)
+
+
+def _refuses_to_count(failure: Failure) -> bool:
+    """Whether a server does not know `stream_options`, by which it is asked for the usage."""
+    return failure.status in (400, 422) and re.search("stream_options|include_usage", failure.all_words) is not None

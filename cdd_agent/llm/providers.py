@@ -1,0 +1,156 @@
+"""Providers and servers that speak OpenAI's chat completions themselves: where they are, and which key they take.
+
+The prefixes of model strings and the names of variables are litellm's, so that the same settings serve both adapters.
+"""
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One row of the table."""
+
+    address: str
+    """Where it is, unless a setting or a variable says otherwise."""
+    keys: tuple[str, ...] = ()
+    """The variables that may hold the key, the usual one first."""
+    addresses: tuple[str, ...] = ()
+    """The variables that may say where it is."""
+    needs_key: bool = True
+    path: str = ""
+    """What its addresses end in, where people are used to leaving it out."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers, and the variables that hold their values."""
+    other_api: re.Pattern[str] | None = None
+    """Names of models that it offers by another API only, at its own address."""
+
+
+def _hosted(name: str, address: str, *more_keys: str) -> Provider:
+    return Provider(address, (f"{name}_API_KEY", *more_keys), (f"{name}_API_BASE",))
+
+
+def _local(name: str, port: int) -> Provider:
+    address = f"http://127.0.0.1:{port}"
+    return Provider(address, (f"{name}_API_KEY",), (f"{name}_API_BASE",), needs_key=False, path="/v1")
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider(
+        "https://api.openai.com/v1",
+        ("OPENAI_API_KEY",),
+        ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
+        headers={"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"},
+        other_api=re.compile(r"^responses/|-pro\b|codex|deep-research|computer-use|-instruct"),
+    ),
+    "openrouter": _hosted("OPENROUTER", "https://openrouter.ai/api/v1", "OR_API_KEY"),
+    "deepseek": _hosted("DEEPSEEK", "https://api.deepseek.com/v1"),
+    "mistral": Provider(
+        "https://api.mistral.ai",
+        ("MISTRAL_API_KEY", "MISTRAL_AZURE_API_KEY"),
+        ("MISTRAL_API_BASE", "MISTRAL_AZURE_API_BASE"),
+        path="/v1",
+    ),
+    "codestral": _hosted("CODESTRAL", "https://codestral.mistral.ai/v1"),
+    "groq": _hosted("GROQ", "https://api.groq.com/openai/v1"),
+    "xai": _hosted("XAI", "https://api.x.ai/v1"),
+    "together_ai": _hosted(
+        "TOGETHER_AI", "https://api.together.ai/v1", "TOGETHER_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"
+    ),
+    "cerebras": _hosted("CEREBRAS", "https://api.cerebras.ai/v1"),
+    "deepinfra": _hosted("DEEPINFRA", "https://api.deepinfra.com/v1/openai"),
+    "moonshot": _hosted("MOONSHOT", "https://api.moonshot.ai/v1"),
+    "novita": _hosted("NOVITA", "https://api.novita.ai/v3/openai"),
+    "nvidia_nim": _hosted("NVIDIA_NIM", "https://integrate.api.nvidia.com/v1"),
+    "sambanova": _hosted("SAMBANOVA", "https://api.sambanova.ai/v1"),
+    "ollama": _local("OLLAMA", 11434),
+    "ollama_chat": _local("OLLAMA", 11434),
+    "lm_studio": _local("LM_STUDIO", 1234),
+    "llamafile": _local("LLAMAFILE", 8080),
+    "hosted_vllm": _local("HOSTED_VLLM", 8000),
+}
+"""By the prefix of the model string."""
+
+_OPENAI_WITHOUT_PREFIX = re.compile(r"(?:gpt-[345]|chatgpt-|o[1-9](?:-|$))")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where one model is asked, and as who."""
+
+    base: str
+    model: str
+    """The name that the server knows."""
+    key: str | None = field(default=None, repr=False)
+    key_variable: str = ""
+    """Where the key is from, or would be."""
+    needs_key: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lacks_key(self) -> bool:
+        return self.needs_key and self.key is None
+
+    @property
+    def key_hint(self) -> str:
+        """Which variable to set or to check."""
+        if self.key is None:
+            return f"Set in the environment: {self.key_variable}."
+        return f"Check {self.key_variable}, and that it may use this model."
+
+
+def endpoint_of(
+    model: str, api_base: str | None = None, environment: Mapping[str, str] | None = None
+) -> Endpoint | None:
+    """Where a model string leads, or None where its server speaks something else, or nobody knows.
+
+    `api_base` goes before the environment, and that before the table. At an address that somebody chose a key is sent
+    if there is one, and not missed.
+    """
+    environment = os.environ if environment is None else environment
+    prefix, slash, name = model.partition("/")
+    if not slash and _OPENAI_WITHOUT_PREFIX.match(model):
+        prefix, name = "openai", model
+    provider = PROVIDERS.get(prefix)
+    if provider is None or not name:
+        return None
+    variable = _first(environment, provider.addresses)
+    chosen = api_base or (environment[variable].strip() if variable else None)
+    if not chosen and provider.other_api and provider.other_api.search(name):
+        return None
+    found = _first(environment, provider.keys)
+    base = (chosen or provider.address).rstrip("/")
+    return Endpoint(
+        base if base.endswith(provider.path) else base + provider.path,
+        name,
+        environment[found].strip() if found else None,
+        found or provider.keys[0],
+        needs_key=provider.needs_key and not chosen,
+        headers={header: value for header, name in provider.headers.items() if (value := _plain(environment, name))},
+    )
+
+
+def is_this_computer(host: str) -> bool:
+    """Whether a host's name or address is always this computer."""
+    host = host.rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    """The first of these variables that says anything."""
+    return next((name for name in names if environment.get(name, "").strip()), None)
+
+
+def _plain(environment: Mapping[str, str], name: str) -> str | None:
+    """What a variable says, if a header can say it."""
+    value = environment.get(name, "").strip()
+    return value if value.isascii() and value.isprintable() else None

@@ -1,0 +1,367 @@
+"""What only the direct adapter meets: servers as they are, byte for byte; proxies, redirects, keys."""
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.llm import answers, event_stream
+from cdd_agent.llm.answers import documents
+from cdd_agent.llm.chat_completions import Reply
+from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    BadAnswer,
+    ConnectionFailed,
+    ContextTooLong,
+    Done,
+    Message,
+    ModelError,
+    ModelEvent,
+    RateLimited,
+    Request,
+    RequestRejected,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+from cdd_agent.llm.providers import endpoint_of
+from tests.llm.server import Answer, LoopbackServer, failure
+
+MODEL = "openai/test-model"
+REQUEST = Request((Message("user", "Say hello."),))
+
+
+def model_at(base: str, name: str = MODEL) -> OpenAICompatibleModel:
+    endpoint = endpoint_of(name, base)
+    assert endpoint is not None
+    return OpenAICompatibleModel(name, endpoint)
+
+
+async def events_of(model: OpenAICompatibleModel) -> list[ModelEvent]:
+    return [event async for event in model.stream(REQUEST)]
+
+
+async def events_on(*script: Answer | str) -> list[ModelEvent]:
+    with LoopbackServer(list(script)) as server:
+        return await events_of(model_at(server.url))
+
+
+async def failure_on(*script: Answer | str) -> ModelError:
+    with pytest.raises(ModelError) as raised:
+        await events_on(*script)
+    return raised.value
+
+
+def chunk(finish_reason: str | None = None, **delta: object) -> str:
+    return json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}, ensure_ascii=False)
+
+
+def sse(*texts: str, end: str = "\n\n") -> str:
+    return "".join(f"data: {text}{end}" for text in texts)
+
+
+def raw(body: str, content_type: str = "text/event-stream") -> Answer:
+    return Answer(raw=body, content_type=content_type)
+
+
+HELLO, STOP = chunk(content="Hello"), chunk("stop")
+WHOLE = {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}
+SPREAD = json.dumps(json.loads(HELLO), indent=1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        sse(HELLO, STOP, "[DONE]"),
+        sse(HELLO, STOP),
+        sse(HELLO, STOP).rstrip(),
+        sse(HELLO, STOP, end="\r\n\r\n"),
+        sse(HELLO, STOP, end="\r\r"),
+        "\ufeff" + sse(HELLO, STOP),
+        ": PROCESSING\n\n" + sse(HELLO) + ": keep-alive\n\n:\n" + sse(STOP, "[DONE]"),
+        "event: chunk\nid: 1\nretry: 10\n" + sse(HELLO) + "\n\n\n" + sse(STOP),
+        sse(HELLO, STOP).replace("data: ", "data:"),
+        "".join(f"data: {line}\n" for line in SPREAD.split("\n")) + "\n" + sse(STOP),
+        sse(chunk(role="assistant", content=None), HELLO, chunk("stop", content=None)),
+        sse(chunk(reasoning_content="Hm."), chunk(reasoning="Hm."), HELLO, STOP),
+        sse(chunk(content=[{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hello"}]), STOP),
+        sse('{"choices": []}', HELLO, '{"type": "ping"}', STOP),
+        sse(HELLO, STOP, "[DONE]", "what comes now is not read"),
+        sse(HELLO, chunk("eos")),
+        json.dumps(WHOLE),
+        "\n " + json.dumps({**WHOLE, "error": None}, indent=2),
+        json.dumps({"choices": [{"message": {"content": "Hello"}}]}),
+    ],
+)
+async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
+    for content_type in ("text/event-stream", "application/json", "text/plain; charset=latin-1"):
+        events = await events_on(raw(body, content_type))
+
+        assert events == [TextDelta("Hello"), Done(StopReason.STOP, None)]
+
+
+@pytest.mark.parametrize(
+    ("body", "becomes", "says"),
+    [
+        ("", BadAnswer, "not a model's reply"),
+        ("   \n\n", BadAnswer, "not a model's reply"),
+        ("<!doctype html><html>Log in</html>", BadAnswer, "not a model's reply"),
+        ("Ollama is running", BadAnswer, "not a model's reply"),
+        ('{"models": []}', BadAnswer, "not a model's reply"),
+        ('{"choices": [', BadAnswer, "not a model's reply"),
+        ("[1, 2]", BadAnswer, "not a model's reply"),
+        (sse("[DONE]"), BadAnswer, "not a model's reply"),
+        (sse(HELLO), ConnectionFailed, "broke off"),
+        (sse(HELLO) + 'data: {"choices": [{"del', ConnectionFailed, "broke off"),
+        (sse(HELLO, "<b>oops", STOP), BadAnswer, "cannot be understood"),
+        (sse(HELLO, '"text"', STOP), BadAnswer, "cannot be understood"),
+        (sse(HELLO, "[" * 100_000, STOP), BadAnswer, "cannot be understood"),
+        (sse(HELLO, chunk("error")), BadAnswer, "no usable answer: it stopped with `error`"),
+        (sse(HELLO, chunk("insufficient_system_resource")), RateLimited, "(503)"),
+        (sse(HELLO, '{"error": {"message": "Boom.", "type": "server_error"}}'), BadAnswer, "(500): Boom."),
+        (sse('{"error": {"message": "Slow.", "code": "rate_limit_exceeded"}}'), RateLimited, "Slow."),
+        (sse('{"error": {"message": "Slow.", "code": "429"}}'), RateLimited, "(429): Slow."),
+        (sse('{"object": "error", "message": "No.", "code": 400}'), RequestRejected, "(400): No."),
+        ('event: error\ndata: {"error": "Gone."}\n\n', BadAnswer, "Gone."),
+        ('{"error": {"message": "Long.", "code": "context_length_exceeded"}}', ContextTooLong, "too long"),
+        (sse('{"error": {"message": "No.", "code": "content_filter"}}'), RequestRejected, "content filter"),
+        (sse('{"error": {"code": 502, "metadata": {"raw": "upstream"}}}'), BadAnswer, "(502): upstream"),
+    ],
+)
+async def test_what_is_no_reply_has_a_name(body: str, becomes: type[ModelError], says: str) -> None:
+    error = await failure_on(raw(body))
+
+    assert type(error) is becomes
+    assert says in error.message
+    assert error.hint
+
+
+@pytest.mark.parametrize(
+    "wording",
+    [
+        "This model's maximum context length is 8192 tokens.",
+        "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
+        "the request exceeds the available context size. try increasing the context size",
+        "prompt is too long: 215000 tokens > 200000 maximum",
+        "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
+        "Your request exceeded model token limit: 8192",
+        "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+        "The number of tokens to keep from the initial prompt is greater than the context length",
+        "However, the model is loaded with context length of only 4096 tokens",
+        "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.",
+    ],
+)
+async def test_a_context_that_is_too_long_is_known_by_its_wordings(wording: str) -> None:
+    assert type(await failure_on(failure(400, wording))) is ContextTooLong
+    assert type(await failure_on(failure(429, wording))) is ContextTooLong
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ('{"error": "No such model."}', "(404): No such model."),
+        ('{"detail": "Not Found"}', "(404): Not Found"),
+        ('{"message": "Unknown."}', "(404): Unknown."),
+        ('{"detail": [{"msg": "odd"}]}', '(404): [{"msg": "odd"}]'),
+        ('[{"error": {"message": "In a list."}}]', "(404): In a list."),
+        ("<html><body>Nothing here</body></html>", "(404): Nothing here"),
+        ("", "(404)."),
+        ("x" * 200_000, "xxx…"),
+    ],
+)
+async def test_a_refusal_is_quoted_whatever_its_form(body: str, says: str) -> None:
+    error = await failure_on(Answer(status=404, raw=body))
+
+    assert error.message.endswith(says)
+    assert len(error.message) < 400
+
+
+async def test_usage_comes_with_or_after_the_last_piece() -> None:
+    counted = {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    for last in (sse(STOP, json.dumps({"choices": [], **counted})), sse(json.dumps({**json.loads(STOP), **counted}))):
+        events = await events_on(raw(sse(HELLO) + last))
+        assert events[-1] == Done(StopReason.STOP, Usage(3, 2))
+
+
+async def test_a_reply_that_is_whole_counts_although_the_connection_breaks_then() -> None:
+    events = await events_on(Answer("a b", cut_after=3))
+
+    assert events == [TextDelta("a "), TextDelta("b"), Done()]
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_server_that_cannot_count_is_asked_again_without_it(status: int) -> None:
+    refusal = failure(status, "Unrecognized request argument: stream_options")
+    with LoopbackServer([refusal, "Hello", "Hello"]) as server:
+        model = model_at(server.url)
+        await events_of(model)
+        await events_of(model)
+
+    assert ["stream_options" in request.body for request in server.requests] == [True, False, False]
+
+
+def piece(index: int | None = None, id_: str | None = None, name: str | None = None, arguments: object = "") -> str:
+    call = {"index": index, "id": id_, "function": {"name": name, "arguments": arguments}}
+    return chunk(tool_calls=[{key: value for key, value in call.items() if value is not None}])
+
+
+A, B = ToolCall("a", "read", '{"x": 1}'), ToolCall("b", "list", "{}")
+BEGUN = [piece(0, "a", "read"), piece(1, "b", "list")]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [*BEGUN, piece(0, arguments='{"x"'), piece(1, arguments="{}"), piece(0, arguments=": 1}")],
+        [piece(0, "a", "read", '{"x": 1}'), piece(0, "b", "list", "{}")],
+        [piece(None, "a", "read", '{"x"'), piece(arguments=": 1}"), piece(None, "b", "list", "{}")],
+        [piece(0, "a", "read", '{"x"'), piece(0, "a", "read", ": 1}"), piece(1, "b", "list", "{}")],
+        [piece(0, "a", "read", '{"x"'), piece(0, "another", None, ": 1}"), piece(1, "b", "list", "{}")],
+        [piece(0, "a", "read", {"x": 1}), piece(1, "b", "list", {})],
+    ],
+    ids=["interleaved", "all are number 0", "no numbers", "id and name in each", "another id in each", "objects"],
+)
+async def test_calls_are_put_together_however_they_come(pieces: list[str]) -> None:
+    assert (await events_on(raw(sse(*pieces, chunk("tool_calls")))))[:-1] == [A, B]
+
+
+async def test_calls_without_ids_get_some() -> None:
+    pieces = [piece(0, None, "read", "{}"), piece(1, "", "list", "{}")]
+    first, second, _ = await events_on(raw(sse(*pieces, chunk("tool_calls"))))
+
+    assert isinstance(first, ToolCall)
+    assert isinstance(second, ToolCall)
+    assert first.id != second.id
+
+
+async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "LONGEST_EVENT", 10_000)
+    monkeypatch.setattr(answers, "LONGEST_DOCUMENT", 10_000)
+    for body in (sse(HELLO) + "data: " + "x" * 20_000, "data: x\n" * 5_000, '{"choices": "' + "x" * 20_000):
+        assert type(await failure_on(raw(body))) is BadAnswer
+
+
+async def events_in(pieces: list[bytes]) -> list[ModelEvent]:
+    async def body() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    reply = Reply()
+    events = [event async for text in documents(httpx.Response(200, content=body())) for event in reply.take(text)]
+    return [*events, *reply.end()]
+
+
+UGLY = (
+    "\ufeff: hello\r\n\r\n"
+    + sse(chunk(content="Grüße, "), end="\r\n\r\n")
+    + sse(chunk(content="世界 🚀\u2028"), end="\r\r")
+    + sse(piece(0, "a", "read"), piece(0, arguments='{"x": 1}'))
+    + sse(STOP, '{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}', "[DONE]")
+).encode()
+
+
+@given(st.lists(st.integers(0, len(UGLY))))
+async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -> None:
+    places = [0, *sorted(cuts), len(UGLY)]
+    pieces = [UGLY[start:end] for start, end in pairwise(places)]
+
+    assert await events_in(pieces) == [
+        TextDelta("Grüße, "),
+        TextDelta("世界 🚀\u2028"),
+        ToolCall("a", "read", '{"x": 1}'),
+        Done(StopReason.STOP, Usage(3, 2)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "base", ["http://127.0.0.1:99999/v1", "http://a..b/v1", "http://\udcff/", "ftp://127.0.0.1/", "http://127.0.0.1/\0"]
+)
+async def test_an_address_that_leads_nowhere_is_told(base: str) -> None:
+    with pytest.raises(ConnectionFailed, match="is not a URL"):
+        await events_of(model_at(base))
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    with LoopbackServer(["Hello"]) as elsewhere:
+        error = await failure_on(Answer(status=307, raw="", headers={"Location": elsewhere.url}))
+
+    assert type(error) is BadAnswer
+    assert elsewhere.url in error.message
+    assert not elsewhere.requests
+
+
+async def test_no_proxy_stands_between_this_computer_and_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+
+    assert await events_on("Hello") == [TextDelta("Hello"), Done(StopReason.STOP, Usage(2, 1))]
+
+
+async def test_other_servers_are_asked_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoopbackServer(["Hello"]) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        await events_of(model_at("http://models.example/v1"))
+
+    assert proxy.requests[0].path == "http://models.example/v1/chat/completions"
+
+
+async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "gopher://127.0.0.1")
+    with pytest.raises(ConnectionFailed, match="proxy") as raised:
+        await events_of(model_at("http://models.example/v1"))
+
+    assert "ALL_PROXY" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("key", "sent"), [("a-key-for-tests", "Bearer a-key-for-tests"), (" k \n", "Bearer k"), ("", None)]
+)
+async def test_the_key_is_sent_if_there_is_one(key: str, sent: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with LoopbackServer(["Hello"]) as server:
+        await events_of(model_at(server.url))
+
+    assert server.requests[0].headers.get("Authorization") == sent
+
+
+async def test_a_missing_key_is_named_before_anything_is_sent() -> None:
+    endpoint = endpoint_of("groq/llama")
+    assert endpoint is not None
+    with pytest.raises(AuthenticationFailed, match="There is no key for groq/llama") as raised:
+        await events_of(OpenAICompatibleModel("groq/llama", endpoint))
+
+    assert "GROQ_API_KEY" in raised.value.hint
+
+
+@pytest.mark.parametrize("key", ["sk-\N{CYRILLIC SMALL LETTER A}bc", "sk-a\nsk-b"])
+async def test_a_key_that_no_header_can_hold_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    error = await failure_on("Hello")
+
+    assert type(error) is AuthenticationFailed
+    assert "sk-" not in error.message + error.hint
+
+
+async def test_a_conversation_may_hold_what_is_not_unicode() -> None:
+    with LoopbackServer(["Hello"]) as server:
+        request = Request((Message("user", "odd: \udcff"),))
+        events = [event async for event in model_at(server.url).stream(request)]
+
+    assert isinstance(events[-1], Done)
+
+
+def test_importing_the_adapter_imports_nothing_slow() -> None:
+    code = """
+import sys
+import cdd_agent.llm.openai_compatible
+print(*{"httpx", "pydantic", "litellm", "yaml"} & sys.modules.keys())
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"
