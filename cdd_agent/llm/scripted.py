@@ -12,6 +12,7 @@ from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
     ConnectionFailed,
+    ContextTooLong,
     Done,
     ModelError,
     ModelEvent,
@@ -28,11 +29,19 @@ ERRORS: dict[str, type[ModelError]] = {
     "authentication_failed": AuthenticationFailed,
     "model_not_found": ModelNotFound,
     "request_rejected": RequestRejected,
+    "context_too_long": ContextTooLong,
     "rate_limited": RateLimited,
     "connection_failed": ConnectionFailed,
     "bad_answer": BadAnswer,
 }
 """The errors that a script file can name."""
+_SLOWEST = 3_600.0
+
+
+class NoReplyLeft(BadAnswer):
+    """A script or a record has nothing to say to a request; asking again would not change that."""
+
+    mends = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,10 @@ class ScriptedReply:
     """The entry is for a request whose last user message has this text in it; None: for any request."""
     error: ModelError | None = None
     stop: StopReason = StopReason.STOP
+    cut: int | None = None
+    """The connection breaks after this many characters."""
+    slow: float = 0.0
+    """Seconds until anything comes."""
 
     def fits(self, request: Request) -> bool:
         return self.when is None or self.when in _last_user_message(request)
@@ -80,7 +93,11 @@ class ScriptedModel:
           - when: "Step 2"       # optional: a text that the last user message must contain
             reply: "..."
             stop: length         # optional: stop, length or refused
+            cut: 20              # optional: the connection breaks after so many characters
+            slow: 2              # optional: seconds until anything comes
+          - empty: true          # instead of a reply: one with nothing in it
           - error: rate_limited  # instead of a reply: one of `ERRORS`
+            retry_after: 2       # optional, of `rate_limited` only: seconds
         """
         if isinstance(source, str):
             pace, script = _ScriptFile("script").read(source)
@@ -99,7 +116,7 @@ class ScriptedModel:
         fitting = [entry for entry in self._left if entry.fits(request)]
         fitting = fitting or [entry for entry in self._script if entry.when is not None and entry.fits(request)]
         if not fitting:
-            raise BadAnswer(
+            raise NoReplyLeft(
                 f"The script has no reply left for request {len(self.requests)}.",
                 hint="Add a reply to the script, or a `when` that fits the request.",
             )
@@ -112,17 +129,22 @@ class ScriptedModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         reply = self.next_reply(request)
-        if reply.error is not None:
-            raise reply.error
-        whole = False
+        was_heard = False
         try:
-            for piece in pieces(reply.text):
+            if reply.slow:
+                await asyncio.sleep(reply.slow)
+            if reply.error is not None:
+                was_heard = True
+                raise reply.error
+            for piece in pieces(reply.text[: reply.cut]):
                 await asyncio.sleep(len(piece) / self.pace if self.pace else 0)
                 yield TextDelta(piece)
-            whole = True
+            was_heard = True
         finally:
-            if not whole:  # nobody waited for its end: it can be asked for again
+            if not was_heard:  # nobody waited for its end: it can be asked for again
                 self._left.insert(0, reply)
+        if reply.cut is not None:
+            raise ConnectionFailed(f"The reply of {self.name} broke off, as its script says.", hint="Try again.")
         yield Done(reply.stop, _usage(request, reply.text))
 
 
@@ -177,14 +199,41 @@ class _ScriptFile:
 
     def _reply(self, line: int, entry: Any) -> ScriptedReply:
         if isinstance(entry, dict) and "error" in entry:
-            self._check_keys(line, entry, required={"error"}, optional={"when"})
-            kind = self._one_of(line, "error", entry["error"], list(ERRORS))
-            return ScriptedReply(when=self._when(line, entry), error=ERRORS[kind](f"Scripted error: {kind}."))
-        self._check_keys(line, entry, required={"reply"}, optional={"when", "stop"})
+            return self._failure(line, entry)
+        if isinstance(entry, dict) and "empty" in entry:
+            self._check_keys(line, entry, required={"empty"}, optional={"when", "slow"})
+            if entry["empty"] is not True:
+                raise self._refusal(line, f"`empty` is {entry['empty']!r}", "Write `empty: true`, or a `reply`.")
+            return ScriptedReply(when=self._when(line, entry), slow=self._slow(line, entry))
+        self._check_keys(line, entry, required={"reply"}, optional={"when", "stop", "cut", "slow"})
         stop = self._one_of(line, "stop", entry.get("stop", "stop"), list(StopReason))
+        cut = entry.get("cut")
+        if cut is not None and (isinstance(cut, bool) or not isinstance(cut, int) or cut < 0):
+            raise self._refusal(line, f"`cut` is {cut!r}", "Give a number of characters.")
         return ScriptedReply(
-            self._text(line, "reply", entry["reply"]), when=self._when(line, entry), stop=StopReason(stop)
+            self._text(line, "reply", entry["reply"]),
+            when=self._when(line, entry),
+            stop=StopReason(stop),
+            cut=cut,
+            slow=self._slow(line, entry),
         )
+
+    def _failure(self, line: int, entry: dict[str, Any]) -> ScriptedReply:
+        limited = {"retry_after"} if entry["error"] == "rate_limited" else set()
+        self._check_keys(line, entry, required={"error"}, optional={"when", "slow", *limited})
+        kind = self._one_of(line, "error", entry["error"], list(ERRORS))
+        error = ERRORS[kind](f"Scripted error: {kind}.")
+        if isinstance(error, RateLimited) and "retry_after" in entry:
+            error.retry_after = self._seconds(line, "retry_after", entry["retry_after"], longest=10**6)
+        return ScriptedReply(when=self._when(line, entry), error=error, slow=self._slow(line, entry))
+
+    def _slow(self, line: int, entry: dict[str, Any]) -> float:
+        return self._seconds(line, "slow", entry["slow"], longest=_SLOWEST) if "slow" in entry else 0.0
+
+    def _seconds(self, line: int, key: str, value: object, *, longest: float) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= longest:
+            raise self._refusal(line, f"`{key}` is {value!r}", f"Give seconds, at most {longest:,.0f}.")
+        return float(value)
 
     def _when(self, line: int, entry: dict[str, Any]) -> str | None:
         return self._text(line, "when", entry["when"]) if "when" in entry else None

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
     ConnectionFailed,
+    ContextTooLong,
     Message,
     ModelError,
     ModelNotFound,
@@ -36,6 +37,7 @@ STATUS_OF: dict[type[ModelError], int] = {
     RateLimited: 429,
     BadAnswer: 500,
 }
+_CODE_OF: dict[type[ModelError], str] = {ContextTooLong: "context_length_exceeded"}
 FINISH_REASON_OF = {
     StopReason.STOP: "stop",
     StopReason.LENGTH: "length",
@@ -78,7 +80,10 @@ def failure_like(error: ModelError) -> Answer:
     """What a real server does where `ScriptedModel` raises `error`."""
     if isinstance(error, ConnectionFailed):
         return Answer("cut", cut_after=0)
-    return failure(STATUS_OF[type(error)], error.message)
+    wait = getattr(error, "retry_after", None)
+    headers = {} if wait is None else {"retry-after": str(round(wait))}
+    status = next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
+    return failure(status, error.message, _CODE_OF.get(type(error)), headers=headers)
 
 
 def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
@@ -90,9 +95,11 @@ def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
         except BadAnswer as error:
             return failure_like(error)
         if reply.error is not None:
-            return failure_like(reply.error)
+            return replace(failure_like(reply.error), wait=reply.slow)
         pause = 6 / model.pace if model.pace else 0.0
-        return Answer(reply.text, finish_reason=FINISH_REASON_OF[reply.stop], pause=pause)
+        cut_after = None if reply.cut is None else len(pieces(reply.text[: reply.cut]))
+        reason = FINISH_REASON_OF[reply.stop]
+        return Answer(reply.text, finish_reason=reason, pause=pause, cut_after=cut_after, wait=reply.slow)
 
     return answer
 
