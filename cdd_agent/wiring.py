@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.config import Config, load_config
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import ChangesApproved, Frontend
+from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
+from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from cdd_agent.execution.engine import Engine
     from cdd_agent.workspace.commands import CommandRunner
 
-_SCRIPT = "script:"
+_SCRIPT, _REPLAY = "script:", "replay:"
 NO_MODEL_HINT = """\
 Choose one of:
 - a hosted model: `export ANTHROPIC_API_KEY=...`
@@ -57,16 +59,17 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
 def open_session(project: Project, frontend: Frontend) -> Session:
     """A session whose engines use the configured model, made once and when it is first needed."""
     model = cache(lambda: make_model(project.config, project.root, watched=True))
+    tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
     def open_executor(ticket: Ticket, start_over: bool) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
-        engine = open_engine(project, ticket, frontend, model, commands(), start_over=start_over)
+        engine = open_engine(project, ticket, frontend, model, commands(), start_over=start_over, tally=tally)
         prepare_model(engine)
         return ExecutorAgent(engine)
 
-    return Session(project, open_executor)
+    return Session(project, open_executor, tally)
 
 
 def open_engine(
@@ -77,15 +80,51 @@ def open_engine(
     commands: CommandRunner,
     *,
     start_over: bool = False,
+    tally: Tally | None = None,
+    clock: Clock | None = None,
 ) -> Engine:
-    """Open a ticket's run. `model` is made when a reply is needed. Raises `BadInput`."""
+    """Open a ticket's run. `model` is made when a reply is needed; `tally` is told what it takes. Raises `BadInput`."""
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
     asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
-    runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
-    return Engine.open(root, ticket, runner, commits=config.commit == "step", start_over=start_over)
+    equipped = cache(lambda: _equipped(model(), config, engine, tally or Tally(), clock))
+    runner = StepRunner(root, equipped, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
+    record = (root / config.record,) if config.record else ()
+    engine = Engine.open(
+        root, ticket, runner, commits=config.commit == "step", start_over=start_over, no_part_of_the_project=record
+    )
+    return engine
+
+
+def _equipped(model: Model, config: Config, engine: Engine, tally: Tally, clock: Clock | None) -> Model:
+    """The model as a run uses it: an empty reply is an error, each call is counted and must fit the budget; patience is
+    outermost, so that every call it makes is one that the budget allowed."""
+    from cdd_agent.events import ReplyLost
+    from cdd_agent.llm.around import NeverEmpty
+    from cdd_agent.llm.prices import FREE, price_of
+
+    costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
+    budgeted = Budgeted(
+        NeverEmpty(model),
+        Limit(config.budget.tokens, config.budget.usd),
+        spent=_spent_before(engine),
+        price=lambda: FREE if costs_nothing else price_of(model.name),
+        spend=tally.add,
+        lost=lambda usage: engine.record.log.add(ReplyLost(usage)),
+    )
+    return Patient(budgeted, clock)
+
+
+def _spent_before(engine: Engine) -> Spent:
+    """By the earlier processes of a run, as its log tells; a log whose state is gone is another run's."""
+    from cdd_agent.execution.effort import Effort, effort_by_step
+
+    if engine.state.started_at is None:
+        return Spent()
+    effort = sum(effort_by_step(engine.record.log.entries()).values(), Effort())
+    return Spent(effort.tokens, effort.usd or 0.0, estimated=bool(effort.estimated_calls))
 
 
 def prepare_model(engine: Engine) -> None:
@@ -130,7 +169,20 @@ def open_runner(project: Project, frontend: Frontend) -> ActionRunner:
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace. Raises `BadInput`."""
+    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace. Raises `BadInput`.
+
+    What is recorded is the adapter's own calls: a failed one is in the cassette, and so is the one that came after it.
+    """
+    model = _adapter(config, root, watched=watched)
+    if config.record is None:
+        return model
+    from cdd_agent.llm.cassette import Recorded
+    from cdd_agent.workspace.redaction import Redactor
+
+    return Recorded(model, root / config.record, Redactor.of_environment(config.commands.hide_env))
+
+
+def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if config.model is None:
         raise BadInput("No model is configured", hint=NO_MODEL_HINT)
     if config.model.startswith(_SCRIPT):
@@ -139,6 +191,12 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
         scripted = ScriptedModel.from_yaml(root / config.model.removeprefix(_SCRIPT))
         scripted.pace *= watched
         return scripted
+    if config.model.startswith(_REPLAY):
+        from cdd_agent.llm.cassette import ReplayedModel
+        from cdd_agent.workspace.redaction import Redactor
+
+        redactor = Redactor.of_environment(config.commands.hide_env)
+        return ReplayedModel.from_file(root / config.model.removeprefix(_REPLAY), redactor, in_time=watched)
     from cdd_agent.llm.litellm_adapter import LitellmModel
 
     return LitellmModel(config.model, config.api_base)

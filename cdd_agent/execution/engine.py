@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from cdd_agent.errors import BadInput, CddError, NotApproved
+from cdd_agent.errors import BadInput, BudgetExhausted, CddError, NotApproved
 from cdd_agent.events import (
     AttemptFailed,
     ChangesPutBack,
@@ -43,6 +43,7 @@ from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import Attempt, Failure, GoingBack, RunRecord
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.execution.step_commit import step_message
+from cdd_agent.llm.port import RateLimited
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, StepExecution, ready, save_state
@@ -55,6 +56,8 @@ from cdd_agent.workspace.taking_back import TakenBack
 
 _NAMED = 6
 """Files that are named in a sentence."""
+_UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
+"""What ends a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
 
 Clock = Callable[[], datetime]
 
@@ -94,8 +97,11 @@ class Engine:
         *,
         commits: bool = False,
         start_over: bool = False,
+        no_part_of_the_project: Iterable[Path] = (),
     ) -> Self:
         """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept.
+
+        `no_part_of_the_project`: files that this program writes wherever they are, and that no step is blamed for.
 
         Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
         process is at work on the ticket.
@@ -114,7 +120,7 @@ class Engine:
         except BaseException:
             lock.release()
             raise
-        history = History(record, _no_part_of_checkpoints(root, ticket))
+        history = History(record, _no_part_of_checkpoints(root, ticket, no_part_of_the_project))
         return cls(
             ticket, spec, plan, opened.state, record, history, runner, lock, commits, clock, told_later=[*opened.news]
         )
@@ -362,7 +368,7 @@ class Engine:
                         if committed is not None:
                             yield committed
                     yield item
-        except NotApproved as error:
+        except _UNDECIDED as error:
             self._interrupted(step.number)
             settled, self.stopped_by = True, error
         except CddError as error:
@@ -393,7 +399,7 @@ class Engine:
     def _why_stopped(self) -> Iterator[Notice]:
         if isinstance(self.stopped_by, CommitRefused):
             yield Notice(f"It was not committed: {self.stopped_by.message}", Tone.WARNING)
-        if isinstance(self.stopped_by, NotApproved):  # any other reason is the step's own error
+        if isinstance(self.stopped_by, _UNDECIDED):  # any other reason is the step's own error
             yield Notice(self.stopped_by.message, Tone.WARNING)
         if self.stopped_by is not None and self.stopped_by.hint:
             yield Notice(self.stopped_by.hint)
@@ -474,8 +480,15 @@ def _named(paths: Sequence[str]) -> str:
     return ", ".join(paths[:_NAMED]) + more
 
 
-def _no_part_of_checkpoints(root: Path, ticket: Ticket) -> tuple[str, ...]:
+def _no_part_of_checkpoints(root: Path, ticket: Ticket, others: Iterable[Path]) -> tuple[str, ...]:
     """The run's own files, and what a write that goes on just now has beside its file."""
     state = "execution-state*"
-    folders = {"tickets/*", "specs/tickets/*", re.sub(r"([*?\[\\])", r"\\\1", ticket.shown(ticket.folder))}
-    return (".cdd/runs/**", *(f"{folder}/{state}" for folder in sorted(folders)), "**/.cdd-*.tmp")
+    folders = {"tickets/*", "specs/tickets/*", _literal(ticket.shown(ticket.folder))}
+    inside = (other.relative_to(root) for other in others if other.is_relative_to(root))
+    named = (_literal(path.as_posix()) for path in inside)
+    return (".cdd/runs/**", *(f"{folder}/{state}" for folder in sorted(folders)), "**/.cdd-*.tmp", *named)
+
+
+def _literal(path: str) -> str:
+    """A path as a pattern that fits nothing else."""
+    return re.sub(r"([*?\[\\])", r"\\\1", path)

@@ -155,13 +155,13 @@ async def test_a_run_that_is_stopped_and_goes_on_counts_every_call_once(sandbox:
     with_a_failed_step = await go_on(sandbox)
     at_the_end = await go_on(sandbox)
 
-    assert pick(stopped_in_the_reply, "status", *CALLS) == ["in_progress", 1, 1]
-    assert pick(stopped_in_the_check, "status", *CALLS) == ["in_progress", 2, 1]
-    assert pick(stopped_again, *CALLS) == [2, 1]
-    assert pick(with_a_failed_step, "status", *CALLS) == ["failed", 3, 1]
-    assert pick(at_the_end, "status", *CALLS) == ["completed", 4, 1]
+    assert pick(stopped_in_the_reply, "status", "calls_estimated", *CALLS) == ["in_progress", 1, 1, 0]
+    assert pick(stopped_in_the_check, "status", *CALLS) == ["in_progress", 2, 0]
+    assert pick(stopped_again, *CALLS) == [2, 0]
+    assert pick(with_a_failed_step, "status", *CALLS) == ["failed", 3, 0]
+    assert pick(at_the_end, "status", "calls_estimated", *CALLS) == ["completed", 1, 4, 0]
     first, second = at_the_end["steps"]
-    assert pick(first, "status", "verification", "attempts", *CALLS) == ["completed", "passed", 1, 2, 1]
+    assert pick(first, "status", "verification", "attempts", *CALLS) == ["completed", "passed", 1, 2, 0]
     assert pick(second, "attempts", "error", *CALLS) == [2, None, 2, 0]
     assert at_the_end["prompt_tokens"] == first["prompt_tokens"] + second["prompt_tokens"] > 0
     assert pick(at_the_end, "files_created", "files_modified") == [["a.txt", "b.txt"], []]
