@@ -119,11 +119,11 @@ def _equipped(model: Model, config: Config, engine: Engine, tally: Tally, clock:
 
 def _spent_before(engine: Engine) -> Spent:
     """By the earlier processes of a run, as its log tells; a log whose state is gone is another run's."""
-    from cdd_agent.execution.effort import Effort, effort_by_step
+    from cdd_agent.execution.effort import effort_of
 
     if engine.state.started_at is None:
         return Spent()
-    effort = sum(effort_by_step(engine.record.log.entries()).values(), Effort())
+    effort = effort_of(engine.record.log.entries())
     return Spent(effort.tokens, effort.usd or 0.0, estimated=bool(effort.estimated_calls))
 
 

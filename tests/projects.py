@@ -13,6 +13,7 @@ from typing import Any
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
+from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.patient import Clock
 from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
@@ -126,7 +127,9 @@ class Sandbox:
         commands = open_commands(project, self.frontend)
         return self._open(project, project.tickets.find(SLUG), commands, start_over)
 
-    def _open(self, project: Project, ticket: Ticket, commands: CommandRunner, start_over: bool) -> Engine:
+    def _open(
+        self, project: Project, ticket: Ticket, commands: CommandRunner, start_over: bool, tally: Tally | None = None
+    ) -> Engine:
         return open_engine(
             project,
             ticket,
@@ -134,17 +137,18 @@ class Sandbox:
             lambda: self.real_model or self.model,
             commands,
             start_over=start_over,
+            tally=tally,
             clock=self.time.clock,
         )
 
     def session(self) -> Session:
-        project = self.project
+        project, tally = self.project, Tally()
         commands = open_commands(project, self.frontend)
 
         def open_executor(ticket: Ticket, start_over: bool) -> ExecutorAgent:
-            return ExecutorAgent(self._open(project, ticket, commands, start_over))
+            return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
-        return Session(project, open_executor)
+        return Session(project, open_executor, tally)
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

@@ -62,6 +62,11 @@ class Effort:
 _CALL = Effort(model_calls=1)
 
 
+def effort_of(entries: Iterable[Entry]) -> Effort:
+    """That of the whole run, with steps that are no longer in the plan."""
+    return sum(effort_by_step(entries).values(), Effort())
+
+
 def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
     """The effort of each step, the baseline's with the step that came after it.
 

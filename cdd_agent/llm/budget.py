@@ -31,6 +31,11 @@ class Spent:
             self.estimated or usage.estimated,
         )
 
+    def in_words(self) -> str:
+        """With a `~` where some of it is estimated; the money only where a price is known."""
+        about = "~" if self.estimated else ""
+        return f"{about}{self.tokens:,} tokens" + (f", {about}${self.usd:.4f}" if self.usd else "")
+
 
 @dataclass
 class Tally:

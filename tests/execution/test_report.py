@@ -27,6 +27,8 @@ from cdd_agent.events import (
     PlanOpened,
     ReplyDelta,
     ReplyFinished,
+    ReplyLost,
+    ReplyRestarted,
     ReplyStarted,
     StepFinished,
     StepStarted,
@@ -88,6 +90,29 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
         ),
         # Killed while the model wrote: the call was made, nobody knows its tokens.
         ([*ASKED, *KILLED], {1: Effort(1.0, model_calls=1)}),
+        # The same by a version that says how much was asked: at least that was taken.
+        (
+            [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), *KILLED],
+            {1: Effort(1.0, model_calls=1, prompt_tokens=90)},
+        ),
+        # Stopped by a person, asked again; a reply that was lost is a call that was made.
+        (
+            [
+                *ASKED,
+                (5, ReplyLost(Usage(90, 5, estimated=True))),
+                *ASKED_AGAIN,
+                (25, ReplyLost(Usage(90, 0))),
+                (26, ReplyRestarted(1)),
+                (30, ReplyFinished(1, Usage(100, 20, usd=0.5))),
+                (31, finished(1)),
+            ],
+            {1: Effort(12.0, 3, 3, prompt_tokens=280, completion_tokens=25, estimated_calls=1, usd=0.5)},
+        ),
+        # A provider that asked to come back later took nothing.
+        (
+            [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), (2, finished(1, StepStatus.PENDING)), *KILLED],
+            {1: Effort(2.0, model_calls=1)},
+        ),
         # Killed later, and on from the saved reply: one call.
         (
             [*ANSWERED, *KILLED, *GOES_ON, (1002, TestsStarted(1, "t")), (1005, passed(1)), (1005, finished(1))],
