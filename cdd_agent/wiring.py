@@ -15,7 +15,7 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import ChangesApproved, Frontend
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
 from cdd_agent.llm.patient import Clock, Patient
-from cdd_agent.llm.port import Model
+from cdd_agent.llm.port import Model, Usage
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.workspace.paths import PathRefused, confine, find_root
@@ -84,13 +84,27 @@ def open_engine(
     clock: Clock | None = None,
 ) -> Engine:
     """Open a ticket's run. `model` is made when a reply is needed; `tally` is told what it takes. Raises `BadInput`."""
+    from cdd_agent.events import ReplyLost
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
     asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
-    equipped = cache(lambda: _equipped(model(), config, engine, tally or Tally(), clock))
-    runner = StepRunner(root, equipped, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
+
+    @cache
+    def of_this_run() -> Model:
+        return equipped(
+            model(),
+            config,
+            tally or Tally(),
+            spent=_spent_before(engine),
+            lost=lambda usage: engine.record.log.add(ReplyLost(usage)),
+            clock=clock,
+        )
+
+    runner = StepRunner(
+        root, of_this_run, asked, config.test_command, config.test_timeout, project.tickets.owns, commands
+    )
     record = (root / config.record,) if config.record else ()
     engine = Engine.open(
         root, ticket, runner, commits=config.commit == "step", start_over=start_over, no_part_of_the_project=record
@@ -98,10 +112,17 @@ def open_engine(
     return engine
 
 
-def _equipped(model: Model, config: Config, engine: Engine, tally: Tally, clock: Clock | None) -> Model:
-    """The model as a run uses it: an empty reply is an error, each call is counted and must fit the budget; patience is
-    outermost, so that every call it makes is one that the budget allowed."""
-    from cdd_agent.events import ReplyLost
+def equipped(
+    model: Model,
+    config: Config,
+    tally: Tally,
+    *,
+    spent: Spent | None = None,
+    lost: Callable[[Usage], None] = lambda usage: None,
+    clock: Clock | None = None,
+) -> Model:
+    """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
+    is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
     from cdd_agent.llm.around import NeverEmpty
     from cdd_agent.llm.prices import FREE, price_of
 
@@ -109,10 +130,10 @@ def _equipped(model: Model, config: Config, engine: Engine, tally: Tally, clock:
     budgeted = Budgeted(
         NeverEmpty(model),
         Limit(config.budget.tokens, config.budget.usd),
-        spent=_spent_before(engine),
+        spent=spent,
         price=lambda: FREE if costs_nothing else price_of(model.name),
         spend=tally.add,
-        lost=lambda usage: engine.record.log.add(ReplyLost(usage)),
+        lost=lost,
     )
     return Patient(budgeted, clock)
 

@@ -64,7 +64,7 @@ class Patient(Around):
                     self._expect_worth_waiting(error, failures[kind])
                 elif failures[kind] >= _CALLS.get(kind, _OTHER_CALLS):
                     raise
-                seconds, reason = self._wait(error, failures[kind]), error.message
+                seconds, reason = self._wait(error, failures[kind]), _as_sentence(error.message)
             async with aclosing(self._countdown(seconds, reason)) as waits:
                 async for wait in waits:
                     yield wait
@@ -96,6 +96,10 @@ class Patient(Around):
         while (left := end - self._clock.seconds()) > 0:
             yield Waiting(math.ceil(left), reason)
             await self._clock.sleep(min(left, 1.0))
+
+
+def _as_sentence(words: str) -> str:
+    return words if words.endswith((".", "!", "?", "…")) else f"{words}."
 
 
 def _in_words(seconds: float) -> str:
