@@ -213,7 +213,7 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
         scripted.pace *= watched
         return scripted
     if config.model.startswith(_REPLAY):
-        from cdd_agent.llm.cassette import ReplayedModel
+        from cdd_agent.llm.replay import ReplayedModel
         from cdd_agent.workspace.redaction import Redactor
 
         redactor = Redactor.of_environment(config.commands.hide_env)

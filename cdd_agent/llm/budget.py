@@ -88,53 +88,82 @@ class Budgeted(Around):
             )
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        price = await asyncio.to_thread(self._price)
-        so_far = Usage(estimated_prompt(request), 0, estimated=True)
-        self._expect_within(_priced(replace(so_far, completion_tokens=CEILING), price))
-        written, is_owed = 0, True
+        call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
+        self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
+        is_owed = True
         try:
             async with aclosing(self.inner.stream(request)) as events:
                 async for event in events:
-                    match event:
-                        case TextDelta(text=text):
-                            written += _weight(text)
-                        case ToolCall(name=name, arguments=arguments):
-                            written += _weight(name) + _weight(arguments)
-                        case Done(usage=counted):
-                            whole = _priced(counted or replace(so_far, completion_tokens=_tokens(written)), price)
-                            is_owed = False
-                            self._count(whole)
-                            yield replace(event, usage=whole)
-                            continue
-                        case _:
-                            pass
-                    so_far = replace(so_far, completion_tokens=_tokens(written))
-                    if so_far.completion_tokens > CEILING:
-                        self._expect_within(_priced(so_far, price))
+                    if isinstance(event, Done):
+                        usage, is_owed = call.counted(event.usage), False
+                        self._count(usage)
+                        yield replace(event, usage=usage)
+                        continue
+                    call.hear(event)
+                    if call.usage.completion_tokens > CEILING:
+                        self._expect_room_for(call.usage, "a reply has grown to {}; it was stopped")
                     yield event
-        except ModelError as error:
-            is_owed = written > 0
-            if isinstance(error, EmptyReply):
-                is_owed, so_far = True, error.usage or so_far
+        except EmptyReply as error:
+            call.told = error.usage
+            raise
+        except ModelError:
+            is_owed = call.written > 0
             raise
         finally:
             if is_owed:
-                self._count(_priced(so_far, price))
-                self._lost(_priced(so_far, price))
+                usage = call.counted(call.told)
+                self._count(usage)
+                self._lost(usage)
 
     def _count(self, usage: Usage) -> None:
         self.spent += usage
         self._spend(usage)
 
-    def _expect_within(self, call: Usage) -> None:
-        """Raises `BudgetExhausted` where a call like this one could pass the limit."""
+    def _expect_room_for(self, call: Usage, why: str) -> None:
+        """Raises `BudgetExhausted` where a call like this one passes the limit."""
         then, about = self.spent + call, "~" if self.spent.estimated else ""
         if self.limit.tokens is not None and then.tokens > self.limit.tokens:
             used = f"{about}{self.spent.tokens:,} of {self.limit.tokens:,} tokens"
-            raise _exhausted("tokens", used, f"~{then.tokens - self.spent.tokens:,} tokens")
+            raise _exhausted("tokens", used, why.format(f"~{then.tokens - self.spent.tokens:,} tokens"))
         if self.limit.usd is not None and then.usd > self.limit.usd:
             used = f"{about}${self.spent.usd:.4f} of ${self.limit.usd:.2f}"
-            raise _exhausted("usd", used, f"~${then.usd - self.spent.usd:.4f}")
+            raise _exhausted("usd", used, why.format(f"~${then.usd - self.spent.usd:.4f}"))
+
+
+@dataclass
+class _Call:
+    """What a call has taken so far, by an estimate."""
+
+    prompt: int
+    price: Price | None
+    written: int = 0
+    """Bytes of the reply."""
+    told: Usage | None = None
+    """What the provider counted of a call that came to nothing."""
+
+    def hear(self, event: ModelEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self.written += _weight(text)
+            case ToolCall(name=name, arguments=arguments):
+                self.written += _weight(name) + _weight(arguments)
+            case _:
+                pass
+
+    @property
+    def usage(self) -> Usage:
+        return self._priced(Usage(self.prompt, _tokens(self.written), estimated=True))
+
+    @property
+    def at_worst(self) -> Usage:
+        return self._priced(Usage(self.prompt, CEILING, estimated=True))
+
+    def counted(self, usage: Usage | None) -> Usage:
+        """What the provider counted, or where it does not count, the estimate."""
+        return self.usage if usage is None else self._priced(usage)
+
+    def _priced(self, usage: Usage) -> Usage:
+        return usage if self.price is None else replace(usage, usd=self.price.of(usage))
 
 
 def estimated_prompt(request: Request) -> int:
@@ -154,12 +183,8 @@ def _tokens(weight: int) -> int:
     return -(-weight // 3)
 
 
-def _priced(usage: Usage, price: Price | None) -> Usage:
-    return replace(usage, usd=price.of(usage)) if price is not None else usage
-
-
-def _exhausted(key: str, used: str, next_call: str) -> BudgetExhausted:
+def _exhausted(key: str, used: str, why: str) -> BudgetExhausted:
     return BudgetExhausted(
-        f"The run has used {used} of its budget, and the next call could take {next_call}; it was not made",
+        f"The run has used {used} of its budget, and {why}",
         hint=f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to go on.",
     )

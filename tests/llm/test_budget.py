@@ -122,7 +122,7 @@ async def test_a_limit_in_dollars_without_a_price_is_refused_at_the_start() -> N
 
 async def test_a_reply_that_grows_past_the_budget_is_stopped_on_the_way() -> None:
     books = Books("many words " * 20_000, limit=Limit(tokens=20_000))
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(BudgetExhausted, match=r"a reply has grown to ~20,\d+ tokens; it was stopped"):
         await books.ask()
     (lost,) = books.lost
     assert 20_000 < books.model.spent.tokens == lost.prompt_tokens + lost.completion_tokens < 20_020

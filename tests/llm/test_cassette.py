@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.llm.cassette import Recorded, ReplayedModel
+from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
     BadAnswer,
     ConnectionFailed,
@@ -19,6 +19,7 @@ from cdd_agent.llm.port import (
     Request,
     TextDelta,
 )
+from cdd_agent.llm.replay import ReplayedModel
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.workspace.redaction import Redactor
 
