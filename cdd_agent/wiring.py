@@ -144,8 +144,7 @@ def _spent_before(engine: Engine) -> Spent:
 
     if engine.state.started_at is None:
         return Spent()
-    effort = effort_of(engine.record.log.entries())
-    return Spent(effort.tokens, effort.usd or 0.0, estimated=bool(effort.estimated_calls))
+    return effort_of(engine.record.log.entries()).spent
 
 
 def prepare_model(engine: Engine) -> None:

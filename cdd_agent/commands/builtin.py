@@ -21,13 +21,11 @@ from cdd_agent.events import (
     TicketView,
     Tone,
 )
-from cdd_agent.llm.budget import Spent
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.state import load_state, new_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.files import ignore_runs, write_atomic
-from cdd_agent.workspace.redaction import Redactor
 
 _CONFIG = """\
 # Settings of this project; commit this file. Every key is shown with its default.
@@ -191,18 +189,18 @@ async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Even
     """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
     from cdd_agent.execution.effort import effort_of
     from cdd_agent.execution.record import RunRecord
+    from cdd_agent.workspace.redaction import Redactor
 
     if known := slug or session.last_ticket:
         ticket = session.project.tickets.find(known)
         record = RunRecord.of(session.project.root, ticket.slug, Redactor())
         effort = effort_of(record.log.entries())
-        spent = Spent(effort.tokens, effort.usd or 0.0, estimated=bool(effort.estimated_calls))
         calls = f"{effort.model_calls} model call{'s' * (effort.model_calls != 1)}"
         budget = session.project.config.budget
         limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
-        yield Notice(f"{ticket.slug}: {spent.in_words()}, in {calls}{of}")
+        yield Notice(f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}")
     yield Notice(f"This session: {session.tally.spent.in_words()}")
 
 

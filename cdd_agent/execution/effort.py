@@ -24,6 +24,7 @@ from cdd_agent.events import (
     TestsStarted,
 )
 from cdd_agent.execution.run_log import Entry
+from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus
 
@@ -44,8 +45,9 @@ class Effort:
     """What the calls cost whose price is known; None: that of no call is."""
 
     @property
-    def tokens(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
+    def spent(self) -> Spent:
+        tokens = self.prompt_tokens + self.completion_tokens
+        return Spent(tokens, self.usd or 0.0, estimated=bool(self.estimated_calls))
 
     def __add__(self, other: "Effort") -> "Effort":
         return Effort(
@@ -121,7 +123,9 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
 
 def _begun(call: ReplyStarted) -> Effort:
     """What a call took at least of which only the beginning is known."""
-    return Effort(prompt_tokens=call.prompt_tokens)
+    if not call.prompt_tokens:  # of an older log
+        return Effort()
+    return _tokens(Usage(call.prompt_tokens, 0, estimated=True))
 
 
 def _tokens(usage: Usage | None) -> Effort:

@@ -93,7 +93,7 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
         # The same by a version that says how much was asked: at least that was taken.
         (
             [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), *KILLED],
-            {1: Effort(1.0, model_calls=1, prompt_tokens=90)},
+            {1: Effort(1.0, model_calls=1, counted_calls=1, prompt_tokens=90, estimated_calls=1)},
         ),
         # Stopped by a person, asked again; a reply that was lost is a call that was made.
         (
