@@ -30,7 +30,7 @@ examples:
   cdd exec feature-login --json    one event a line, for scripts
 
 exit codes:
-  0 done   1 a step failed   2 bad input   3 not approved   75 come back later   130 interrupted
+  0 done   1 a step failed   2 bad input   3 not approved, or no budget left   75 come back later   130 interrupted
 """
 
 
@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
     _model_flags(parser)
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
-    parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None)
+    parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None, record=None)
     parser.set_defaults(interrupted="What was done is saved; the same command goes on from here.")
     parser.set_defaults(root=None, yaml=False, paths=(), start_over=False, step=None)
     _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
@@ -263,7 +263,8 @@ def _common_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _model_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="M", help="any litellm model string, or script:FILE")
+    parser.add_argument("--model", metavar="M", help="any litellm model string, script:FILE or replay:FILE")
+    parser.add_argument("--record", metavar="FILE", help="keep what the model is asked and answers, for replay:FILE")
     parser.add_argument("--api-base", metavar="URL", help="the endpoint, for a server of your own")
 
 
@@ -292,7 +293,7 @@ def _session(options: argparse.Namespace, frontend: Frontend, note: str) -> tupl
     from cdd_agent.events import Notice, Tone
     from cdd_agent.wiring import NO_MODEL_HINT, open_session
 
-    project = _project(options, model=options.model, api_base=options.api_base)
+    project = _project(options, model=options.model, api_base=options.api_base, record=options.record)
     notices = [Notice(note or "`/exec SLUG` carries out a plan, `/new TYPE NAME` makes a ticket, `/help` says more.")]
     if project.config.model is None:
         notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
@@ -319,7 +320,7 @@ The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` sa
 
 
 def _exec(options: argparse.Namespace) -> int:
-    flags = {"model": options.model, "api_base": options.api_base, "max_attempts": options.max_attempts}
+    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "record")}
     return _run_plan(
         options,
         options.project,

@@ -71,17 +71,17 @@ class Web(_Section):
 
 
 class Budget(_Section):
-    """What a run may cost. This version cannot watch a budget, so it accepts none."""
+    """What a run may take, in all processes that it goes on in. It stops before the call that could pass it."""
 
-    usd: None = None
-    tokens: None = None
+    usd: float | None = Field(None, gt=0, allow_inf_nan=False)
+    tokens: int | None = Field(None, gt=0)
 
 
 class Config(_Section):
     """All settings, with their defaults. Times are in seconds."""
 
     model: str | None = None
-    """Any litellm model string, or `script:FILE` for a scripted model."""
+    """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
     api_base: str | None = None
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
     """What asks the model: `direct` for servers that speak OpenAI's chat completions, `litellm` for all; `auto`: the
@@ -96,6 +96,8 @@ class Config(_Section):
     commands: Commands = Commands()
     web: Web = Web()
     budget: Budget = Budget()
+    record: str | None = None
+    """A file that keeps what the model is asked and answers, to be played with `replay:FILE`."""
 
 
 # Shells, and programs whose arguments are a command.
@@ -121,6 +123,8 @@ _ALLOWED = {
     "web": "a mapping with private",
     "web.private": "true or false",
     "budget": "a mapping with usd, tokens",
+    "budget.usd": "a number of dollars over 0, or null",
+    "budget.tokens": "a whole number over 0, or null",
 }
 _FROM_ENVIRONMENT = (
     "model",
@@ -200,8 +204,6 @@ def _complaint(detail: Any, where: Any) -> str:
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(path)}: there is no setting `{name}`; {hint}allowed are {', '.join(section.model_fields)}"
     match detail["type"]:
-        case "none_required":
-            allowed = "allowed: null (this version cannot watch a budget)"
         case "value_error":
             allowed = str(detail["ctx"]["error"])
         case "literal_error":

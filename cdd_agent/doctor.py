@@ -88,7 +88,7 @@ def _model_problem(project: Project) -> str | None:
     model, api_base = project.config.model, project.config.api_base
     if model is None:
         return "none is configured"
-    if model.startswith("script:"):
+    if model.startswith(("script:", "replay:")):
         try:
             make_model(project.config, project.root, watched=False)
         except BadInput as error:

@@ -4,6 +4,7 @@
     ├── BadInput                no such ticket, a bad plan, a bad config           exit 2
     ├── StepFailed              a step, an action or an edit failed                exit 1
     ├── NotApproved             stopped for want of approval                       exit 3
+    ├── BudgetExhausted         stopped before a call that could pass the budget   exit 3
     └── ModelError              the model gave no usable answer (`llm/port.py`)    exit 1, 2 or 75
 
 Anything else that is raised is a bug in this program and keeps its traceback.
@@ -52,5 +53,11 @@ class StepFailed(CddError):
 
 class NotApproved(CddError):
     """Work stopped because nobody approved what it was about to do."""
+
+    exit_code = ExitCode.NOT_APPROVED
+
+
+class BudgetExhausted(CddError):
+    """Work stopped because the next model call could pass what a run may take."""
 
     exit_code = ExitCode.NOT_APPROVED

@@ -182,6 +182,8 @@ class ReplyStarted:
     step: int
     model: str
     saved: bool = False
+    prompt_tokens: int = 0
+    """Of the request, estimated: all that is known of a call that a killed process had begun."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,13 @@ class ReplyRestarted:
     """The model is asked again: the reply begins anew, and what came of it before does not count."""
 
     step: int
+
+
+@dataclass(frozen=True)
+class ReplyLost:
+    """A call took tokens and brought no whole reply: it was cut off, empty, or stopped. Only the run's log is told."""
+
+    usage: Usage
 
 
 @dataclass(frozen=True)
@@ -460,6 +469,7 @@ Event = (
     | ReplyDelta
     | ReplyDelayed
     | ReplyRestarted
+    | ReplyLost
     | ReplyFinished
     | ChangesProposed
     | ChangesApplied

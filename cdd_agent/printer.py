@@ -79,6 +79,8 @@ class TextPrinter:
         self._console = Console(stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._live = self._console.status("") if self._console.is_terminal else None
         self._reply: list[str] = []
+        self._delay = 0.0
+        """What can be left of a wait that was told."""
         self._output = ""
         self._unfinished = ""
 
@@ -100,6 +102,9 @@ class TextPrinter:
                 self._reply.append(text)
                 self._wait(f"Receiving the reply: {sum(map(len, self._reply)):,} characters")
             case ReplyDelayed(seconds=seconds, reason=reason):
+                if self._live is None and seconds > self._delay:  # another wait; its seconds would be many lines
+                    self._line(f"{reason} Asking again in {seconds:.0f} s", Tone.QUIET)
+                self._delay = seconds - 1
                 self._wait(f"{reason} Asking again in {seconds:.0f} s")
             case ReplyRestarted():
                 self._reply = []
@@ -107,10 +112,9 @@ class TextPrinter:
             case ReplyFinished(usage=usage):
                 self._rest()
                 if usage:
-                    self._line(
-                        f"reply: {usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out",
-                        Tone.QUIET,
-                    )
+                    about = "~" if usage.estimated else ""
+                    words = f"reply: {about}{usage.prompt_tokens:,} tokens in, {about}{usage.completion_tokens:,} out"
+                    self._line(words + (f", {about}${usage.usd:.4f}" if usage.usd else ""), Tone.QUIET)
             case BaselineStarted(command=command):
                 self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):

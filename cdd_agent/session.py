@@ -9,6 +9,7 @@ from cdd_agent.agents.base import Agent
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
 from cdd_agent.events import AgentChanged, Event, Notice
+from cdd_agent.llm.budget import Tally
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 
@@ -28,8 +29,10 @@ OpenExecutor = Callable[[Ticket, bool], Agent]
 class Session:
     """One person's way through a project. At most one agent is active; lines go to it or to commands."""
 
-    def __init__(self, project: Project, open_executor: OpenExecutor) -> None:
+    def __init__(self, project: Project, open_executor: OpenExecutor, tally: Tally | None = None) -> None:
         self.project = project
+        self.tally = tally or Tally()
+        """What all model calls of this session took."""
         self.agent: Agent | None = None
         self.last_ticket: str | None = None
         """The slug of the ticket that an agent was at work on last."""

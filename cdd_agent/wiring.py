@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.config import Config, load_config
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import ChangesApproved, Frontend
-from cdd_agent.llm.port import Model
+from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
+from cdd_agent.llm.patient import Clock, Patient
+from cdd_agent.llm.port import Model, Usage
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.workspace.paths import PathRefused, confine, find_root
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
 
-_SCRIPT = "script:"
+_SCRIPT, _REPLAY = "script:", "replay:"
 NO_MODEL_HINT = """\
 Choose one of:
 - a hosted model: `export ANTHROPIC_API_KEY=...`
@@ -58,16 +60,17 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
 def open_session(project: Project, frontend: Frontend) -> Session:
     """A session whose engines use the configured model, made once and when it is first needed."""
     model = cache(lambda: make_model(project.config, project.root, watched=True))
+    tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
     def open_executor(ticket: Ticket, start_over: bool) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
-        engine = open_engine(project, ticket, frontend, model, commands(), start_over=start_over)
+        engine = open_engine(project, ticket, frontend, model, commands(), start_over=start_over, tally=tally)
         prepare_model(engine)
         return ExecutorAgent(engine)
 
-    return Session(project, open_executor)
+    return Session(project, open_executor, tally)
 
 
 def open_engine(
@@ -78,17 +81,75 @@ def open_engine(
     commands: CommandRunner,
     *,
     start_over: bool = False,
+    tally: Tally | None = None,
+    clock: Clock | None = None,
 ) -> Engine:
-    """Open a ticket's run. `model` is made when a reply is needed. Raises `BadInput`."""
+    """Open a ticket's run. `model` is made when a reply is needed; `tally` is told what it takes. Raises `BadInput`."""
+    from cdd_agent.events import ReplyLost
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
     asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
-    runner = StepRunner(root, model, asked, config.test_command, config.test_timeout, project.tickets.owns, commands)
-    return Engine.open(
-        root, ticket, runner, tickets=project.tickets.places, commits=config.commit == "step", start_over=start_over
+
+    @cache
+    def of_this_run() -> Model:
+        return equipped(
+            model(),
+            config,
+            tally or Tally(),
+            spent=_spent_before(engine),
+            lost=lambda usage: engine.record.log.add(ReplyLost(usage)),
+            clock=clock,
+        )
+
+    runner = StepRunner(
+        root, of_this_run, asked, config.test_command, config.test_timeout, project.tickets.owns, commands
     )
+    own = [*project.tickets.places, *([_shown(root, config.record)] if config.record else [])]
+    engine = Engine.open(root, ticket, runner, own=own, commits=config.commit == "step", start_over=start_over)
+    return engine
+
+
+def _shown(root: Path, record: Path | str) -> str:
+    """A cassette's path as the project knows it, if it is in it; as it is otherwise, where no checkpoint looks."""
+    place = (root / record).resolve()
+    return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(record)
+
+
+def equipped(
+    model: Model,
+    config: Config,
+    tally: Tally,
+    *,
+    spent: Spent | None = None,
+    lost: Callable[[Usage], None] = lambda usage: None,
+    clock: Clock | None = None,
+) -> Model:
+    """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
+    is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
+    from cdd_agent.llm.around import NeverEmpty
+    from cdd_agent.llm.prices import FREE, price_of
+
+    costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
+    budgeted = Budgeted(
+        NeverEmpty(model),
+        Limit(config.budget.tokens, config.budget.usd),
+        spent=spent,
+        price=lambda: FREE if costs_nothing else price_of(model.name),
+        spend=tally.add,
+        lost=lost,
+    )
+    return Patient(budgeted, clock)
+
+
+def _spent_before(engine: Engine) -> Spent:
+    """By the earlier processes of a run, as its log tells; a log whose state is gone is another run's."""
+    from cdd_agent.execution.effort import effort_of
+
+    if engine.state.started_at is None:
+        return Spent()
+    return effort_of(engine.record.log.entries()).spent
 
 
 def prepare_model(engine: Engine) -> None:
@@ -133,7 +194,20 @@ def open_runner(project: Project, frontend: Frontend) -> ActionRunner:
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace. Raises `BadInput`."""
+    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace. Raises `BadInput`.
+
+    What is recorded is the adapter's own calls: a failed one is in the cassette, and so is the one that came after it.
+    """
+    model = _adapter(config, root, watched=watched)
+    if config.record is None:
+        return model
+    from cdd_agent.llm.cassette import Recorded
+    from cdd_agent.workspace.redaction import Redactor
+
+    return Recorded(model, root / config.record, Redactor.of_environment(config.commands.hide_env))
+
+
+def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if config.model is None:
         raise BadInput("No model is configured", hint=NO_MODEL_HINT)
     if config.model.startswith(_SCRIPT):
@@ -142,6 +216,12 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
         scripted = ScriptedModel.from_yaml(root / config.model.removeprefix(_SCRIPT))
         scripted.pace *= watched
         return scripted
+    if config.model.startswith(_REPLAY):
+        from cdd_agent.llm.replay import ReplayedModel
+        from cdd_agent.workspace.redaction import Redactor
+
+        redactor = Redactor.of_environment(config.commands.hide_env)
+        return ReplayedModel.from_file(root / config.model.removeprefix(_REPLAY), redactor, in_time=watched)
     if endpoint := direct_endpoint(config):
         from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 

@@ -1,21 +1,26 @@
 """Small real projects for tests: tickets, plans, and scripts of replies."""
 
+import asyncio
 import json
 import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
-from cdd_agent.llm.port import ModelError
+from cdd_agent.llm.budget import Tally
+from cdd_agent.llm.patient import Clock
+from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.wiring import open_commands, open_engine, open_project
+from cdd_agent.workspace.commands import CommandRunner
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -69,13 +74,33 @@ def plan(steps: Iterable[Step]) -> str:
 
 
 @dataclass
+class FakeTime:
+    """A clock on which waiting takes no time, and which knows how long was waited."""
+
+    waited: float = 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.waited += seconds
+        await asyncio.sleep(0)
+
+    @property
+    def clock(self) -> Clock:
+        noon = datetime(2026, 11, 21, 12, 0)
+        return Clock(self.sleep, lambda: self.waited, lambda: noon + timedelta(seconds=self.waited), lambda: 0.5)
+
+
+@dataclass
 class Sandbox:
     """A project on the disk, and the model that will be asked."""
 
     root: Path
     model: ScriptedModel = field(default_factory=lambda: ScriptedModel([]))
+    real_model: Model | None = None
+    """Asked instead, where a test needs one behind a real connection."""
     frontend: Frontend = field(default_factory=Nobody)
     flags: dict[str, Any] = field(default_factory=dict)
+    time: FakeTime = field(default_factory=FakeTime)
+    """How long was waited to ask a model again."""
 
     def write(self, *steps: Step, spec: str = SPEC) -> "Sandbox":
         self.ticket.mkdir(parents=True, exist_ok=True)
@@ -100,19 +125,30 @@ class Sandbox:
     def engine(self, *, start_over: bool = False) -> Engine:
         project = self.project
         commands = open_commands(project, self.frontend)
+        return self._open(project, project.tickets.find(SLUG), commands, start_over)
+
+    def _open(
+        self, project: Project, ticket: Ticket, commands: CommandRunner, start_over: bool, tally: Tally | None = None
+    ) -> Engine:
         return open_engine(
-            project, project.tickets.find(SLUG), self.frontend, lambda: self.model, commands, start_over=start_over
+            project,
+            ticket,
+            self.frontend,
+            lambda: self.real_model or self.model,
+            commands,
+            start_over=start_over,
+            tally=tally,
+            clock=self.time.clock,
         )
 
     def session(self) -> Session:
-        project, frontend = self.project, self.frontend
-        commands = open_commands(project, frontend)
+        project, tally = self.project, Tally()
+        commands = open_commands(project, self.frontend)
 
         def open_executor(ticket: Ticket, start_over: bool) -> ExecutorAgent:
-            engine = open_engine(project, ticket, frontend, lambda: self.model, commands, start_over=start_over)
-            return ExecutorAgent(engine)
+            return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
-        return Session(project, open_executor)
+        return Session(project, open_executor, tally)
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

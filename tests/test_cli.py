@@ -48,6 +48,23 @@ def process(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess
     )
 
 
+def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(*STEPS)
+    limits = [f"{{error: rate_limited, retry_after: {seconds}}}" for seconds in (0, 600)]
+    replies = [limits[0], json.dumps({"reply": says("a.txt", "good")}), limits[1]]
+    (sandbox.root / ".cdd" / "script.yaml").write_text(f"replies: [{', '.join(replies)}]")
+
+    assert cdd(sandbox, "exec", SLUG, "--model", "script:.cdd/script.yaml") == 75
+
+    out = capsys.readouterr().out
+    assert out.count("Scripted error: rate_limited. Asking again in 1 s") == 1
+    assert "Step 2 is pending (1/2)" in out
+    assert "Come back in 10 minutes, at " in out
+    assert sandbox.statuses() == ["completed", "pending"]
+
+
 def test_exec_runs_to_the_end_and_exits_0(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     sandbox.write(*STEPS)
     model = script(sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good"))

@@ -105,12 +105,11 @@ def test_a_plan_of_twelve_steps_is_carried_out_and_a_second_run_asks_nothing(pro
     [
         (failure(401, "Incorrect API key"), 2, "OPENAI_API_KEY"),
         (failure(404, "The model does not exist", "model_not_found"), 2, "any-model"),
-        (failure(429, "Slow down"), 75, "any-model"),
         (Answer(""), 1, "empty reply"),
         (Answer(raw="<html>It works!</html>", content_type="text/html"), 1, "any-model"),
         (Answer("Everything is done and all tests pass."), 1, "gives no file"),
     ],
-    ids=["401", "404", "429", "nothing", "html", "words"],
+    ids=["401", "404", "nothing", "html", "words"],
 )
 def test_a_model_that_is_of_no_use_is_told_with_the_right_exit_code(
     project: Path, answer: Answer, code: int, words: str

@@ -40,6 +40,10 @@ _CONFIG = """\
 # max_attempts: 3                      # model attempts a step without a screen, the first included
 # approval: edits                      # ask: before files are written | edits | auto
 # commit: off                          # step: one git commit for each completed step, of its files alone
+# budget:                              # of a run: it stops before the call that could pass it
+#   usd: null                          # dollars, where the model's price is known
+#   tokens: null
+# record: null                         # a file that keeps what the model is asked and answers
 # commands:
 #   mode: safe                         # safe: refuse what is not on the list | ask | unsafe: a real shell
 #   allow: []                          # programs beside ls, cat, python, pytest, ruff, make, ...
@@ -179,6 +183,26 @@ async def context(session: Session, *paths: str) -> AsyncGenerator[Event, None]:
 
     found = await asyncio.to_thread(project_context, session.project.root, paths)
     yield Answer(found.as_text())
+
+
+@command("cost", "[SLUG]")
+async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Event, None]:
+    """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
+    from cdd_agent.execution.effort import effort_of
+    from cdd_agent.execution.record import RunRecord
+    from cdd_agent.workspace.redaction import Redactor
+
+    if known := slug or session.last_ticket:
+        ticket = session.project.tickets.find(known)
+        record = RunRecord.of(session.project.root, ticket.slug, Redactor())
+        effort = effort_of(record.log.entries())
+        calls = f"{effort.model_calls} model call{'s' * (effort.model_calls != 1)}"
+        budget = session.project.config.budget
+        limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
+        limits += [f"${budget.usd:.2f}"] if budget.usd else []
+        of = f"; its budget is {' and '.join(limits)}" if limits else ""
+        yield Notice(f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}")
+    yield Notice(f"This session: {session.tally.spent.in_words()}")
 
 
 @command("help")

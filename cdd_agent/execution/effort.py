@@ -16,6 +16,7 @@ from cdd_agent.events import (
     CommandProposed,
     PlanOpened,
     ReplyFinished,
+    ReplyLost,
     ReplyStarted,
     StepFinished,
     StepStarted,
@@ -23,6 +24,7 @@ from cdd_agent.events import (
     TestsStarted,
 )
 from cdd_agent.execution.run_log import Entry
+from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus
 
@@ -34,9 +36,18 @@ class Effort:
     seconds: float = 0.0
     model_calls: int = 0
     counted_calls: int = 0
-    """Calls whose tokens are known: not those that were cut off, or that the provider did not count."""
+    """Calls whose tokens are known, if only by an estimate."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    estimated_calls: int = 0
+    """Those among the counted ones whose tokens are estimated."""
+    usd: float | None = None
+    """What the calls cost whose price is known; None: that of no call is."""
+
+    @property
+    def spent(self) -> Spent:
+        tokens = self.prompt_tokens + self.completion_tokens
+        return Spent(tokens, self.usd or 0.0, estimated=bool(self.estimated_calls))
 
     def __add__(self, other: "Effort") -> "Effort":
         return Effort(
@@ -45,10 +56,17 @@ class Effort:
             self.counted_calls + other.counted_calls,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
+            self.estimated_calls + other.estimated_calls,
+            other.usd if self.usd is None else self.usd + (other.usd or 0.0),
         )
 
 
 _CALL = Effort(model_calls=1)
+
+
+def effort_of(entries: Iterable[Entry]) -> Effort:
+    """That of the whole run, with steps that are no longer in the plan."""
+    return sum(effort_by_step(entries).values(), Effort())
 
 
 def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
@@ -58,8 +76,14 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
     """
     efforts: defaultdict[int, Effort] = defaultdict(Effort)
     began: datetime | None = None
+    asked: ReplyStarted | None = None
+    """The last call, as long as nothing is known of its end."""
+    step_asked = 0
     for time, event in ((entry.time, entry.event) for entry in entries):
         spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
+        if asked is not None and isinstance(event, PlanOpened | StepStarted):  # its process was killed
+            efforts[asked.step] += _begun(asked)
+            asked = None
         match event:
             case PlanOpened(resumed=resumed):
                 if not resumed:
@@ -71,10 +95,13 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
                 began = time
             case ReplyStarted(step=step, saved=saved):
                 efforts[step] += spent if saved else spent + _CALL
-                began = time
+                asked, step_asked, began = None if saved else event, step, time
+            case ReplyLost(usage=usage):
+                efforts[step_asked] += _tokens(usage) + (Effort() if asked else _CALL)
+                asked = None
             case ReplyFinished(step=step, usage=usage):
-                efforts[step] += spent + _tokens(usage)
-                began = time
+                efforts[step] += spent + _tokens(usage) + (Effort() if asked else _CALL)
+                asked, began = None, time
             case ChangesApplied(step=step) | TestsStarted(step=step) | TestsFinished(step=step):
                 efforts[step] += spent
                 began = time
@@ -84,15 +111,30 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case StepFinished(step=step, status=status):
                 if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
                     efforts[step] += spent
-                began = None
+                asked = began = None
             case CommandProposed():
                 began = None
             case _:
                 pass
+    if asked is not None:
+        efforts[asked.step] += _begun(asked)
     return dict(efforts)
+
+
+def _begun(call: ReplyStarted) -> Effort:
+    """What a call took at least of which only the beginning is known."""
+    if not call.prompt_tokens:  # of an older log
+        return Effort()
+    return _tokens(Usage(call.prompt_tokens, 0, estimated=True))
 
 
 def _tokens(usage: Usage | None) -> Effort:
     if usage is None:
         return Effort()
-    return Effort(counted_calls=1, prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
+    return Effort(
+        counted_calls=1,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        estimated_calls=int(usage.estimated),
+        usd=usage.usd,
+    )

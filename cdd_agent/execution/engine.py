@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from cdd_agent.errors import BadInput, CddError, NotApproved
+from cdd_agent.errors import BadInput, BudgetExhausted, CddError, NotApproved
 from cdd_agent.events import (
     AttemptFailed,
     ChangesPutBack,
@@ -43,6 +43,7 @@ from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import Attempt, Failure, GoingBack, RunRecord, stamp
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.execution.step_commit import step_message
+from cdd_agent.llm.port import RateLimited
 from cdd_agent.tickets.drift import is_same
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
@@ -57,6 +58,8 @@ from cdd_agent.workspace.taking_back import CheckpointGone
 
 _NAMED = 6
 """Files that are named in a sentence."""
+_UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
+"""What ends a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
 
 Clock = Callable[[], datetime]
 
@@ -94,12 +97,12 @@ class Engine:
         runner: StepRunner,
         clock: Clock = utc_now,
         *,
-        tickets: Iterable[str] = (),
+        own: Iterable[str] = (),
         commits: bool = False,
         start_over: bool = False,
     ) -> Self:
-        """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept; `tickets` are the
-        folders of tickets, relative to `root`.
+        """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept; `own` are files and
+        folders that this program writes beside `.cdd`, relative to `root`: no step is blamed for them.
 
         Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
         process is at work on the ticket.
@@ -118,7 +121,7 @@ class Engine:
         except BaseException:
             lock.release()
             raise
-        history = History(record, _no_part_of_checkpoints((*tickets, ticket.shown(ticket.folder))))
+        history = History(record, _no_part_of_checkpoints((*own, ticket.shown(ticket.folder))))
         return cls(
             ticket, spec, plan, opened.state, record, history, runner, lock, commits, clock, told_later=[*opened.news]
         )
@@ -461,7 +464,7 @@ class Engine:
                         if committed is not None:
                             yield committed
                     yield item
-        except NotApproved as error:
+        except _UNDECIDED as error:
             self._interrupted(step.number)
             settled, self.stopped_by = True, error
         except CddError as error:
@@ -492,7 +495,7 @@ class Engine:
     def _why_stopped(self) -> Iterator[Notice]:
         if isinstance(self.stopped_by, CommitRefused):
             yield Notice(f"It was not committed: {self.stopped_by.message}", Tone.WARNING)
-        if isinstance(self.stopped_by, NotApproved):  # any other reason is the step's own error
+        if isinstance(self.stopped_by, _UNDECIDED):  # any other reason is the step's own error
             yield Notice(self.stopped_by.message, Tone.WARNING)
         if self.stopped_by is not None and self.stopped_by.hint:
             yield Notice(self.stopped_by.hint)

@@ -137,8 +137,10 @@ def _effort_to_json(effort: Effort) -> dict[str, Any]:
         "seconds": round(effort.seconds, 1),
         "model_calls": effort.model_calls,
         "calls_without_usage": effort.model_calls - effort.counted_calls,
+        "calls_estimated": effort.estimated_calls,
         "prompt_tokens": effort.prompt_tokens,
         "completion_tokens": effort.completion_tokens,
+        "usd": None if effort.usd is None else round(effort.usd, 6),
     }
 
 

@@ -54,6 +54,10 @@ def _summary(report: Report) -> str:
     lines.append(f"- tests after: {_tests_in_words(report.tests_after)}")
     if uncounted := report.effort.model_calls - report.effort.counted_calls:
         lines.append(f"- the tokens of {uncounted} of {report.effort.model_calls} model calls are not known")
+    if estimated := report.effort.estimated_calls:
+        lines.append(f"- the tokens of {estimated} of {report.effort.model_calls} model calls are estimated")
+    if report.effort.usd:
+        lines.append(f"- cost: ${report.effort.usd:.4f}, by the prices that are known")
     return "\n".join(lines)
 
 

@@ -33,6 +33,7 @@ from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt
 from cdd_agent.execution.record import Attempt, RunRecord
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
+from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import Done, Model, StartedAgain, StopReason, TextDelta, ToolCall, Waiting
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
@@ -98,8 +99,11 @@ class StepRunner:
     async def attempt(
         self, step: PlanStep, prompt: Prompt, attempt: Attempt, before: Before, history: History
     ) -> AsyncGenerator[Event | Outcome, None]:
-        """Yield what happens, then one `Outcome`. Raises `ModelError` when no reply came, `NotApproved`, `GitUnusable`
-        when no checkpoint can be taken, or `BadInput` when the disk or the check's command refuses."""
+        """Yield what happens, then one `Outcome`.
+
+        Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`, `GitUnusable` when no checkpoint can
+        be taken, or `BadInput` when the disk or the check's command refuses.
+        """
         check = check_for(step, self.test_command, self.commands)
         async for event in self._permitted(step, check):
             yield event
@@ -173,7 +177,7 @@ class StepRunner:
             return
         model = self.model()
         attempt.save_request(prompt.text, prompt.shown)
-        yield ReplyStarted(step.number, model.name)
+        yield ReplyStarted(step.number, model.name, prompt_tokens=estimated_prompt(prompt.request))
         pieces: list[str] = []
         async with aclosing(model.stream(prompt.request)) as stream:
             async for item in stream:

@@ -66,10 +66,14 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call, as the provider counted them; an adapter may estimate where a provider does not."""
+    """Tokens of one call, as the provider counted them."""
 
     prompt_tokens: int
     completion_tokens: int
+    estimated: bool = False
+    """The provider did not count them, or the reply did not come whole."""
+    usd: float | None = None
+    """What they cost, where the model's price is known."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,11 @@ ModelEvent = TextDelta | ToolCall | Waiting | StartedAgain | Done
 
 
 class Model(Protocol):
-    """A language model. Adapters: litellm (every provider), direct (chat completions over httpx), scripted."""
+    """A language model. Adapters: litellm (every provider), direct (chat completions over httpx), scripted (demo,
+    tests) and replayed (a recorded run).
+
+    What else a run needs of one is a model around a model (`around.py`): an adapter makes exactly one call.
+    """
 
     @property
     def name(self) -> str:
@@ -119,6 +127,9 @@ class Model(Protocol):
 
 class ModelError(CddError):
     """The model gave no usable answer."""
+
+    mends: ClassVar[bool] = False
+    """The same call may well succeed a little later."""
 
 
 class AuthenticationFailed(ModelError):
@@ -145,6 +156,7 @@ class RateLimited(ModelError):
     """The provider asks to come back later (429, 503, 529)."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.COME_BACK_LATER
+    mends: ClassVar[bool] = True
 
     def __init__(self, message: str, *, hint: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -155,6 +167,19 @@ class RateLimited(ModelError):
 class ConnectionFailed(ModelError):
     """The endpoint could not be reached, or the connection broke or timed out."""
 
+    mends: ClassVar[bool] = True
+
 
 class BadAnswer(ModelError):
     """The endpoint answered, but not with a reply (500, not JSON, a broken stream)."""
+
+    mends: ClassVar[bool] = True
+
+
+class EmptyReply(BadAnswer):
+    """The model said that it is done and had said nothing."""
+
+    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.usage = usage
+        """What the call cost all the same."""

@@ -1,14 +1,12 @@
 """A model that plays a script: for the demo, for tests, and for bug reports that others can replay."""
 
 import asyncio
-import json
 import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from cdd_agent.errors import BadInput
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -39,6 +37,12 @@ ERRORS: dict[str, type[ModelError]] = {
 """The errors that a script file can name."""
 
 
+class NoReplyLeft(BadAnswer):
+    """A script or a record has nothing to say to a request; asking again would not change that."""
+
+    mends = False
+
+
 @dataclass(frozen=True)
 class ScriptedReply:
     """One entry of a script: a text to say and tools to call, or an error to raise."""
@@ -50,6 +54,10 @@ class ScriptedReply:
     stop: StopReason = StopReason.STOP
     tool_calls: tuple[ToolCall, ...] = ()
     """Made after the text; none where the reply is cut, as it is with real servers."""
+    cut: int | None = None
+    """The connection breaks after this many characters."""
+    slow: float = 0.0
+    """Seconds until anything comes."""
 
     def fits(self, request: Request) -> bool:
         return self.when is None or self.when in _last_user_message(request)
@@ -88,17 +96,15 @@ class ScriptedModel:
             stop: length         # optional: stop, length or refused
             tool_calls:          # optional, and enough without a reply
               - {name: read_file, arguments: {path: a.py}}
+            cut: 20              # optional: the connection breaks after so many characters
+            slow: 2              # optional: seconds until anything comes
+          - empty: true          # instead of a reply: one with nothing in it
           - error: rate_limited  # instead of a reply: one of `ERRORS`
+            retry_after: 2       # optional, of `rate_limited` only: seconds
         """
-        if isinstance(source, str):
-            pace, script = _ScriptFile("script").read(source)
-        else:
-            from cdd_agent.guarded_yaml import read_file  # scripts made in code need no YAML
+        from cdd_agent.llm.script_file import ScriptFile  # scripts made in code need no YAML
 
-            text = read_file(source)
-            if text is None:
-                raise BadInput(f"The script {source} is not there.", hint="Check the path of the script.")
-            pace, script = _ScriptFile(str(source)).read(text)
+        pace, script = ScriptFile("script").read(source) if isinstance(source, str) else ScriptFile.at(source)
         return cls(script, pace=pace)
 
     def next_reply(self, request: Request) -> ScriptedReply:
@@ -107,7 +113,7 @@ class ScriptedModel:
         fitting = [entry for entry in self._left if entry.fits(request)]
         fitting = fitting or [entry for entry in self._script if entry.when is not None and entry.fits(request)]
         if not fitting:
-            raise BadAnswer(
+            raise NoReplyLeft(
                 f"The script has no reply left for request {len(self.requests)}.",
                 hint="Add a reply to the script, or a `when` that fits the request.",
             )
@@ -120,17 +126,22 @@ class ScriptedModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         reply = self.next_reply(request)
-        if reply.error is not None:
-            raise reply.error
-        whole = False
+        was_heard = False
         try:
-            for piece in pieces(reply.text):
+            if reply.slow:
+                await asyncio.sleep(reply.slow)
+            if reply.error is not None:
+                was_heard = True
+                raise reply.error
+            for piece in pieces(reply.text[: reply.cut]):
                 await asyncio.sleep(len(piece) / self.pace if self.pace else 0)
                 yield TextDelta(piece)
-            whole = True
+            was_heard = True
         finally:
-            if not whole:  # nobody waited for its end: it can be asked for again
+            if not was_heard:  # nobody waited for its end: it can be asked for again
                 self._left.insert(0, reply)
+        if reply.cut is not None:
+            raise ConnectionFailed(f"The reply of {self.name} broke off, as its script says.", hint="Try again.")
         if reply.stop is StopReason.STOP:
             for call in reply.tool_calls:
                 yield call
@@ -152,11 +163,6 @@ def _entry(line: str | ModelError | ScriptedReply) -> ScriptedReply:
             return line
 
 
-def _arguments(written: object) -> str:
-    """A text stays as it is, so that a script can also play broken JSON."""
-    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False, default=str)
-
-
 def _last_user_message(request: Request) -> str:
     return next((m.content for m in reversed(request.messages) if m.role == "user"), "")
 
@@ -164,84 +170,3 @@ def _last_user_message(request: Request) -> str:
 def _usage(request: Request, reply: str) -> Usage:
     """A word is a token here: close enough to show, and the same on every machine."""
     return Usage(sum(len(message.content.split()) for message in request.messages), len(reply.split()))
-
-
-class _ScriptFile:
-    """The file form of a script. Every refusal names the file, the line and what is allowed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def read(self, text: str) -> tuple[float, list[ScriptedReply]]:
-        """Return the pace and the entries."""
-        from cdd_agent.guarded_yaml import constructed, list_items, read_mapping
-
-        entries = read_mapping(text, self.name, "a script")
-        self._check_keys(1, {str(key): "" for key in entries}, required={"replies"}, optional={"pace"})
-        replies = list_items(entries["replies"].node)
-        if replies is None:
-            line = entries["replies"].line
-            raise self._refusal(line, "`replies` is not a list", "Write each reply as `- reply: ...`.")
-        pace = self._pace(entries["pace"].line, entries["pace"].value(self.name)) if "pace" in entries else 0.0
-        lines = [(node.start_mark.line + 1, node) for node in replies]
-        return pace, [self._reply(line, constructed(node, f"{self.name}:{line}")) for line, node in lines]
-
-    def _pace(self, line: int, pace: object) -> float:
-        if isinstance(pace, bool) or not isinstance(pace, int | float) or pace < 0:
-            raise self._refusal(line, f"`pace` is {pace!r}", "Give characters a second; 0 is at once.")
-        return float(pace)
-
-    def _reply(self, line: int, entry: Any) -> ScriptedReply:
-        if isinstance(entry, dict) and "error" in entry:
-            self._check_keys(line, entry, required={"error"}, optional={"when"})
-            kind = self._one_of(line, "error", entry["error"], list(ERRORS))
-            return ScriptedReply(when=self._when(line, entry), error=ERRORS[kind](f"Scripted error: {kind}."))
-        needed = "tool_calls" if isinstance(entry, dict) and "tool_calls" in entry else "reply"
-        self._check_keys(line, entry, required={needed}, optional={"reply", "tool_calls", "when", "stop"})
-        stop = self._one_of(line, "stop", entry.get("stop", "stop"), list(StopReason))
-        return ScriptedReply(
-            self._text(line, "reply", entry.get("reply", "")),
-            when=self._when(line, entry),
-            stop=StopReason(stop),
-            tool_calls=self._tool_calls(line, entry.get("tool_calls", [])),
-        )
-
-    def _tool_calls(self, line: int, calls: object) -> tuple[ToolCall, ...]:
-        """Their ids are made of the line of the entry, so that no two are the same."""
-        if not isinstance(calls, list):
-            raise self._refusal(line, "`tool_calls` is not a list", "Write each as `- {name: ..., arguments: {...}}`.")
-        for call in calls:
-            self._check_keys(line, call, required={"name"}, optional={"arguments"})
-        return tuple(
-            ToolCall(
-                f"call_{line}_{number}",
-                self._text(line, "name", call["name"]),
-                _arguments(call.get("arguments", {})),
-            )
-            for number, call in enumerate(calls, start=1)
-        )
-
-    def _when(self, line: int, entry: dict[str, Any]) -> str | None:
-        return self._text(line, "when", entry["when"]) if "when" in entry else None
-
-    def _text(self, line: int, key: str, value: object) -> str:
-        if not isinstance(value, str):
-            raise self._refusal(line, f"`{key}` is {value!r}", f"Give `{key}` a text; quote it if need be.")
-        return value
-
-    def _one_of(self, line: int, key: str, value: object, allowed: Sequence[str]) -> str:
-        if value not in allowed:
-            raise self._refusal(line, f"`{key}` is {value!r}", f"Allowed: {', '.join(allowed)}.")
-        return str(value)
-
-    def _check_keys(self, line: int, entry: object, *, required: set[str], optional: set[str]) -> None:
-        allowed = f"Allowed: {', '.join(sorted(required | optional, key=str))}; needed: {', '.join(required)}."
-        if not isinstance(entry, dict):
-            raise self._refusal(line, "not a mapping of keys to values", allowed)
-        if wrong := sorted(str(key) for key in entry.keys() - required - optional):
-            raise self._refusal(line, f"`{wrong[0]}` is not a key here", allowed)
-        if missing := sorted(required - entry.keys()):
-            raise self._refusal(line, f"`{missing[0]}` is missing", allowed)
-
-    def _refusal(self, line: int, problem: str, hint: str) -> BadInput:
-        return BadInput(f"{self.name}:{line}: {problem}.", hint=hint)

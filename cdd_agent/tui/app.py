@@ -233,6 +233,7 @@ class Shell(App[CddError]):
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
             case ReplyFinished():
                 transcript.settle()
+                self._say_what_was_spent()
             case CheckpointStarted():
                 activity.busy("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:
@@ -293,10 +294,15 @@ class Shell(App[CddError]):
             text = _AFTER_A_FAILURE if self.query_one(StepList).has_failed else _IN_A_RUN
         self.query_one(Prompt).area.placeholder = text
 
+    def _say_what_was_spent(self) -> None:
+        if self.session is not None and self.session.tally.spent.tokens:
+            self._bar.spent = self.session.tally.spent.in_words()
+
     def _settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""
         self._transcript.settle()
         self.query_one(ActivityBar).rest()
+        self._say_what_was_spent()
         self._bar.branch = current_branch(self._root) or ""
         if self._agent is not None:
             self.query_one(StepList).show(self._agent.view().steps)

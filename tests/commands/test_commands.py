@@ -1,5 +1,6 @@
 """Slash commands, without a screen."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,26 @@ async def test_status_names_one_ticket_or_lists_all(sandbox: Sandbox) -> None:
     session = sandbox.write(Step("a.txt")).session()
     assert isinstance((await say(session, "/status feature-w"))[0], PlanOpened)
     assert isinstance((await say(session, "/status"))[0], TicketsListed)
+
+
+async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> None:
+    sandbox.flags = {"budget": {"tokens": 50_000}}
+    sandbox.write(Step("a.txt", "none"), Step("b.txt", "none")).replies(says("a.txt", "good"))
+    session = sandbox.session()
+    assert await say(session, "/cost") == [Notice("This session: 0 tokens")]
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+    run, now = await say(session, "/cost")
+    assert isinstance(run, Notice)
+    assert re.fullmatch(r"feature-words: \d+ tokens, in 1 model call; its budget is 50,000 tokens", run.text)
+    assert isinstance(now, Notice)
+    assert now.text.removeprefix("This session") in run.text.removeprefix(SLUG)
+    session.leave()
+
+    run, now = await say(sandbox.session(), "/cost feature-w")
+    assert isinstance(run, Notice)
+    assert "in 1 model call" in run.text
+    assert now == Notice("This session: 0 tokens")
 
 
 async def test_plan_shows_the_plan_and_without_one_says_how_to_write_it(sandbox: Sandbox) -> None:

@@ -15,6 +15,7 @@ from cdd_agent.events import (
     Choice,
     CommandOutput,
     Event,
+    Notice,
     Proposal,
     ReplyDelta,
     ReplyStarted,
@@ -163,7 +164,6 @@ async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        ("", "empty reply"),
         ("All done, tests pass!", "gives no file"),
         ("```python\nprint(1)\n```", "gives no file"),
         (says("../out.txt", "x"), "leaves the project"),
@@ -236,17 +236,31 @@ async def test_a_check_that_takes_too_long_fails(sandbox: Sandbox) -> None:
 
 async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    for error, code in (
-        (AuthenticationFailed("no"), ExitCode.BAD_INPUT),
-        (RateLimited("later"), ExitCode.COME_BACK_LATER),
-    ):
-        engine = sandbox.replies(error, says("a.txt", "good")).engine()
-        events = await collect(engine.run_all(attempts=3))
-        engine.close()
-        assert engine.stopped_by is error
-        assert engine.stopped_by.exit_code is code
-        assert of(StepFinished, events)[0].error == error.message
-        assert len(sandbox.model.requests) == 1
+    error = AuthenticationFailed("no")
+    engine = sandbox.replies(error, says("a.txt", "good")).engine()
+    events = await collect(engine.run_all(attempts=3))
+    engine.close()
+    assert engine.stopped_by is error
+    assert engine.stopped_by.exit_code is ExitCode.BAD_INPUT
+    assert of(StepFinished, events)[0].error == "no"
+    assert len(sandbox.model.requests) == 1
+
+
+async def test_a_provider_that_asks_to_come_back_later_leaves_the_step_pending(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    engine = sandbox.replies(RateLimited("Later.", retry_after=600), says("a.txt", "good")).engine()
+    events = await collect(engine.run_all(attempts=3))
+    engine.close()
+    assert engine.stopped_by
+    assert engine.stopped_by.exit_code is ExitCode.COME_BACK_LATER
+    assert "at 12:10" in str(of(Notice, events)[-1].text)
+    assert sandbox.statuses() == ["pending"]
+    assert len(sandbox.model.requests) == 1
+
+    await run_all(sandbox.replies(says("a.txt", "good")))
+
+    assert sandbox.statuses() == ["completed"]
+    assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
 
 
 async def test_a_retry_after_the_model_could_not_be_asked_works(sandbox: Sandbox) -> None:

@@ -27,6 +27,8 @@ from cdd_agent.events import (
     PlanOpened,
     ReplyDelta,
     ReplyFinished,
+    ReplyLost,
+    ReplyRestarted,
     ReplyStarted,
     StepFinished,
     StepStarted,
@@ -88,6 +90,29 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
         ),
         # Killed while the model wrote: the call was made, nobody knows its tokens.
         ([*ASKED, *KILLED], {1: Effort(1.0, model_calls=1)}),
+        # The same by a version that says how much was asked: at least that was taken.
+        (
+            [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), *KILLED],
+            {1: Effort(1.0, model_calls=1, counted_calls=1, prompt_tokens=90, estimated_calls=1)},
+        ),
+        # Stopped by a person, asked again; a reply that was lost is a call that was made.
+        (
+            [
+                *ASKED,
+                (5, ReplyLost(Usage(90, 5, estimated=True))),
+                *ASKED_AGAIN,
+                (25, ReplyLost(Usage(90, 0))),
+                (26, ReplyRestarted(1)),
+                (30, ReplyFinished(1, Usage(100, 20, usd=0.5))),
+                (31, finished(1)),
+            ],
+            {1: Effort(12.0, 3, 3, prompt_tokens=280, completion_tokens=25, estimated_calls=1, usd=0.5)},
+        ),
+        # A provider that asked to come back later took nothing.
+        (
+            [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), (2, finished(1, StepStatus.PENDING)), *KILLED],
+            {1: Effort(2.0, model_calls=1)},
+        ),
         # Killed later, and on from the saved reply: one call.
         (
             [*ANSWERED, *KILLED, *GOES_ON, (1002, TestsStarted(1, "t")), (1005, passed(1)), (1005, finished(1))],
@@ -155,13 +180,13 @@ async def test_a_run_that_is_stopped_and_goes_on_counts_every_call_once(sandbox:
     with_a_failed_step = await go_on(sandbox)
     at_the_end = await go_on(sandbox)
 
-    assert pick(stopped_in_the_reply, "status", *CALLS) == ["in_progress", 1, 1]
-    assert pick(stopped_in_the_check, "status", *CALLS) == ["in_progress", 2, 1]
-    assert pick(stopped_again, *CALLS) == [2, 1]
-    assert pick(with_a_failed_step, "status", *CALLS) == ["failed", 3, 1]
-    assert pick(at_the_end, "status", *CALLS) == ["completed", 4, 1]
+    assert pick(stopped_in_the_reply, "status", "calls_estimated", *CALLS) == ["in_progress", 1, 1, 0]
+    assert pick(stopped_in_the_check, "status", *CALLS) == ["in_progress", 2, 0]
+    assert pick(stopped_again, *CALLS) == [2, 0]
+    assert pick(with_a_failed_step, "status", *CALLS) == ["failed", 3, 0]
+    assert pick(at_the_end, "status", "calls_estimated", *CALLS) == ["completed", 1, 4, 0]
     first, second = at_the_end["steps"]
-    assert pick(first, "status", "verification", "attempts", *CALLS) == ["completed", "passed", 1, 2, 1]
+    assert pick(first, "status", "verification", "attempts", *CALLS) == ["completed", "passed", 1, 2, 0]
     assert pick(second, "attempts", "error", *CALLS) == [2, None, 2, 0]
     assert at_the_end["prompt_tokens"] == first["prompt_tokens"] + second["prompt_tokens"] > 0
     assert pick(at_the_end, "files_created", "files_modified") == [["a.txt", "b.txt"], []]

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,7 @@ STATUS_OF: dict[type[ModelError], int] = {
     RateLimited: 429,
     BadAnswer: 500,
 }
+_CODE_OF: dict[type[ModelError], str] = {ContextTooLong: "context_length_exceeded"}
 FINISH_REASON_OF = {
     StopReason.STOP: "stop",
     StopReason.LENGTH: "length",
@@ -86,7 +87,8 @@ def failure_like(error: ModelError) -> Answer:
         return failure(400, error.message, "context_length_exceeded")
     wait = getattr(error, "retry_after", None)
     headers = {} if wait is None else {"Retry-After": str(wait)}
-    return failure(STATUS_OF[type(error)], error.message, headers=headers)
+    status = next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
+    return failure(status, error.message, headers=headers)
 
 
 def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
@@ -98,10 +100,18 @@ def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
         except BadAnswer as error:
             return failure_like(error)
         if reply.error is not None:
-            return failure_like(reply.error)
+            return replace(failure_like(reply.error), wait=reply.slow)
         pause = 6 / model.pace if model.pace else 0.0
+        cut_after = None if reply.cut is None else len(pieces(reply.text[: reply.cut]))
         reason = "tool_calls" if reply.tool_calls and reply.stop is StopReason.STOP else FINISH_REASON_OF[reply.stop]
-        return Answer(reply.text, finish_reason=reason, tool_calls=reply.tool_calls, pause=pause)
+        return Answer(
+            reply.text,
+            finish_reason=reason,
+            tool_calls=reply.tool_calls,
+            pause=pause,
+            cut_after=cut_after,
+            wait=reply.slow,
+        )
 
     return answer
 

@@ -12,6 +12,7 @@ import pytest
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.port import (
     BadAnswer,
+    ConnectionFailed,
     Done,
     Message,
     ModelError,
@@ -42,6 +43,12 @@ def ask(text: str, *earlier: Message) -> Request:
 
 async def reply_to(model: ScriptedModel, request: Request) -> str:
     return "".join([event.text async for event in model.stream(request) if isinstance(event, TextDelta)])
+
+
+async def listen(model: ScriptedModel, pieces: list[str]) -> None:
+    """Also what came before an error is heard."""
+    async for event in model.stream(ask("a")):
+        pieces.append(getattr(event, "text", ""))  # noqa: PERF401
 
 
 async def test_plays_replies_in_order_and_keeps_what_it_was_asked() -> None:
@@ -97,6 +104,30 @@ async def test_a_step_can_be_asked_for_once_more_where_no_other_reply_fits() -> 
     assert await reply_to(model, ask("Step 1, it failed")) == "again"
 
 
+async def test_a_script_can_misbehave_on_order() -> None:
+    model = ScriptedModel.from_yaml("""\
+replies:
+  - reply: Hello there
+    cut: 8
+  - error: rate_limited
+    retry_after: 2
+  - empty: true
+  - reply: at last
+    slow: 0.1
+""")
+    pieces: list[str] = []
+    with pytest.raises(ConnectionFailed):
+        await listen(model, pieces)
+    assert pieces == ["Hello ", "th"]
+    with pytest.raises(RateLimited) as raised:
+        await reply_to(model, ask("a"))
+    assert raised.value.retry_after == 2.0
+    assert await reply_to(model, ask("a")) == ""
+    started = time.monotonic()
+    assert await reply_to(model, ask("a")) == "at last"
+    assert time.monotonic() - started >= 0.1
+
+
 async def test_pace_is_characters_a_second() -> None:
     started = time.monotonic()
     await reply_to(ScriptedModel(["ten chars " * 5], pace=500), ask("a"))
@@ -144,6 +175,13 @@ async def test_a_script_can_name_every_error(name: str) -> None:
         ("replies:\n- reply: a\n  stop: never", 2, "`stop` is 'never'"),
         ("replies:\n- error: boredom", 2, "`error` is 'boredom'"),
         ("replies:\n- error: rate_limited\n  reply: a", 2, "`reply` is not a key"),
+        ("replies:\n- reply: a\n  cut: -1", 2, "`cut` is -1"),
+        ("replies:\n- reply: a\n  slow: ages", 2, "`slow` is 'ages'"),
+        ("replies:\n- reply: a\n  slow: 3601", 2, "`slow` is 3601"),
+        ("replies:\n- empty: 1", 2, "`empty` is 1"),
+        ("replies:\n- empty: true\n  reply: a", 2, "`reply` is not a key"),
+        ("replies:\n- error: rate_limited\n  retry_after: soon", 2, "`retry_after` is 'soon'"),
+        ("replies:\n- error: bad_answer\n  retry_after: 2", 2, "`retry_after` is not a key"),
         ("replies:\n- reply: 'a", 2, "not YAML"),
         ("replies: [}", 1, "not YAML"),
     ],

@@ -9,6 +9,7 @@ class BarsApp(App[None]):
     def compose(self) -> ComposeResult:
         title = TitleBar("shop")
         title.model = "openai/gpt"
+        title.spent = "1,234 tokens"
         yield title
         yield ActivityBar("the keys")
 
@@ -16,7 +17,8 @@ class BarsApp(App[None]):
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (80, "cdd  shop ⎇ main" + " " * 27 + "executor · feature-pay · openai/gpt"),
+        (80, "cdd  shop ⎇ main" + " " * 12 + "executor · feature-pay · openai/gpt · 1,234 tokens"),
+        (60, "cdd  shop ⎇ main" + " " * 7 + "executor · feature-pay · openai/gpt"),
         (50, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay"),
         (38, "cdd  shop" + " " * 5 + "executor · feature-pay"),
         (32, "cdd" + " " * 5 + "executor · feature-pay"),

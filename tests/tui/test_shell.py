@@ -222,7 +222,7 @@ async def test_clear_empties_the_transcript_and_keeps_the_active_plan(sandbox: S
 async def test_help_lists_commands_and_the_words_of_the_executor(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         await person.say("/help")
-        assert "`/exec SLUG`" in person.told
+        assert "`/exec SLUG [--start-over]`" in person.told
         assert "`continue`, `c`, `next`, `n`, Enter" in person.told
 
 

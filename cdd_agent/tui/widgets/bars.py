@@ -14,7 +14,7 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class TitleBar(Widget):
-    """Project, branch, agent and model in one line. When it is narrow, the model goes first, the agent never."""
+    """Project, branch, agent, model and tokens in one line. When it is narrow, the last go first, the agent never."""
 
     DEFAULT_CSS = """
     TitleBar {
@@ -25,6 +25,8 @@ class TitleBar(Widget):
     agent: reactive[str] = reactive("chat")
     branch: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
+    spent: reactive[str] = reactive("")
+    """What the model calls of this session took."""
 
     def __init__(self, project: str) -> None:
         super().__init__()
@@ -34,7 +36,9 @@ class TitleBar(Widget):
         project, agent = f"  {harmless(self._project)}", harmless(self.agent)
         branch = f" ⎇ {harmless(self.branch)}" if self.branch else ""
         model = f" · {harmless(self.model)}" if self.model else ""
+        spent = f" · {self.spent}" if self.spent else ""
         for left, right in (
+            (project + branch, agent + model + spent),
             (project + branch, agent + model),
             (project + branch, agent),
             (project, agent),

@@ -1,0 +1,43 @@
+"""What every model around a model has in common, and the smallest of them."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from cdd_agent.llm.port import Done, EmptyReply, Model, ModelEvent, Request, StopReason, TextDelta, ToolCall
+
+
+class Around:
+    """A model around another: to a person it is that other one."""
+
+    def __init__(self, model: Model) -> None:
+        self.inner = model
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def warm_up(self) -> None:
+        self.inner.warm_up()
+
+
+class NeverEmpty(Around):
+    """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use. One that was cut stays cut."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        is_empty = True
+        async with aclosing(self.inner.stream(request)) as events:
+            async for event in events:
+                match event:
+                    case TextDelta(text=text):
+                        is_empty = is_empty and not text.strip()
+                    case ToolCall():
+                        is_empty = False
+                    case Done(stop_reason=StopReason.STOP, usage=usage) if is_empty:
+                        raise EmptyReply(
+                            f"{self.name} sent an empty reply.",
+                            hint="Ask again, or use another model.",
+                            usage=usage,
+                        )
+                    case _:
+                        pass
+                yield event

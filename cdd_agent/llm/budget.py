@@ -1,0 +1,190 @@
+"""A budget: what calls took is counted, and no call begins that could pass what is left."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from cdd_agent.errors import BadInput, BudgetExhausted
+from cdd_agent.llm.around import Around
+from cdd_agent.llm.port import Done, EmptyReply, Model, ModelError, ModelEvent, Request, TextDelta, ToolCall, Usage
+from cdd_agent.llm.prices import Price
+
+CEILING = 8_192
+"""Tokens that a reply is taken to have at most, before it comes. What models could write (often 64,000) would stop a
+run with most of its budget left; so a reply that grows past the budget all the same is stopped on the way."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What calls took together. `usd` is that of the calls whose price is known."""
+
+    tokens: int = 0
+    usd: float = 0.0
+    estimated: bool = False
+
+    def __add__(self, usage: Usage) -> "Spent":
+        return Spent(
+            self.tokens + usage.prompt_tokens + usage.completion_tokens,
+            self.usd + (usage.usd or 0.0),
+            self.estimated or usage.estimated,
+        )
+
+    def in_words(self) -> str:
+        """With a `~` where some of it is estimated; the money only where a price is known."""
+        about = "~" if self.estimated else ""
+        return f"{about}{self.tokens:,} tokens" + (f", {about}${self.usd:.4f}" if self.usd else "")
+
+
+@dataclass
+class Tally:
+    """What calls took so far, for whoever wants to know while they go on."""
+
+    spent: Spent = Spent()
+
+    def add(self, usage: Usage) -> None:
+        self.spent += usage
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a run may take; None: as much as it likes."""
+
+    tokens: int | None = None
+    usd: float | None = None
+
+
+def _ignore(usage: Usage) -> None:
+    del usage
+
+
+class Budgeted(Around):
+    """Counts what each call takes, also one that came to nothing; `BudgetExhausted` before the limit is passed.
+
+    Where the provider does not count, tokens are estimated, rather too many than too few, and marked so. `spend` is
+    told of every call, `lost` of those whose reply did not come whole; a call that was refused took nothing.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        limit: Limit,
+        *,
+        spent: Spent | None = None,
+        price: Callable[[], Price | None] = lambda: None,
+        spend: Callable[[Usage], None] = _ignore,
+        lost: Callable[[Usage], None] = _ignore,
+    ) -> None:
+        """`spent` is what was taken before. Raises `BadInput` for a limit in dollars where no price is known."""
+        super().__init__(model)
+        self.limit = limit
+        self.spent = spent or Spent()
+        self._price, self._spend, self._lost = price, spend, lost
+        if limit.usd is not None and price() is None:
+            raise BadInput(
+                f"`budget.usd` cannot be kept to: the price of {model.name} is not known",
+                hint="Set `budget.tokens` instead.",
+            )
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
+        self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
+        is_owed = True
+        try:
+            async with aclosing(self.inner.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, Done):
+                        usage, is_owed = call.counted(event.usage), False
+                        self._count(usage)
+                        yield replace(event, usage=usage)
+                        continue
+                    call.hear(event)
+                    if call.usage.completion_tokens > CEILING:
+                        self._expect_room_for(call.usage, "a reply has grown to {}; it was stopped")
+                    yield event
+        except EmptyReply as error:
+            call.told = error.usage
+            raise
+        except ModelError:
+            is_owed = call.written > 0
+            raise
+        finally:
+            if is_owed:
+                usage = call.counted(call.told)
+                self._count(usage)
+                self._lost(usage)
+
+    def _count(self, usage: Usage) -> None:
+        self.spent += usage
+        self._spend(usage)
+
+    def _expect_room_for(self, call: Usage, why: str) -> None:
+        """Raises `BudgetExhausted` where a call like this one passes the limit."""
+        then, about = self.spent + call, "~" if self.spent.estimated else ""
+        if self.limit.tokens is not None and then.tokens > self.limit.tokens:
+            used = f"{about}{self.spent.tokens:,} of {self.limit.tokens:,} tokens"
+            raise _exhausted("tokens", used, why.format(f"~{then.tokens - self.spent.tokens:,} tokens"))
+        if self.limit.usd is not None and then.usd > self.limit.usd:
+            used = f"{about}${self.spent.usd:.4f} of ${self.limit.usd:.2f}"
+            raise _exhausted("usd", used, why.format(f"~${then.usd - self.spent.usd:.4f}"))
+
+
+@dataclass
+class _Call:
+    """What a call has taken so far, by an estimate."""
+
+    prompt: int
+    price: Price | None
+    written: int = 0
+    """Bytes of the reply."""
+    told: Usage | None = None
+    """What the provider counted of a call that came to nothing."""
+
+    def hear(self, event: ModelEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self.written += _weight(text)
+            case ToolCall(name=name, arguments=arguments):
+                self.written += _weight(name) + _weight(arguments)
+            case _:
+                pass
+
+    @property
+    def usage(self) -> Usage:
+        return self._priced(Usage(self.prompt, _tokens(self.written), estimated=True))
+
+    @property
+    def at_worst(self) -> Usage:
+        return self._priced(Usage(self.prompt, CEILING, estimated=True))
+
+    def counted(self, usage: Usage | None) -> Usage:
+        """What the provider counted, or where it does not count, the estimate."""
+        return self.usage if usage is None else self._priced(usage)
+
+    def _priced(self, usage: Usage) -> Usage:
+        return usage if self.price is None else replace(usage, usd=self.price.of(usage))
+
+
+def estimated_prompt(request: Request) -> int:
+    """How many tokens a request has at most, as a rule."""
+    texts = [message.content for message in request.messages]
+    texts += [call.name + call.arguments for message in request.messages for call in message.tool_calls]
+    texts += [tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in request.tools]
+    return _tokens(sum(map(_weight, texts))) + 4 * len(request.messages)
+
+
+def _weight(text: str) -> int:
+    return len(text.encode(errors="replace"))
+
+
+def _tokens(weight: int) -> int:
+    """A token is hardly ever less than three bytes: of English and code about four, of Chinese one character."""
+    return -(-weight // 3)
+
+
+def _exhausted(key: str, used: str, why: str) -> BudgetExhausted:
+    return BudgetExhausted(
+        f"The run has used {used} of its budget, and {why}",
+        hint=f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to go on.",
+    )

@@ -1,0 +1,152 @@
+"""Cassettes: the calls of a run, one JSON object a line. Here they are written and read; `replay.py` plays them."""
+
+import json
+import os
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from cdd_agent.errors import BadInput
+from cdd_agent.llm.around import Around
+from cdd_agent.llm.port import Done, Model, ModelError, ModelEvent, RateLimited, Request, TextDelta, ToolCall
+from cdd_agent.llm.scripted import ERRORS
+from cdd_agent.workspace.redaction import Redactor
+
+_KINDS: dict[str, type[ModelEvent]] = {"text": TextDelta, "tool_call": ToolCall, "done": Done}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as it was recorded. `events` have their seconds since its beginning; `error` is what ended it early."""
+
+    request: Request
+    events: tuple[tuple[float, ModelEvent], ...]
+    error: ModelError | None = None
+
+
+class Recorded(Around):
+    """Adds each call that came to its end, or failed, to a cassette; one that nobody waited for says nothing.
+
+    Secrets are redacted, also those that come in pieces. Raises `BadInput` when the disk refuses.
+    """
+
+    def __init__(self, model: Model, path: Path, redactor: Redactor) -> None:
+        super().__init__(model)
+        self._path, self._redactor = path, redactor
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        began, events = time.monotonic(), list[tuple[float, ModelEvent]]()
+        try:
+            async with aclosing(self.inner.stream(request)) as stream:
+                async for event in stream:
+                    events.append((round(time.monotonic() - began, 3), event))
+                    if isinstance(event, Done):
+                        self._keep(request, events)
+                    yield event
+        except ModelError as error:
+            self._keep(request, events, error)
+            raise
+
+    def _keep(self, request: Request, events: list[tuple[float, ModelEvent]], error: ModelError | None = None) -> None:
+        line = {
+            "model": self.name,
+            "request": asdict(redacted(request, self._redactor)),
+            "events": [[at, *_event_to_json(event)] for at, event in self._presentable(events)],
+            "error": self._error(error) if error else None,
+        }
+        data = json.dumps(line, ensure_ascii=False) + "\n"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a+b") as file:
+                _end_a_torn_line(file)
+                file.write(data.encode("utf-8", errors="replace"))
+        except OSError as failure:
+            raise BadInput(
+                f"The record {self._path} could not be written: {failure.strerror or failure}",
+                hint="Check that its folder is writable and that the disk has space.",
+            ) from failure
+
+    def _presentable(self, events: list[tuple[float, ModelEvent]]) -> Iterator[tuple[float, ModelEvent]]:
+        """The same without secrets, which can lie across two pieces."""
+        stream, at = self._redactor.stream(), 0.0
+        for at, event in events:
+            if isinstance(event, TextDelta):
+                if text := stream.feed(event.text):
+                    yield at, TextDelta(text)
+                continue
+            if rest := stream.end():
+                yield at, TextDelta(rest)
+            yield at, self._redactor.redacted(event)
+        if rest := stream.end():
+            yield at, TextDelta(rest)
+
+    def _error(self, error: ModelError) -> dict[str, Any]:
+        kinds = (name for kind in type(error).__mro__ for name, known in ERRORS.items() if known is kind)
+        kind = next(kinds, "bad_answer")
+        redact = self._redactor.redact
+        told = {"kind": kind, "message": redact(error.message), "hint": redact(error.hint)}
+        return {**told, "retry_after": error.retry_after} if isinstance(error, RateLimited) else told
+
+
+def read_calls(path: Path) -> list[Call]:
+    """Raises `BadInput` for a file that is no cassette. A torn line, left by a killed process, is passed over."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        why = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
+        raise BadInput(f"The record {path} {why}.", hint="Check its path, or record one with --record.") from error
+    calls = list(_calls(lines, path))
+    if not calls:
+        raise BadInput(f"{path} holds no recorded call", hint="Record one with --record.")
+    return calls
+
+
+def _calls(lines: list[str], path: Path) -> Iterator[Call]:
+    for number, line in enumerate(lines, 1):
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        try:
+            yield _call(content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            hint = "Each line is one, as --record writes it."
+            raise BadInput(f"{path}:{number}: this is no recorded call", hint=hint) from error
+
+
+def _call(line: dict[str, Any]) -> Call:
+    events = tuple((float(at), _event(kind, fields)) for at, kind, fields in line["events"])
+    told, error = line["error"], None
+    if told is not None:
+        error = ERRORS[told["kind"]](told["message"], hint=told["hint"])
+        if isinstance(error, RateLimited):
+            error.retry_after = told["retry_after"]
+    return Call(TypeAdapter(Request).validate_python(line["request"]), events, error)
+
+
+def _event(kind: str, fields: dict[str, Any]) -> ModelEvent:
+    event: ModelEvent = TypeAdapter(_KINDS[kind]).validate_python(fields)
+    return event
+
+
+def _event_to_json(event: ModelEvent) -> tuple[str, dict[str, Any]]:
+    """Its kind and its fields. An adapter, which makes exactly one call, says nothing else than these kinds."""
+    return next(name for name, kind in _KINDS.items() if isinstance(event, kind)), asdict(event)
+
+
+def redacted(request: Request, redactor: Redactor) -> Request:
+    """A tool's definition is the program's own text, and holds no secrets."""
+    return Request(tuple(redactor.redacted(message) for message in request.messages), request.tools)
+
+
+def _end_a_torn_line(file: Any) -> None:
+    file.seek(0, os.SEEK_END)
+    if file.tell():
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":
+            file.write(b"\n")

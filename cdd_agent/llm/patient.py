@@ -1,0 +1,107 @@
+"""Patience: a call that failed, and may succeed a little later, is made again."""
+
+import asyncio
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cdd_agent.llm.around import Around
+from cdd_agent.llm.port import EmptyReply, Model, ModelError, ModelEvent, RateLimited, Request, StartedAgain, Waiting
+
+LONGEST_WAIT = 120.0
+"""Seconds in one go. Who is asked to wait for longer is better told when to come back."""
+_CALLS: dict[type[ModelError], int] = {RateLimited: 7, EmptyReply: 2}
+"""How often a call is made, the first time included. The waits of 7 calls last over a minute: the window of most rate
+limits."""
+_OTHER_CALLS = 3
+"""For broken connections and servers that fail: each such call may have been paid for."""
+_SAVED = "What was done is saved, and the next run goes on from there."
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time and chance, as far as waiting needs them."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    seconds: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = datetime.now
+    chance: Callable[[], float] = random.random
+    """From 0 to 1, so that many who wait do not all come back at once."""
+
+
+class Patient(Around):
+    """Makes a call again, after a wait that doubles each time, where its error is one that mends (`ModelError.mends`).
+
+    The wait that a provider asks for is kept to, up to `LONGEST_WAIT`. While it lasts, a `Waiting` comes once a second;
+    `StartedAgain` follows if something of the reply had been passed on. Raises the error of the last call.
+    """
+
+    def __init__(self, model: Model, clock: Clock | None = None) -> None:
+        super().__init__(model)
+        self._clock = clock or Clock()
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        failures: Counter[type[ModelError]] = Counter()
+        while True:
+            has_begun = False
+            try:
+                async with aclosing(self.inner.stream(request)) as events:
+                    async for event in events:
+                        has_begun = True
+                        yield event
+                return
+            except ModelError as error:
+                kind = type(error)
+                failures[kind] += 1
+                if not error.mends:
+                    raise
+                if isinstance(error, RateLimited):
+                    self._expect_worth_waiting(error, failures[kind])
+                elif failures[kind] >= _CALLS.get(kind, _OTHER_CALLS):
+                    raise
+                seconds, reason = self._wait(error, failures[kind]), _as_sentence(error.message)
+            async with aclosing(self._countdown(seconds, reason)) as waits:
+                async for wait in waits:
+                    yield wait
+            if has_begun:
+                yield StartedAgain()
+
+    def _expect_worth_waiting(self, error: RateLimited, calls: int) -> None:
+        """Raises the error anew, with words that say when to come back, where waiting here makes no sense."""
+        wait = error.retry_after or 0.0
+        if wait <= LONGEST_WAIT and calls < _CALLS[RateLimited]:
+            return
+        if wait:
+            until = self._clock.now() + timedelta(seconds=wait)
+            words = f"Come back in {_in_words(wait)}, at {until:%H:%M}."
+        else:
+            words = f"It was asked {calls} times. Come back in a few minutes."
+        hint = " ".join(filter(None, (words, _SAVED, error.hint)))
+        raise RateLimited(error.message, hint=hint, retry_after=error.retry_after) from error
+
+    def _wait(self, error: ModelError, failures: int) -> float:
+        asked = error.retry_after if isinstance(error, RateLimited) else None
+        if asked is not None:
+            return asked + self._clock.chance()  # never sooner than asked
+        doubled: float = 2.0 ** (failures - 1)
+        return doubled * (0.75 + self._clock.chance() / 2)
+
+    async def _countdown(self, seconds: float, reason: str) -> AsyncGenerator[Waiting, None]:
+        end = self._clock.seconds() + seconds
+        while (left := end - self._clock.seconds()) > 0:
+            yield Waiting(math.ceil(left), reason)
+            await self._clock.sleep(min(left, 1.0))
+
+
+def _as_sentence(words: str) -> str:
+    return words if words.endswith((".", "!", "?", "…")) else f"{words}."
+
+
+def _in_words(seconds: float) -> str:
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{math.ceil(minutes / 60)} hours"

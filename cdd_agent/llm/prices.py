@@ -1,0 +1,54 @@
+"""What a call costs: the prices of litellm's own table, read as the file that it is, since importing litellm takes
+seconds."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.llm.port import Usage
+
+_TABLE = "model_prices_and_context_window_backup.json"
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for a token. What a provider takes off for a prompt it has seen before is not known here."""
+
+    prompt: float
+    completion: float
+
+    def of(self, usage: Usage) -> float:
+        return usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
+
+
+FREE = Price(0.0, 0.0)
+
+
+@cache
+def price_of(model: str) -> Price | None:
+    """The price of a model string, as `provider/name` or as the name alone; None where the table does not know it."""
+    table = _table()
+    entry = table.get(model)
+    provider, _, name = model.partition("/")
+    if entry is None and (found := table.get(name)) and found.get("litellm_provider") == provider:
+        entry = found
+    prices = [entry.get(key) for key in ("input_cost_per_token", "output_cost_per_token")] if entry else []
+    match prices:
+        case [int() | float() as prompt, int() | float() as completion]:
+            return Price(prompt, completion)
+    return None
+
+
+def _table() -> dict[str, Any]:
+    """By model; empty where litellm, or a litellm that is like ours, is not installed."""
+    found = find_spec("litellm")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        try:
+            table = json.loads((Path(folder) / _TABLE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        return table if isinstance(table, dict) else {}
+    return {}

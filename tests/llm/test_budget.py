@@ -1,0 +1,202 @@
+"""A budget: every call is counted, also a lost one, and none begins that could pass what is left."""
+
+from contextlib import aclosing
+
+import pytest
+
+from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
+from cdd_agent.llm.around import Around, NeverEmpty
+from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent, Tally, estimated_prompt
+from cdd_agent.llm.port import (
+    Done,
+    EmptyReply,
+    Message,
+    ModelError,
+    ModelEvent,
+    RateLimited,
+    Request,
+    TextDelta,
+    ToolCall,
+    ToolDefinition,
+    Usage,
+)
+from cdd_agent.llm.prices import Price, price_of
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+
+REQUEST = Request((Message("user", "Say hello, please."),))  # 3 words, which are the script's tokens
+PROMPT = estimated_prompt(REQUEST)
+
+
+class Uncounted(Around):
+    """A provider that tells no usage."""
+
+    async def stream(self, request: Request):  # type: ignore[no-untyped-def]
+        async for event in self.inner.stream(request):
+            yield Done(event.stop_reason) if isinstance(event, Done) else event
+
+
+class Books:
+    """A budgeted model around a script, and what it told of."""
+
+    def __init__(
+        self,
+        *script: str | ModelError | ScriptedReply,
+        limit: Limit | None = None,
+        spent: Spent | None = None,
+        price: Price | None = None,
+        counted: bool = True,
+    ) -> None:
+        self.lost: list[Usage] = []
+        self.tally = Tally()
+        self.script = ScriptedModel(script)
+        inner = NeverEmpty(self.script if counted else Uncounted(self.script))
+        self.model = Budgeted(
+            inner,
+            limit or Limit(),
+            spent=spent,
+            price=lambda: price,
+            spend=self.tally.add,
+            lost=self.lost.append,
+        )
+
+    async def ask(self) -> list[ModelEvent]:
+        return [event async for event in self.model.stream(REQUEST)]
+
+
+async def test_each_call_is_counted_as_the_provider_counted_it() -> None:
+    books = Books("Hello there.", "Good evening to you.")
+    await books.ask()
+    await books.ask()
+    assert books.model.spent == books.tally.spent == Spent(tokens=3 + 2 + 3 + 4)
+    assert books.lost == []
+
+
+async def test_where_the_provider_does_not_count_it_is_estimated_and_marked() -> None:
+    books = Books("Hello there.", counted=False)
+    *_, done = await books.ask()
+    assert done == Done(usage=Usage(PROMPT, 4, estimated=True))
+    assert books.model.spent.estimated
+
+
+async def test_the_price_is_part_of_the_usage() -> None:
+    books = Books("Hello there.", price=Price(1.0, 10.0))
+    *_, done = await books.ask()
+    assert done == Done(usage=Usage(3, 2, usd=23.0))
+    assert books.tally.spent.usd == 23.0
+
+
+async def test_no_call_begins_that_could_pass_the_tokens_that_are_left() -> None:
+    books = Books("Hello", "never said", limit=Limit(tokens=PROMPT + CEILING + 3))
+    await books.ask()  # takes 4, one more than there was to spare
+    with pytest.raises(BudgetExhausted, match=rf"used 4 of 8,\d+ tokens .* could take ~{PROMPT + CEILING:,}") as raised:
+        await books.ask()
+    assert len(books.script.requests) == 1
+    assert raised.value.exit_code is ExitCode.NOT_APPROVED
+    assert "`budget.tokens`" in raised.value.hint
+
+
+async def test_a_call_that_just_fits_is_made() -> None:
+    books = Books("Hello", limit=Limit(tokens=PROMPT + CEILING))
+    assert await books.ask()
+
+
+async def test_no_call_begins_that_could_pass_the_dollars_that_are_left() -> None:
+    books = Books("Hello", limit=Limit(usd=0.09), spent=Spent(usd=0.01), price=Price(0.0, 0.00001))
+    with pytest.raises(BudgetExhausted, match=r"used \$0.0100 of \$0.09 .* could take ~\$0.0819") as raised:
+        await books.ask()
+    assert "`budget.usd`" in raised.value.hint
+    assert books.script.requests == []
+
+
+async def test_what_earlier_processes_used_counts_and_an_estimate_is_said_to_be_one() -> None:
+    books = Books("Hello", limit=Limit(tokens=10_000), spent=Spent(9_000, estimated=True))
+    with pytest.raises(BudgetExhausted, match="used ~9,000 of 10,000 tokens"):
+        await books.ask()
+
+
+async def test_a_limit_in_dollars_without_a_price_is_refused_at_the_start() -> None:
+    with pytest.raises(BadInput, match="the price of scripted is not known") as raised:
+        Books(limit=Limit(usd=1.0))
+    assert "`budget.tokens`" in raised.value.hint
+
+
+async def test_a_reply_that_grows_past_the_budget_is_stopped_on_the_way() -> None:
+    books = Books("many words " * 20_000, limit=Limit(tokens=20_000))
+    with pytest.raises(BudgetExhausted, match=r"a reply has grown to ~20,\d+ tokens; it was stopped"):
+        await books.ask()
+    (lost,) = books.lost
+    assert 20_000 < books.model.spent.tokens == lost.prompt_tokens + lost.completion_tokens < 20_020
+
+
+async def test_a_reply_that_was_cut_is_lost_and_counted_by_an_estimate() -> None:
+    books = Books(ScriptedReply("Hello there, you.", cut=12), price=Price(0.0, 1.0))
+    with pytest.raises(ModelError):
+        await books.ask()
+    assert books.lost == [Usage(PROMPT, 4, estimated=True, usd=4.0)]
+    assert books.tally.spent == Spent(PROMPT + 4, 4.0, estimated=True)
+
+
+async def test_an_empty_reply_is_lost_and_counted_as_the_provider_did() -> None:
+    books = Books("")
+    with pytest.raises(EmptyReply):
+        await books.ask()
+    assert books.lost == [Usage(3, 0)]
+
+
+async def test_a_reply_that_nobody_waits_for_any_more_is_lost() -> None:
+    books = Books("Hello there, you.")
+    async with aclosing(books.model.stream(REQUEST)) as events:
+        async for _ in events:
+            break
+    assert books.lost == [Usage(PROMPT, 2, estimated=True)]
+
+
+async def test_a_whole_reply_whose_end_was_not_waited_for_is_counted_once() -> None:
+    books = Books("Hello")
+    async with aclosing(books.model.stream(REQUEST)) as events:
+        async for event in events:
+            if isinstance(event, Done):
+                break
+    assert books.lost == []
+    assert books.tally.spent.tokens == 4
+
+
+async def test_a_call_that_was_refused_took_nothing() -> None:
+    books = Books(RateLimited("Later."))
+    with pytest.raises(RateLimited):
+        await books.ask()
+    assert books.lost == []
+    assert books.model.spent == Spent()
+
+
+def test_the_estimate_is_rather_too_much_and_knows_tools() -> None:
+    tool = ToolDefinition("read_file", "Reads.", {"type": "object"})
+    call = ToolCall("1", "read_file", '{"path": "a.txt"}')
+    assert estimated_prompt(Request((Message("user", "word " * 300),))) >= 400
+    assert estimated_prompt(Request((Message("user", "世界" * 50),))) >= 100
+    assert estimated_prompt(Request((Message("user", "x"),), (tool,))) > 10
+    assert estimated_prompt(Request((Message("assistant", "", (call,)),))) > 8
+
+
+async def test_calls_of_tools_are_a_part_of_the_reply() -> None:
+    class Calling(Around):
+        async def stream(self, request: Request):  # type: ignore[no-untyped-def]
+            yield TextDelta("I look. ")
+            yield ToolCall("1", "read_file", '{"path": "a.txt"}')
+            yield Done()
+
+    model = Budgeted(Calling(ScriptedModel([])), Limit())
+    *_, done = [event async for event in model.stream(REQUEST)]
+    assert done == Done(usage=Usage(PROMPT, 12, estimated=True))
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "openai/gpt-5", "gemini/gemini-2.5-pro"])
+def test_the_prices_of_well_known_models_are_known(name: str) -> None:
+    price = price_of(name)
+    assert price
+    assert 0 < price.prompt < price.completion < 0.001
+
+
+@pytest.mark.parametrize("name", ["openai/my-own", "mistral/gpt-5", "", "gpt-5-of-mine"])
+def test_other_prices_are_not_guessed(name: str) -> None:
+    assert price_of(name) is None

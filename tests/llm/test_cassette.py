@@ -1,0 +1,194 @@
+"""Cassettes: a recorded run is the same run again, without a network and without anybody's secrets."""
+
+import json
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.errors import BadInput
+from cdd_agent.llm.cassette import Recorded
+from cdd_agent.llm.port import (
+    BadAnswer,
+    ConnectionFailed,
+    Message,
+    Model,
+    ModelError,
+    ModelEvent,
+    RateLimited,
+    Request,
+    TextDelta,
+)
+from cdd_agent.llm.replay import ReplayedModel
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.workspace.redaction import Redactor
+
+SECRET = "hunter2-hunter2-42"
+REDACTOR = Redactor({SECRET: "SERVICE_TOKEN"})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "records" / "run.jsonl"
+
+
+def ask(text: str) -> Request:
+    return Request((Message("system", "Be brief."), Message("user", text)))
+
+
+async def heard(model: Model, text: str) -> list[ModelEvent]:
+    return [event async for event in model.stream(ask(text))]
+
+
+async def listen(model: Model, heard: list[ModelEvent]) -> None:
+    """Also what came before an error is heard."""
+    async for event in model.stream(ask("one")):
+        heard.append(event)  # noqa: PERF401
+
+
+def recorded(path: Path, *script: str | ModelError | ScriptedReply) -> Recorded:
+    return Recorded(ScriptedModel(script), path, REDACTOR)
+
+
+def replayed(path: Path) -> ReplayedModel:
+    return ReplayedModel.from_file(path, REDACTOR)
+
+
+async def test_what_was_recorded_is_played_again_in_any_order(path: Path) -> None:
+    model = recorded(path, "first words", "second words")
+    first, second = await heard(model, "one"), await heard(model, "two")
+
+    again = replayed(path)
+
+    assert await heard(again, "two") == second
+    assert await heard(again, "one") == first
+
+
+async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(path: Path) -> None:
+    limit = RateLimited("Slow down.", hint="Wait.", retry_after=2.0)
+    model = recorded(path, limit, ScriptedReply("Hello there", cut=6), "Hi")
+    with pytest.raises(RateLimited):
+        await heard(model, "one")
+    with pytest.raises(ConnectionFailed):
+        await heard(model, "one")
+    good = await heard(model, "one")
+
+    again = replayed(path)
+
+    with pytest.raises(RateLimited, match="Slow down") as raised:
+        await heard(again, "one")
+    assert (raised.value.hint, raised.value.retry_after) == ("Wait.", 2.0)
+    pieces: list[ModelEvent] = []
+    with pytest.raises(ConnectionFailed):
+        await listen(again, pieces)
+    assert pieces == [TextDelta("Hello ")]
+    assert await heard(again, "one") == good
+
+
+async def test_a_reply_that_nobody_waited_for_is_not_kept(path: Path) -> None:
+    model = recorded(path, "first words")
+    async with aclosing(model.stream(ask("one"))) as events:
+        async for _ in events:
+            break
+    assert not path.exists()
+
+
+async def test_no_secret_is_in_the_file_also_not_one_in_pieces(path: Path) -> None:
+    class InPieces(ScriptedModel):
+        async def stream(self, request: Request):  # type: ignore[no-untyped-def]
+            async for event in super().stream(request):
+                if isinstance(event, TextDelta):
+                    for letter in event.text:
+                        yield TextDelta(letter)
+                else:
+                    yield event
+
+    model = Recorded(InPieces([f"It is {SECRET}, keep it.", RateLimited(f"{SECRET}?")]), path, REDACTOR)
+    passed_on = await heard(model, f"What is {SECRET}?")
+    with pytest.raises(RateLimited):
+        await heard(model, "and?")
+
+    assert SECRET in "".join(event.text for event in passed_on if isinstance(event, TextDelta))
+    assert SECRET not in path.read_text()
+    first = json.loads(path.read_text().splitlines()[0])
+    assert SECRET not in "".join(fields.get("text", "") for _, _, fields in first["events"])
+    words = "".join(e.text for e in await heard(replayed(path), f"What is {SECRET}?") if isinstance(e, TextDelta))
+    assert words == "It is [redacted: SERVICE_TOKEN], keep it."
+
+
+async def test_a_request_that_was_not_recorded_says_what_differs(path: Path) -> None:
+    await heard(recorded(path, "Hello"), "Write a.txt\nin green")
+
+    with pytest.raises(BadAnswer) as raised:
+        await heard(replayed(path), "Write a.txt\nin blue")
+
+    assert "in message 2 (user), line 2, it was 'in green' and is 'in blue'" in raised.value.message
+    assert not raised.value.mends
+
+
+@pytest.mark.parametrize(
+    ("request_made", "words"),
+    [
+        (Request(ask("one").messages[:1]), "the messages are 1, and were 2"),
+        (Request((*ask("one").messages, Message("user", "more"))), "the messages are 3, and were 2"),
+        (
+            Request((Message("system", "Be brief."), Message("tool", "one"))),
+            "message 2 is of the tool, and was of the user",
+        ),
+        (ask("one\nmore"), "message 2 (user) is longer than it was"),
+    ],
+)
+async def test_other_differences_have_words_too(path: Path, request_made: Request, words: str) -> None:
+    await heard(recorded(path, "Hello"), "one")
+    with pytest.raises(BadAnswer) as raised:
+        _ = [event async for event in replayed(path).stream(request_made)]
+    assert words in raised.value.message
+
+
+async def test_a_request_that_is_made_more_often_than_it_was_is_told_so(path: Path) -> None:
+    await heard(recorded(path, "Hello"), "one")
+    again = replayed(path)
+    await heard(again, "one")
+    with pytest.raises(BadAnswer, match="recorded 1 time, and is made once more"):
+        await heard(again, "one")
+    with pytest.raises(BadAnswer, match="all that was recorded has been played"):
+        await heard(again, "two")
+
+
+async def test_how_long_a_test_took_makes_no_difference(path: Path) -> None:
+    await heard(recorded(path, "Hello"), "1 failed in 0.03s at <A object at 0x7f0ea3dc9f80>")
+    assert await heard(replayed(path), "1 failed in 12.5s at <A object at 0x7fffffffff00>")
+
+
+async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> None:
+    await heard(recorded(path, "Hello"), "one")
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[: len(whole) // 2])
+    assert await heard(replayed(path), "one")
+
+    await heard(recorded(path, "Good evening"), "two")
+
+    assert await heard(replayed(path), "two")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "is not there"),
+        ("replies: []\n", "holds no recorded call"),
+        ('{"a": 1}\n', ":1: this is no recorded call"),
+    ],
+)
+def test_a_file_that_is_no_cassette_is_refused(tmp_path: Path, text: str | None, words: str) -> None:
+    path = tmp_path / "run.jsonl"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BadInput, match=words) as raised:
+        replayed(path)
+    assert "--record" in raised.value.hint
+
+
+async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="could not be written"):
+        await heard(recorded(tmp_path / "file" / "run.jsonl", "Hello"), "one")

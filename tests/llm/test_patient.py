@@ -1,0 +1,230 @@
+"""Patience: what mends is asked for again, after a wait that can be seen and ended; what does not is told at once."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from cdd_agent.llm.around import NeverEmpty
+from cdd_agent.llm.litellm_adapter import LitellmModel
+from cdd_agent.llm.patient import LONGEST_WAIT, Patient
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    BadAnswer,
+    ConnectionFailed,
+    ContextTooLong,
+    Done,
+    EmptyReply,
+    Message,
+    ModelError,
+    ModelEvent,
+    ModelNotFound,
+    RateLimited,
+    Request,
+    RequestRejected,
+    StartedAgain,
+    StopReason,
+    TextDelta,
+    Waiting,
+)
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from tests.llm.server import Answer, LoopbackServer, failure
+from tests.projects import FakeTime
+
+REQUEST = Request((Message("user", "Say hello."),))
+
+
+class Asked:
+    """A patient model around a script, with a clock on which waiting takes no time."""
+
+    def __init__(self, *script: str | ModelError | ScriptedReply) -> None:
+        self.time = FakeTime()
+        self.script = ScriptedModel(script)
+        self.model = Patient(NeverEmpty(self.script), self.time.clock)
+        self.events: list[ModelEvent] = []
+
+    async def answer(self) -> str:
+        """The reply, as a caller puts it together."""
+        text: list[str] = []
+        async for event in self.model.stream(REQUEST):
+            self.events.append(event)
+            match event:
+                case TextDelta(text=piece):
+                    text.append(piece)
+                case StartedAgain():
+                    text.clear()
+                case _:
+                    pass
+        return "".join(text)
+
+    @property
+    def calls(self) -> int:
+        return len(self.script.requests)
+
+    def of(self, kind: type[ModelEvent]) -> list[ModelEvent]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+async def test_a_call_that_succeeds_is_passed_on_as_it_is() -> None:
+    asked = Asked("Hello there.")
+    assert await asked.answer() == "Hello there."
+    assert [type(event) for event in asked.events] == [TextDelta, TextDelta, Done]
+    assert asked.time.waited == 0
+
+
+async def test_a_rate_limit_is_waited_for_in_waits_that_double() -> None:
+    asked = Asked(*[RateLimited("Slow down.")] * 4, "Hello")
+    assert await asked.answer() == "Hello"
+    assert asked.time.waited == 1 + 2 + 4 + 8
+    assert asked.of(StartedAgain) == []  # nothing of a reply had come
+
+
+async def test_the_wait_is_told_once_a_second_as_a_countdown() -> None:
+    asked = Asked(RateLimited("Slow down.", retry_after=3), "Hello")
+    await asked.answer()
+    assert asked.of(Waiting) == [Waiting(seconds, "Slow down.") for seconds in (4, 3, 2, 1)]
+    assert asked.time.waited == pytest.approx(3.5)  # what was asked for, and a part of a second by chance
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(chance: float) -> None:
+
+    time = FakeTime()
+    model = Patient(
+        ScriptedModel([RateLimited("x", retry_after=5), "Hello"]), replace(time.clock, chance=lambda: chance)
+    )
+    _ = [event async for event in model.stream(REQUEST)]
+    assert time.waited == pytest.approx(5 + chance)
+
+
+async def test_a_longer_wait_than_is_good_in_one_go_is_told_at_once_with_when_to_come_back() -> None:
+    asked = Asked(RateLimited("Quota used up.", hint="Look at your account.", retry_after=LONGEST_WAIT + 1))
+    with pytest.raises(RateLimited, match="Quota used up") as raised:
+        await asked.answer()
+    assert raised.value.hint.startswith("Come back in 3 minutes, at 12:02. What was done is saved")
+    assert raised.value.hint.endswith("Look at your account.")
+    assert (asked.calls, asked.time.waited) == (1, 0)
+
+
+async def test_who_asks_for_hours_is_told_in_hours() -> None:
+    asked = Asked(RateLimited("Enough for today.", retry_after=5 * 3600))
+    with pytest.raises(RateLimited) as raised:
+        await asked.answer()
+    assert "in 5 hours, at 17:00" in raised.value.hint
+
+
+async def test_patience_ends_after_a_minute_of_rate_limits() -> None:
+    asked = Asked(*[RateLimited("Slow down.")] * 9)
+    with pytest.raises(RateLimited, match="Slow down") as raised:
+        await asked.answer()
+    assert asked.calls == 7
+    assert asked.time.waited == 63
+    assert "asked 7 times" in raised.value.hint
+
+
+@pytest.mark.parametrize("error", [ConnectionFailed("No network."), BadAnswer("The server failed (500).")])
+async def test_a_broken_connection_and_a_server_that_fails_get_two_more_chances(error: ModelError) -> None:
+    asked = Asked(error, error, "Hello")
+    assert await asked.answer() == "Hello"
+
+    asked = Asked(*[error] * 5)
+    with pytest.raises(type(error)) as raised:
+        await asked.answer()
+    assert raised.value is error
+    assert asked.calls == 3
+
+
+async def test_a_reply_that_was_cut_begins_anew_and_nothing_of_it_counts() -> None:
+    asked = Asked(ScriptedReply("Hello there, you.", cut=8), "Good evening.")
+    assert await asked.answer() == "Good evening."
+    kinds = [type(event) for event in asked.events]
+    assert kinds == [TextDelta, TextDelta, Waiting, StartedAgain, TextDelta, TextDelta, Done]
+
+
+async def test_an_empty_reply_is_asked_for_once_more_and_then_an_error() -> None:
+    asked = Asked(" \n", "Hello")
+    assert await asked.answer() == "Hello"
+
+    asked = Asked("", "", "never asked for")
+    with pytest.raises(EmptyReply, match="empty reply"):
+        await asked.answer()
+    assert asked.calls == 2
+
+
+async def test_a_reply_that_was_cut_by_its_length_is_passed_on_also_when_empty() -> None:
+    asked = Asked(ScriptedReply("", stop=StopReason.LENGTH))
+    assert await asked.answer() == ""
+    done = asked.events[-1]
+    assert isinstance(done, Done)
+    assert done.stop_reason is StopReason.LENGTH
+
+
+async def test_each_kind_of_failure_has_its_own_chances() -> None:
+    limit, broken = RateLimited("Slow down."), ConnectionFailed("Broken.")
+    asked = Asked(limit, limit, broken, limit, broken, "Hello")
+    assert await asked.answer() == "Hello"
+    assert asked.time.waited == (1 + 2) + 1 + 4 + 2
+
+
+@pytest.mark.parametrize(
+    "error", [AuthenticationFailed("x"), ModelNotFound("x"), RequestRejected("x"), ContextTooLong("x")]
+)
+async def test_what_will_not_mend_is_told_at_once(error: ModelError) -> None:
+    asked = Asked(error, "Hello")
+    with pytest.raises(type(error)):
+        await asked.answer()
+    assert (asked.calls, asked.events) == (1, [])
+
+
+async def test_a_script_that_is_used_up_is_not_asked_again() -> None:
+    asked = Asked()
+    with pytest.raises(BadAnswer, match="no reply left"):
+        await asked.answer()
+    assert asked.calls == 1
+
+
+async def test_leaving_ends_the_wait_and_no_call_is_made() -> None:
+    asked = Asked(RateLimited("Slow down.", retry_after=60), "Hello")
+    async with aclosing(asked.model.stream(REQUEST)) as events:
+        async for _ in events:
+            break
+    assert (asked.calls, asked.time.waited) == (1, 0)
+
+
+# --- Over a real connection ------------------------------------------------------------------------------------------
+
+
+async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
+    """The reply to one request, and how many calls the server saw."""
+    with LoopbackServer(script) as server:
+        model = Patient(NeverEmpty(LitellmModel("openai/test-model", server.url)), FakeTime().clock)
+        text = ""
+        async for event in _mended(model):
+            text = "" if isinstance(event, StartedAgain) else text + getattr(event, "text", "")
+        return text, len(server.requests)
+
+
+async def _mended(model: Patient) -> AsyncGenerator[ModelEvent, None]:
+    async with aclosing(model.stream(REQUEST)) as events:
+        async for event in events:
+            yield event
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        failure(429, "Slow down", headers={"retry-after": "1"}),
+        failure(503, "Overloaded"),
+        failure(529, "Overloaded"),
+        failure(500, "Oops"),
+        Answer("Good morning to you all", cut_after=2),
+        Answer("Good morning", cut_after=1, chunked=False, finish_reason=None),
+        Answer(""),
+    ],
+    ids=["429", "503", "529", "500", "cut", "an end that is none", "empty"],
+)
+async def test_a_fault_of_a_real_server_costs_one_call_more(fault: Answer) -> None:
+    assert await over_http([fault, "Hello"]) == ("Hello", 2)
