@@ -26,12 +26,20 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.changes import ChangeSet, permissions
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.execution.run_log import RunLog
 from cdd_agent.workspace.checkpoints import Checkpoint
-from cdd_agent.workspace.files import digest, ignore_runs, read_bytes, remove_leftover, remove_leftovers, write_atomic
+from cdd_agent.workspace.files import (
+    digest,
+    ignore_runs,
+    put_file,
+    read_bytes,
+    remove_leftover,
+    remove_leftovers,
+    write_atomic,
+)
 from cdd_agent.workspace.paths import confine
 from cdd_agent.workspace.redaction import Redactor
 from cdd_agent.workspace.taking_back import TakenBack
@@ -108,8 +116,11 @@ class _Tests(_Saved):
 class _JournalEntry(_Saved):
     path: str
     before: str | None
-    after: str
+    after: str | None
+    """None: the attempt removes it."""
     new_folders: tuple[str, ...]
+    permissions: int = 0
+    """Of a file that is removed; 0 for any other."""
 
 
 class _Journal(_Saved):
@@ -194,10 +205,15 @@ class Attempt:
         for index, change in enumerate(changes.changes):
             if change.before is not None:
                 write_atomic(self.folder / f"before-{index}", change.before)
-            new_folders = _missing_folders(self.root, self.root / change.path)
-            after = digest(change.after)
+            place = self.root / change.path
             entries.append(
-                _JournalEntry(path=str(change.path), before=digest(change.before), after=after, new_folders=new_folders)
+                _JournalEntry(
+                    path=str(change.path),
+                    before=digest(change.before),
+                    after=digest(change.after),
+                    new_folders=_missing_folders(self.root, place),
+                    permissions=permissions(place) if change.after is None else 0,
+                )
             )
         self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
 
@@ -235,7 +251,10 @@ class Attempt:
                 f"{self.folder / f'before-{index}'} no longer holds what {entry.path} was before the step",
                 hint=f"Put {entry.path} in order by hand, then remove {self.folder / 'changes.json'}.",
             )
-        write_atomic(path, before)
+        if entry.after is None:
+            put_file(path, (before,), entry.permissions)
+        else:
+            write_atomic(path, before)
 
     def _write(self, name: str, text: str) -> None:
         write_atomic(self.folder / name, text.encode("utf-8", errors="replace"))
