@@ -58,8 +58,6 @@ class Draft:
         text = "\n".join(self._raw)
         if self._raw and self.final_newline:
             text += "\n"
-        elif self._raw:
-            text = text.removesuffix("\r")
         return (self._mark + text).encode("utf-8", errors="surrogateescape")
 
     def replace(self, edit: Replacement) -> bool:
@@ -78,6 +76,7 @@ class Draft:
                 self._put(match)
                 if edit.final_newline is not None:
                     self.final_newline = edit.final_newline
+                    self._settle_end()
                 return True
             if any(self._is_there(find, new) for find, new in readings):
                 return False  # before a close match: that could be the new text itself
@@ -199,11 +198,22 @@ class Draft:
     def _put(self, match: _Match) -> None:
         span = slice(match.start, match.start + match.count)
         lines = [line.removesuffix("\r") for line in match.raw]
+        at_end = span.stop == len(self._raw)
         self._raw[span] = match.raw
         self.lines[span] = lines
         self._ended[span] = [line.rstrip() for line in lines]
         self._bare[span] = [line.strip() for line in lines]
         self._shift += len(lines) - match.count
+        if at_end:
+            self._settle_end()
+
+    def _settle_end(self) -> None:
+        """The last line has no line end where the file has none there, and those above it have theirs."""
+        if not self._is_crlf or not self._raw:
+            return
+        if len(self._raw) > 1 and not self._raw[-2].endswith("\r"):
+            self._raw[-2] += "\r"
+        self._raw[-1] = self._raw[-1].removesuffix("\r") + ("\r" if self.final_newline else "")
 
     def _closest(self, find: Lines) -> str:
         """The lines of the file that are most like a text, with their numbers; empty when nothing is."""

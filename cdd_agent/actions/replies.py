@@ -6,6 +6,7 @@ never ends, edits of a file without a name. A code block without a path is expla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -196,7 +197,7 @@ class _Reading:
                 left.append("")
                 place = max(place, part.end)
         left += self.lines[place:]
-        return "\n".join(left).strip()
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(left)).strip()
 
 
 def _of_fence(fence: Fence) -> list[Edit]:

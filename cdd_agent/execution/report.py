@@ -42,10 +42,10 @@ class StepReport:
     attempts: int
     files_created: tuple[str, ...]
     files_modified: tuple[str, ...]
-    files_deleted: tuple[str, ...]
     tests: Counts | None
     """What its check saw the last time, where it tells."""
     effort: Effort
+    files_deleted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Report:
     files_created: tuple[str, ...]
     """Of the steps whose work stands; what one of them created and another changed is created."""
     files_modified: tuple[str, ...]
-    files_deleted: tuple[str, ...]
-    """Of files that were there before the run; what one step created and another deleted is in no list."""
     tests_before: Counts | None
     """The baseline; None when it was not taken, or tells nothing of single tests."""
     tests_after: Counts | None
     """What is known now of every test, from the baseline and the checks of the steps whose work stands."""
     effort: Effort
     """With that of steps that are no longer in the plan."""
+    files_deleted: tuple[str, ...] = ()
+    """Of files that were there before the run; what one step created and another deleted is in no list."""
 
     @classmethod
     def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState, record: RunRecord) -> "Report":
@@ -141,9 +141,9 @@ def _step(step: PlanStep, state: ExecutionState, record: RunRecord, effort: Effo
         now.attempts,
         now.files_created,
         now.files_modified,
-        now.files_deleted,
         tests=_counts(record.attempt(step.number, now.attempts).tests) if decided else None,
         effort=effort,
+        files_deleted=now.files_deleted,
     )
 
 

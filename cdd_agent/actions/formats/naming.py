@@ -7,7 +7,7 @@ import re
 from pathlib import PurePosixPath
 
 _BARE_NAMES = frozenset(
-    [
+    (
         "Makefile",
         "Dockerfile",
         "Procfile",
@@ -26,7 +26,7 @@ _BARE_NAMES = frozenset(
         "CODEOWNERS",
         "Pipfile",
         "Brewfile",
-    ]
+    )
 )
 _NO_PATHS = {"asp.net", "vb.net", "node.js", "vue.js", "next.js", "react.js", "e.g.", "i.e.", "etc."}
 _SUFFIXES = {
@@ -72,8 +72,8 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"^(?:(?:new|full|updated?|modified|complete)\s+)?(?:file|file\s?name|file\s?path|path|create|created|update|updated|modify"
-    r"|modified|edit|add|new|write)(?:\s+file)?\s*[:=]?\s*(?=[\s`*\"'\w./])",
+    r"^\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name|file\s?path|file|path|created?|updated?|modify"
+    r"|modified|edit|add|new|write)(?:\s+file)?(?:\s*[:=]\**|\**[:=]|\s)\s*(?=[\s`*\"'\w./])",
     re.IGNORECASE,
 )
 _LEAD = re.compile(r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+[.)]\s+|step\s+\d+[.:)]\s*)*", re.IGNORECASE)
