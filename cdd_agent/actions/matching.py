@@ -225,12 +225,13 @@ class Draft:
                 votes[found - bare.index(line)] += 1
         if votes:
             start = max(0, max(votes, key=lambda place: (votes[place], -place)))
-        elif told and (near := difflib.get_close_matches(told[0], self._near(told[0]), n=1)):
-            start = max(0, self._bare.index(near[0]) - bare.index(told[0]))
         else:
-            return ""
-        end = min(len(self.lines), start + max(3, min(len(find), _SHOWN_LINES)))
-        return "\n".join(f"{number:>5}  {self.lines[number - 1]}" for number in range(start + 1, end + 1))
+            near = difflib.get_close_matches(told[0], self._near(told[0]), n=3) if told else []
+            return self._numbered(sorted(self._bare.index(line) for line in set(near)))
+        return self._numbered(range(start, min(len(self.lines), start + max(3, min(len(find), _SHOWN_LINES)))))
+
+    def _numbered(self, places: Iterable[int]) -> str:
+        return "\n".join(f"{place + 1:>5}  {self.lines[place]}" for place in places)
 
     def _near(self, line: str) -> list[str]:
         """The lines of about its length that share a word with it: few enough to be compared letter by letter."""

@@ -132,7 +132,7 @@ def is_path(text: str) -> bool:
         return True
     if text.lower() in _NO_PATHS or "://" in text or not _PATH.fullmatch(text.removeprefix("/")):
         return False
-    if re.fullmatch(r"v?[\d.]+\w*", text) or text.endswith(("/", "\\")):
+    if re.fullmatch(r"v?\d+(?:\.\d+)*\w*", text) or text.endswith(("/", "\\")):
         return False
     name = re.split(r"[/\\]", text)[-1]
     return name in _BARE_NAMES or bool(_SUFFIX.search(name)) or ("/" in text and not name.isdigit() and " " not in text)
