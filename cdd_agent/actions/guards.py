@@ -43,9 +43,10 @@ _WITH_COMMENTS = re.compile(
 
 def refuse_left_out(path: PurePosixPath, before: bytes | None, content: str) -> None:
     """Raises `ReplyRefused` if a new text has a remark in it that stands for lines of the file."""
-    old_lines = set((before or b"").decode("utf-8", errors="replace").splitlines())
-    for number, line in enumerate(content.splitlines(), 1):
-        if line not in old_lines and _leaves_out(path, line):
+    remarks = [(number, line) for number, line in enumerate(content.splitlines(), 1) if _leaves_out(path, line)]
+    old_lines = set((before or b"").decode("utf-8", errors="replace").splitlines()) if remarks else set()
+    for number, line in remarks:
+        if line not in old_lines:
             raise ReplyRefused(
                 f"{path} is given with a part left out (line {number}: {line.strip()[:80]!r}). "
                 "The whole file is needed, every line of it, or search/replace blocks for what changes."

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdd_agent.actions.edits import Hint, Replacement
@@ -50,6 +50,8 @@ class Draft:
         self.lines = [line.removesuffix("\r") for line in raw]
         self._ended = [line.rstrip() for line in self.lines]
         self._bare = [line.strip() for line in self.lines]
+        self._counts = Counter(self._bare)
+        """How often each line is there: what is searched for is a text's rarest line."""
         self._shift = 0
         """By how many lines what follows the last edit has moved, for hints of line numbers."""
 
@@ -118,18 +120,18 @@ class Draft:
         return start if names else None
 
     def _exact(self, find: Lines, new: Lines) -> Iterator[_Match]:
-        for start in _places(self.lines, find):
+        for start in _places(self.lines, find, self._counts):
             yield _Match(start, len(find), self._merged(start, find, new))
 
     def _without_line_ends(self, find: Lines, new: Lines) -> Iterator[_Match]:
-        for start in _places(self._ended, [line.rstrip() for line in find]):
+        for start in _places(self._ended, [line.rstrip() for line in find], self._counts):
             yield _Match(start, len(find), self._merged(start, find, new))
 
     def _shifted(self, find: Lines, new: Lines) -> Iterator[_Match]:
         bare = [line.strip() for line in find]
         if not any(bare):
             return
-        for start in _places(self._bare, bare):
+        for start in _places(self._bare, bare, self._counts):
             there = self._ended[start : start + len(find)]
             for old_lines, new_lines in _tab_forms(find, new, there):
                 shift = _shift([line.rstrip() for line in old_lines], there)
@@ -147,7 +149,7 @@ class Draft:
             return
         votes: Counter[int] = Counter()
         for place in told:
-            for found in _places(self._bare, [bare[place]]):
+            for found in _places(self._bare, [bare[place]], self._counts):
                 votes[found - place] += 1
         quoted = _quoted(find, new)
         rivals = 0
@@ -182,8 +184,8 @@ class Draft:
         """The text to find is part of the new one, which stands around it already."""
         if len(new) <= len(find):
             return False
-        offsets = _places([line.strip() for line in new], [line.strip() for line in find])
         bare = [line.strip() for line in new]
+        offsets = _places(bare, [line.strip() for line in find], Counter(bare))
         return any(
             match.start >= offset and self._bare[match.start - offset : match.start - offset + len(new)] == bare
             for offset in offsets
@@ -193,7 +195,7 @@ class Draft:
         """The new text is in the file, and says something that the old one did not."""
         old = {line.strip() for line in find}
         says = any(re.search(r"\w", line) and line.strip() not in old for line in new)
-        return says and len(list(_places(self._ended, [line.rstrip() for line in new]))) == 1
+        return says and len(list(_places(self._ended, [line.rstrip() for line in new], self._counts))) == 1
 
     def _put(self, match: _Match) -> None:
         span = slice(match.start, match.start + match.count)
@@ -202,7 +204,9 @@ class Draft:
         self._raw[span] = match.raw
         self.lines[span] = lines
         self._ended[span] = [line.rstrip() for line in lines]
+        self._counts.subtract(self._bare[span])
         self._bare[span] = [line.strip() for line in lines]
+        self._counts.update(self._bare[span])
         self._shift += len(lines) - match.count
         if at_end:
             self._settle_end()
@@ -221,7 +225,7 @@ class Draft:
         told = sorted((line for line in set(bare) if line), key=len, reverse=True)[:_SHOWN_LINES]
         votes: Counter[int] = Counter()
         for line in told:
-            for found in _places(self._bare, [line]):
+            for found in _places(self._bare, [line], self._counts):
                 votes[found - bare.index(line)] += 1
         if votes:
             start = max(0, max(votes, key=lambda place: (votes[place], -place)))
@@ -294,12 +298,14 @@ def as_lines(text: str) -> tuple[str, ...]:
     return tuple(text.removesuffix("\n").split("\n")) if text else ()
 
 
-def _places(lines: list[str], wanted: Lines) -> Iterator[int]:
-    """Where lines are found one after the other. Looks for the longest one: it is the rarest."""
+def _places(lines: list[str], wanted: Lines, counts: Mapping[str, int]) -> Iterator[int]:
+    """Where lines are found one after the other. Looks for the rarest one, by what is counted of lines' texts."""
     if not wanted or len(wanted) > len(lines):
         return
     wanted = list(wanted)
-    pivot = max(range(len(wanted)), key=lambda place: len(wanted[place]))
+    pivot = min(range(len(wanted)), key=lambda place: counts.get(wanted[place].strip(), 0))
+    if not counts.get(wanted[pivot].strip(), 0):
+        return
     at = pivot
     while True:
         try:
