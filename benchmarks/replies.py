@@ -64,9 +64,8 @@ def main() -> None:
     reply = whole_files()
     base = reading(reply)
     took = seconds(lambda: parse_reply(reply))
-    print(
-        f"a reply of {len(reply) / 1e6:.1f} MB in {reply.count('```') // 2} files: {took:.2f} s, {took / base:.0f} times"
-    )
+    words = f"a reply of {len(reply) / 1e6:.1f} MB in {reply.count('```') // 2} files"
+    print(f"{words}: {took:.2f} s, {took / base:.0f} times")
     lines = source(LINES)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
