@@ -32,6 +32,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.plan_parsing
 	@$(BIN)/python -m benchmarks.walking
 	@$(BIN)/python -m benchmarks.checkpoints
+	@$(BIN)/python -m benchmarks.replies
 
 picture: $(READY)       ## docs/shell.svg, from a run of the demo
 	@$(BIN)/python docs/picture.py

@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
     parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None, record=None)
     parser.set_defaults(interrupted="What was done is saved; the same command goes on from here.")
-    parser.set_defaults(root=None, yaml=False, paths=(), start_over=False, step=None)
+    parser.set_defaults(root=None, yaml=False, dry_run=False, paths=(), start_over=False, step=None)
     _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 
@@ -239,6 +239,26 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     forms = run.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="the report as one JSON object, nothing else on stdout")
     forms.add_argument("--yaml", action="store_true", help="the report as YAML")
+
+    apply = add(
+        "apply",
+        _apply,
+        "apply one saved reply of a model, all of it or nothing",
+        "cdd apply reply.md --dry-run",
+        "cdd apply reply.md --root ~/src/shop --json",
+        "pbpaste | cdd apply -",
+        "",
+        "Whole files in code blocks, search/replace blocks, unified diffs, `*** Begin Patch` and lists of",
+        "actions are understood, also mixed; see docs/replies.md.",
+        "Exit codes: 0 applied, 1 an edit failed and nothing was written, 2 bad input.",
+    )
+    apply.add_argument("reply", metavar="REPLY", help="the reply as text; - reads it from standard input")
+    apply.add_argument("--root", type=Path, metavar="DIR", help="the folder that no edit leaves (default: the project)")
+    apply.add_argument("--dry-run", action="store_true", help="write nothing; show the changes as a diff")
+    apply.add_argument(
+        "--json", action="store_true", help="created, modified, deleted, failed, explanation as one JSON object"
+    )
+    apply.set_defaults(interrupted="Nothing was left half done.")
 
     context = add(
         "context",
@@ -408,6 +428,14 @@ def _run_actions(options: argparse.Namespace) -> int:
     project = open_project(options.root or options.project, {}, exactly=options.root is not None)
     form: Any = "json" if options.json else "yaml" if options.yaml else "text"
     return run_actions(project, options.plan, confirm=not options.yes, form=form)
+
+
+def _apply(options: argparse.Namespace) -> int:
+    from cdd_agent.applying import apply_reply
+    from cdd_agent.wiring import open_project
+
+    project = open_project(options.root or options.project, {}, exactly=options.root is not None)
+    return apply_reply(project, options.reply, dry_run=options.dry_run, as_json=options.json)
 
 
 def _context(options: argparse.Namespace) -> int:

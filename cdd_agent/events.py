@@ -230,6 +230,7 @@ class ChangesProposed:
     step: int
     created: tuple[str, ...]
     modified: tuple[str, ...]
+    deleted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -239,6 +240,7 @@ class ChangesApplied:
     modified: tuple[str, ...]
     undeclared: tuple[str, ...]
     """Files among them that the plan did not name for this step."""
+    deleted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -363,6 +365,7 @@ class StepFinished:
     files_modified: tuple[str, ...]
     done: int
     total: int
+    files_deleted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
@@ -378,6 +381,7 @@ class StepFinished:
             now.files_modified,
             done=state.done,
             total=len(plan.steps),
+            files_deleted=now.files_deleted,
         )
 
 
@@ -439,7 +443,7 @@ class RunFinished:
     def of(cls, plan: ImplementationPlan, state: ExecutionState) -> RunFinished:
         steps = [state.of(step.number) for step in plan.steps]
         worked = [step.completed_at - step.started_at for step in steps if step.completed_at and step.started_at]
-        files = {path for step in steps for path in (*step.files_created, *step.files_modified)}
+        files = {path for step in steps for path in (*step.files_created, *step.files_modified, *step.files_deleted)}
         return cls(
             state.ticket_slug,
             state.status,

@@ -23,7 +23,7 @@ _MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
 """Characters and values of a document in which each alias is written out."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is not in every build of PyYAML
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is not in every build of PyYAML
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -98,7 +98,7 @@ def read_node(text: str, source: str) -> yaml.Node | None:
         raise _too_large(source)
     try:
         _refuse_hostile(text, source)
-        node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
+        node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
         raise BadInput(f"{_place(error, source)}: not YAML: {_reason(error)}.", hint="Mend the YAML there.") from error
     except yaml.YAMLError as error:
@@ -154,7 +154,7 @@ def _refuse_hostile(text: str, source: str) -> None:
     """Depth and expanded size are counted on the events, before anything recursive or costly is done."""
     anchors: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]
-    for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
+    for number, event in enumerate(yaml.parse(text, Loader=LOADER)):
         where = f"{source}:{event.start_mark.line + 1}" if event.start_mark else source
         if isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append((event.anchor, 1))
@@ -188,7 +188,7 @@ def entries(node: yaml.Node, source: str) -> dict[object, Entry]:
     found: dict[object, Entry] = {}
     own = {id(key_node) for key_node, _ in node.value}  # these win over what `<<: *other` brings
     try:
-        _Loader("").flatten_mapping(node)  # `<<: *other`
+        LOADER("").flatten_mapping(node)  # `<<: *other`
     except yaml.MarkedYAMLError as error:
         raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
     for key_node, value_node in node.value:
@@ -206,7 +206,7 @@ def entries(node: yaml.Node, source: str) -> dict[object, Entry]:
 
 def constructed(node: yaml.Node, where: str) -> object:
     """A node's value as YAML means it. Raises `BadInput` for one that is not what it looks like."""
-    loader = _Loader("")
+    loader = LOADER("")
     try:
         return loader.construct_document(node)
     except (yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError, OverflowError) as error:

@@ -130,7 +130,7 @@ class TextPrinter:
             case TestsFinished():
                 self._rest()
                 self._tests(event)
-            case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=()):
+            case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=(), files_deleted=()):
                 self._line("".join(self._reply).strip(), Tone.PLAIN)  # an answer in words is all there is
                 self._describe(event)
             case CheckpointStarted():

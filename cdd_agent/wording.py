@@ -53,9 +53,12 @@ def question(proposal: Proposal) -> str:
     """What a person is asked, in full."""
     match proposal:
         case ChangesProposed(step=step):
-            lines = [f"  create {path}" for path in proposal.created] + [
-                f"  change {path}" for path in proposal.modified
+            lines = [
+                *(f"  create {path}" for path in proposal.created),
+                *(f"  change {path}" for path in proposal.modified),
+                *(f"  delete {path}" for path in proposal.deleted),
             ]
+            lines.sort(key=lambda line: not line.startswith("  delete"))  # first, so that none is cut off
             if len(lines) > _SHOWN_FILES:
                 lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
             return "\n".join([f"May step {step} write this?", *lines])
@@ -109,6 +112,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case ChangesApplied():
             lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
             lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]
+            lines += [(f"deleted {path}", Tone.PLAIN) for path in event.deleted]
             if event.undeclared:
                 lines.append((f"not named in the plan for this step: {', '.join(event.undeclared)}", Tone.WARNING))
             return lines

@@ -86,12 +86,12 @@ class CreateFileAction(Action):
 
 
 class EditAction(Action):
-    """Replace a text in a file by another. The text is found exactly, and must be there once."""
+    """Replace a text in a file by another. The text must be there once; white space around its lines may differ."""
 
     action_type: ClassVar[str] = "edit"
 
     file_path: Written = Field(description="The file, relative to the project.")
-    find: Text = Field(description="The text to replace, exactly as it is in the file. Empty: the whole file.")
+    find: Text = Field(description="The text to replace, as it is in the file. Empty: the whole file.")
     replace: Text = Field(description="What stands there afterwards. Empty: the text found is removed.")
 
     def title(self) -> str:
@@ -258,15 +258,17 @@ class FileAlreadyExistsError(ActionFailed):
 
 
 class SearchTextNotFoundError(ActionFailed):
-    """`edit` did not find its text. `content` is the file's, unchanged."""
+    """An edit did not find its text. `content` is the file's, unchanged; `closest`: lines that are alike."""
 
-    def __init__(self, content: str) -> None:
-        super().__init__("The text to find is not in the file; nothing was changed")
+    def __init__(self, content: str, closest: str = "") -> None:
+        near = f". The closest lines of the file are\n{closest}" if closest else ""
+        super().__init__(f"The text to find is not in the file; nothing was changed{near}")
         self.content = content
+        self.closest = closest
 
 
 class MultipleMatchesFoundError(ActionFailed):
-    """`edit` found its text more than once. `content` is the file's, unchanged."""
+    """An edit found its text more than once. `content` is the file's, unchanged."""
 
     def __init__(self, content: str, lines: Sequence[int] = ()) -> None:
         where = f" (lines {', '.join(map(str, lines))})" if lines else ""
@@ -275,6 +277,7 @@ class MultipleMatchesFoundError(ActionFailed):
             hint="Give more of the lines around it.",
         )
         self.content = content
+        self.lines = tuple(lines)
 
 
 def _one_line(text: str) -> str:

@@ -6,7 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.actions.changes import ChangeSet, creation, edit
+from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.judging import creation, edit
 from cdd_agent.actions.model import (
     Action,
     ActionFailed,
@@ -78,7 +79,7 @@ class ActionRunner:
 
     def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
         changes.apply(self.root)
-        return ActionResult(action, ActionStatus.SUCCESS)
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(changes.notes))
 
     async def _execute(self, action: ExecuteAction) -> AsyncGenerator[OutputChunk | ActionResult, None]:
         async with aclosing(self.commands.run(action.command, cwd=action.cwd, env=action.env)) as items:

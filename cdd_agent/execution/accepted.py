@@ -3,7 +3,7 @@
 from cdd_agent.execution.outcomes import Reference
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.verify import Before
-from cdd_agent.tickets.state import ExecutionState, StepExecution
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution
 from cdd_agent.tickets.status import StepStatus
 
 
@@ -12,7 +12,7 @@ def accepted(state: ExecutionState) -> tuple[tuple[int, int], ...]:
     they were over."""
 
     def counts(found: StepExecution) -> bool:
-        kept = found.status is StepStatus.SKIPPED and (found.files_created or found.files_modified)
+        kept = found.status is StepStatus.SKIPPED and found.files != NO_FILES
         return bool(found.attempts and (found.status is StepStatus.COMPLETED or kept))
 
     return tuple((found.step_number, found.attempts) for found in state.settled() if counts(found))

@@ -12,6 +12,11 @@ from typing import Self
 from cdd_agent.tickets.plan import PlanStep
 
 _REMOVE = re.compile(r"(remov|delet|renam|mov|replac)(e|es|ed|ing)|drop(s|ped|ping)?", re.IGNORECASE)
+_SHORTEN = re.compile(
+    r"\b(remov|delet|renam|mov|replac|reduc|simplif|trim|strip|shorten|shrink|split|extract|rewrit|rewrot|empt|clean|drop"
+    r"|start(s|ed)? over|from scratch)",
+    re.IGNORECASE,
+)
 _SKIP = re.compile(r"skip(s|ped|ping)?|skipif|xfail(s|ed)?", re.IGNORECASE)
 _DENIED = re.compile(r"\b(not|never|cannot|without|instead of|rather than)\b|n['’]t\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
@@ -54,6 +59,11 @@ class Asked:
         names = {path, _last(path)}
         said = (sentence for sentence in self.sentences if not _DENIED.search(sentence))
         return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in said)
+
+    def to_shorten(self, path: str) -> bool:
+        """Whether the step is about this file, and about taking something away: much of the file may go then."""
+        takes_away = any(_SHORTEN.search(text) for text in (self.notes.get(path, ""), *self.sentences))
+        return takes_away and self.names_file(path)
 
     def _allows(self, verb: re.Pattern[str], test: str) -> bool:
         file, _, inside = test.partition("[")[0].partition("::")

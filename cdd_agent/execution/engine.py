@@ -47,7 +47,7 @@ from cdd_agent.llm.port import RateLimited
 from cdd_agent.tickets.drift import is_same
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, Files, StepExecution, of_plan, ready, save_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.commits import CommitRefused, already_committed, commit_files, expect_ready
@@ -292,9 +292,9 @@ class Engine:
             await self._close(before)
             for event in self.news():
                 yield event
-        created, modified = (before.files_created, before.files_modified) if keep else ((), ())
+        files = before.files if keep else NO_FILES
         why = self.record.redactor.redact(reason)
-        self._save(self.state.skipped(step.number, self.clock(), why, created, modified))
+        self._save(self.state.skipped(step.number, self.clock(), why, files))
         yield StepFinished.of(step, self.plan, self.state)
         dependents = [other.number for other in self.plan.steps if step.number in other.dependencies]
         if dependents:
@@ -418,7 +418,7 @@ class Engine:
         """The files of a step of which no checkpoint tells what they were before."""
         spans = (attempt.span for attempt in self._standing(step))
         is_known = any(span is not None and span.after is not None for span in spans)
-        return () if is_known else (*step.files_created, *step.files_modified)
+        return () if is_known else (*step.files_created, *step.files_modified, *step.files_deleted)
 
     def _start_from_the_beginning(self, step: PlanStep, first: int) -> None:
         """A person's retry of a failed step. Of one that the plan has replaced by another, it is not told."""
@@ -480,12 +480,12 @@ class Engine:
 
         After a kill between the commit and the saving there is nothing left to commit: then it is found.
         """
-        if not self.commits or outcome.verification is None or not outcome.changes.written:
+        if not self.commits or outcome.verification is None or not outcome.changes.touched:
             return None
         message = step_message(self.ticket.slug, self.spec.title, step, attempt, outcome.verification)
         root = self.runner.root
         try:
-            name = await commit_files(root, outcome.changes.written, message)
+            name = await commit_files(root, outcome.changes.touched, message)
             name = name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal
@@ -502,12 +502,13 @@ class Engine:
 
     def _settle(self, step: PlanStep, outcome: Outcome, committed: StepCommitted | None) -> None:
         """Completed, or failed with the files that the attempt leaves behind."""
-        files, now = (outcome.changes.created, outcome.changes.modified), self.clock()
+        changes, now = outcome.changes, self.clock()
+        files = Files(changes.created, changes.modified, changes.deleted)
         if outcome.verification is None:
-            self._save(self.state.failed(step.number, now, self.record.redactor.redact(outcome.error), *files))
+            self._save(self.state.failed(step.number, now, self.record.redactor.redact(outcome.error), files))
         else:
             commit = committed.commit if committed else None
-            self._save(self.state.completed(step.number, now, outcome.verification, *files, commit))
+            self._save(self.state.completed(step.number, now, outcome.verification, files, commit))
 
     def _put_back(self, step: int) -> tuple[str, ...]:
         """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept."""

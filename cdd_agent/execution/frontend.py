@@ -41,7 +41,7 @@ class Nobody:
     async def approve(self, proposal: Proposal) -> Choice:
         match proposal:
             case ChangesProposed(step=step):
-                paths = ", ".join((*proposal.created, *proposal.modified))
+                paths = ", ".join((*proposal.created, *proposal.modified, *proposal.deleted))
                 what = f"Step {step} would write {paths}, and `approval: ask` wants a person's yes"
                 hint = "Run it in the shell, or with --yes."
             case CommandProposed(command=command, reason=reason):

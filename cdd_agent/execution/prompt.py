@@ -102,7 +102,9 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
             what = f"skipped ({done.reason}); its result does not exist"
         else:
             what = ", ".join(
-                [f"created {path}" for path in done.files_created] + [f"changed {path}" for path in done.files_modified]
+                [f"created {path}" for path in done.files_created]
+                + [f"changed {path}" for path in done.files_modified]
+                + [f"deleted {path}" for path in done.files_deleted]
             )
         needed = " (this step depends on it)" if other.number in step.dependencies else ""
         lines.append(f"- {other.number}. {other.title}{needed}: {what or 'no files'}")

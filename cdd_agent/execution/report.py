@@ -10,7 +10,7 @@ from cdd_agent.execution.effort import Effort, effort_by_step
 from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state import ExecutionState, Files
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 
@@ -45,6 +45,7 @@ class StepReport:
     tests: Counts | None
     """What its check saw the last time, where it tells."""
     effort: Effort
+    files_deleted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class Report:
     """What is known now of every test, from the baseline and the checks of the steps whose work stands."""
     effort: Effort
     """With that of steps that are no longer in the plan."""
+    files_deleted: tuple[str, ...] = ()
+    """Of files that were there before the run; what one step created and another deleted is in no list."""
 
     @classmethod
     def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState, record: RunRecord) -> "Report":
@@ -73,8 +76,7 @@ class Report:
         efforts = effort_by_step(record.log.entries())
         known = known_so_far(state, record)
         standing = [state.of(number) for number, _ in accepted(state)]
-        created = {path for step in standing for path in step.files_created}
-        modified = {path for step in standing for path in step.files_modified}
+        files = _net(step.files for step in standing)
         report = cls(
             state.ticket_slug,
             title,
@@ -82,8 +84,9 @@ class Report:
             state.started_at,
             state.completed_at,
             steps=tuple(_step(step, state, record, efforts.get(step.number, Effort())) for step in plan.steps),
-            files_created=tuple(sorted(created)),
-            files_modified=tuple(sorted(modified - created)),
+            files_created=files.created,
+            files_modified=files.modified,
+            files_deleted=files.deleted,
             tests_before=_counts(known.baseline.tests if known.baseline else None),
             tests_after=_known(known.reference),
             effort=sum(efforts.values(), Effort()),
@@ -100,10 +103,29 @@ class Report:
             **_effort_to_json(self.effort),
             "files_created": list(self.files_created),
             "files_modified": list(self.files_modified),
+            "files_deleted": list(self.files_deleted),
             "tests_before": asdict(self.tests_before) if self.tests_before else None,
             "tests_after": asdict(self.tests_after) if self.tests_after else None,
             "steps": [_step_to_json(step) for step in self.steps],
         }
+
+
+def _net(steps: Iterable[Files]) -> Files:
+    """What became of files in several steps, one after the other."""
+    fates: dict[str, str] = {}
+    for files in steps:
+        for path in files.created:
+            fates[path] = "modified" if fates.get(path) == "deleted" else "created"
+        for path in files.modified:
+            fates.setdefault(path, "modified")
+        for path in files.deleted:
+            if fates.pop(path, "modified") == "modified":
+                fates[path] = "deleted"
+
+    def those(fate: str) -> tuple[str, ...]:
+        return tuple(sorted(path for path in fates if fates[path] == fate))
+
+    return Files(those("created"), those("modified"), those("deleted"))
 
 
 def _step(step: PlanStep, state: ExecutionState, record: RunRecord, effort: Effort) -> StepReport:
@@ -121,6 +143,7 @@ def _step(step: PlanStep, state: ExecutionState, record: RunRecord, effort: Effo
         now.files_modified,
         tests=_counts(record.attempt(step.number, now.attempts).tests) if decided else None,
         effort=effort,
+        files_deleted=now.files_deleted,
     )
 
 
@@ -155,6 +178,7 @@ def _step_to_json(step: StepReport) -> dict[str, Any]:
         "attempts": step.attempts,
         "files_created": list(step.files_created),
         "files_modified": list(step.files_modified),
+        "files_deleted": list(step.files_deleted),
         "tests": asdict(step.tests) if step.tests else None,
         **_effort_to_json(step.effort),
     }

@@ -40,6 +40,7 @@ def to_markdown(report: Report) -> str:
         *_remarks(report.steps),
         *_files("Created", report.files_created),
         *_files("Changed", report.files_modified),
+        *_files("Deleted", report.files_deleted),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -67,7 +68,7 @@ def _moment(moment: object) -> str:
 
 def _row(step: StepReport) -> tuple[str, ...]:
     status = _VERIFIED[step.verification] if step.verification else step.status.value.replace("_", " ")
-    files = len({*step.files_created, *step.files_modified})
+    files = len({*step.files_created, *step.files_modified, *step.files_deleted})
     return (
         f"{step.number}. {_plain(step.title)}",
         status,
@@ -80,7 +81,7 @@ def _row(step: StepReport) -> tuple[str, ...]:
 
 def _total(report: Report) -> tuple[str, ...]:
     attempts = sum(step.attempts for step in report.steps)
-    files = len(report.files_created) + len(report.files_modified)
+    files = len(report.files_created) + len(report.files_modified) + len(report.files_deleted)
     return ("**All**", "", str(attempts), "", str(files), *_effort(report.effort))
 
 

@@ -6,8 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.actions.changes import ChangeSet, change_set
-from cdd_agent.actions.replies import FileBlock, ReplyRefused, parse_reply
+from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.edits import Edit, ReplyRefused
+from cdd_agent.actions.judging import Terms, change_set
+from cdd_agent.actions.replies import parse_reply
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
@@ -17,6 +19,7 @@ from cdd_agent.events import (
     CommandOutput,
     CommandProposed,
     Event,
+    Notice,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
@@ -112,27 +115,28 @@ class StepRunner:
             async with aclosing(self._reply(step, prompt, attempt)) as events:
                 async for event in events:
                     yield event
-            files = _usable(step, attempt.reply or "")
-            shown = attempt.shown
-            changes = change_set(self.root, files, shown.files if shown else {}, self.protected)
+            edits = _usable(step, attempt.reply or "")
+            changes = change_set(self.root, edits, _terms(step, attempt), self.protected)
+            for note in changes.notes:
+                yield Notice(f"{note}.")
             async for event in self._approved(step, changes):
                 yield event
             yield CheckpointStarted(step.number)
-            await history.before(attempt, changes.written)
+            await history.before(attempt, changes.touched)
             for event in self._apply(step, changes, attempt):
                 yield event
         except ReplyRefused as refusal:
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
             yield Outcome(ChangeSet(()), None, f"The reply was not used. {detail}", detail, refusal.unseen)
             return
-        async with aclosing(self._verified(step, check, changes, attempt, before, bool(files))) as items:
+        async with aclosing(self._verified(step, check, changes, attempt, before, bool(edits))) as items:
             async for item in items:
                 if isinstance(item, Outcome):
                     await history.after(attempt)
                 yield item
 
     async def _verified(
-        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_files: bool
+        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_edits: bool
     ) -> AsyncGenerator[Event | Outcome, None]:
         """Run the step's check over what was written, if there is one and something to be checked."""
         if check is None:
@@ -141,7 +145,7 @@ class StepRunner:
             except BadInput as error:  # or settings that nobody can read
                 yield Outcome(changes, None, error.message, error.message)
                 return
-        if check is None or not (step.verify or has_files):
+        if check is None or not (step.verify or has_edits):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
             yield Outcome(changes, Verification.NONE)
@@ -203,7 +207,7 @@ class StepRunner:
         """Ask for a person's yes, if there is something to say yes to. Raises `NotApproved`."""
         if not changes.changes:
             return
-        proposed = ChangesProposed(step.number, changes.created, changes.modified)
+        proposed = ChangesProposed(step.number, changes.created, changes.modified, changes.deleted)
         yield proposed
         if await self.frontend.approve(proposed) is not Choice.YES:
             raise NotApproved(f"The changes of step {step.number} were not approved; nothing was written")
@@ -218,9 +222,8 @@ class StepRunner:
             attempt.put_back()
             raise
         declared = {file.path.removeprefix("./") for file in step.files_affected}
-        written = (*changes.created, *changes.modified)
-        undeclared = tuple(path for path in written if declared and path not in declared)
-        yield ChangesApplied(step.number, changes.created, changes.modified, undeclared)
+        undeclared = tuple(path for path in changes.touched if declared and path not in declared)
+        yield ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
 
 
 _STOPPED = {
@@ -229,17 +232,24 @@ _STOPPED = {
 }
 
 
-def _usable(step: PlanStep, text: str) -> tuple[FileBlock, ...]:
-    """The reply's files, if it is one that this kind of step can do something with."""
+def _terms(step: PlanStep, attempt: Attempt) -> Terms:
+    """What the model knew when it wrote the reply, and what the step and its guidance ask for."""
+    shown, asked = attempt.shown, Asked.by(step, attempt.guidance)
+    return Terms(shown.files if shown else {}, frozenset(asked.notes), asked.to_shorten)
+
+
+def _usable(step: PlanStep, text: str) -> tuple[Edit, ...]:
+    """The reply's edits, if it is one that this kind of step can do something with."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
-    files = parse_reply(text)
-    if step.files_affected and not files:
+    edits = parse_reply(text).edits
+    if step.files_affected and not edits:
         raise ReplyRefused(
             "The reply gives no file, and this step names files.",
-            hint="Each file is needed as a code block whose info string is `language:path`.",
+            hint="Each new file is needed as a code block whose info string is `language:path`, each change as a "
+            "search/replace block below the file's path.",
         )
-    return files
+    return edits
 
 
 def _judged(changes: ChangeSet, verdict: Verdict) -> Outcome:

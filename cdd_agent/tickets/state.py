@@ -5,6 +5,7 @@ States are values: a transition gives a new one. Only the engine writes the file
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -35,6 +36,18 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")  # newer versions may have added keys: keep them
 
 
+@dataclass(frozen=True)
+class Files:
+    """What became of files in a step."""
+
+    created: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+NO_FILES = Files()
+
+
 class StepExecution(_Record):
     """What became of one step. Paths are relative to the project."""
 
@@ -51,6 +64,7 @@ class StepExecution(_Record):
     error: str | None = None
     files_created: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
+    files_deleted: tuple[str, ...] = ()
     verification: Verification | None = None
     reason: str | None = None
     """Why it was skipped."""
@@ -67,6 +81,10 @@ class StepExecution(_Record):
     def known(self) -> Known:
         """What the plan said of it when it was carried out."""
         return self.title, self.fingerprint
+
+    @property
+    def files(self) -> Files:
+        return Files(self.files_created, self.files_modified, self.files_deleted)
 
     @property
     def standing(self) -> range:
@@ -138,8 +156,7 @@ class ExecutionState(_Record):
         number: int,
         now: datetime,
         verification: Verification,
-        created: Iterable[str],
-        modified: Iterable[str],
+        files: Files,
         commit: str | None = None,
     ) -> Self:
         return self._ended(
@@ -149,8 +166,9 @@ class ExecutionState(_Record):
             verification=verification,
             error=None,
             commit=commit,
-            files_created=tuple(created),
-            files_modified=tuple(modified),
+            files_created=files.created,
+            files_modified=files.modified,
+            files_deleted=files.deleted,
         )
 
     def failed(
@@ -158,8 +176,7 @@ class ExecutionState(_Record):
         number: int,
         now: datetime,
         error: str,
-        created: Iterable[str] = (),
-        modified: Iterable[str] = (),
+        files: Files = NO_FILES,
     ) -> Self:
         """The files are those that the failed attempt left behind, for the person to look at."""
         return self._ended(
@@ -167,8 +184,9 @@ class ExecutionState(_Record):
             now,
             status=StepStatus.FAILED,
             error=error,
-            files_created=tuple(created),
-            files_modified=tuple(modified),
+            files_created=files.created,
+            files_modified=files.modified,
+            files_deleted=files.deleted,
         )
 
     def skipped(
@@ -176,8 +194,7 @@ class ExecutionState(_Record):
         number: int,
         now: datetime,
         reason: str,
-        created: Iterable[str] = (),
-        modified: Iterable[str] = (),
+        files: Files = NO_FILES,
     ) -> Self:
         """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""
         return self.model_copy(update={"undone": ()})._ended(
@@ -185,8 +202,9 @@ class ExecutionState(_Record):
             now,
             status=StepStatus.SKIPPED,
             reason=reason,
-            files_created=tuple(created),
-            files_modified=tuple(modified),
+            files_created=files.created,
+            files_modified=files.modified,
+            files_deleted=files.deleted,
         )
 
     def put_back(self, number: int) -> Self:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.actions.changes import ChangeSet, change_set
-from cdd_agent.actions.replies import FileBlock, ReplyRefused
+from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.edits import ReplyRefused, WholeFile
+from cdd_agent.actions.judging import Terms, change_set
 from cdd_agent.workspace.files import digest
 
 
@@ -14,8 +15,8 @@ def seen(root: Path, *paths: str) -> dict[str, str | None]:
 
 
 def changes(root: Path, *files: tuple[str, str], shown: tuple[str, ...] = ()) -> ChangeSet:
-    blocks = [FileBlock(path, content) for path, content in files]
-    return change_set(root, blocks, seen(root, *shown), lambda place: place.name == "plan.md")
+    blocks = [WholeFile(path, content) for path, content in files]
+    return change_set(root, blocks, Terms(seen(root, *shown)), lambda place: place.name == "plan.md")
 
 
 def test_new_and_changed_files_are_told_apart_and_unchanged_ones_left_out(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_replaced(tmp_path: Path) 
     shown = seen(tmp_path, "a.py")
     (tmp_path / "a.py").write_text("a person's edit\n")
     with pytest.raises(ReplyRefused, match="changed by someone else"):
-        change_set(tmp_path, [FileBlock("a.py", "new\n")], shown)
+        change_set(tmp_path, [WholeFile("a.py", "new\n")], Terms(shown))
 
 
 @pytest.mark.parametrize(

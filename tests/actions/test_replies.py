@@ -7,43 +7,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.actions.replies import FileBlock, ReplyRefused, parse_reply
+from cdd_agent.actions.edits import Edit, ReplyRefused, WholeFile
+from cdd_agent.actions.replies import parse_reply
+
+
+def edits(text: str) -> tuple[Edit, ...]:
+    return parse_reply(text).edits
 
 
 def test_files_are_taken_exactly_and_the_rest_is_not() -> None:
-    files = parse_reply(
+    files = edits(
         "I add a model.\n\n```python:src/user.py\nclass User:\n\n    name: str  \n```\n\nAnd an example:\n\n"
         "```python\nUser()\n```\n\n~~~toml:my app.toml\n[a]\n~~~\nDone."
     )
     assert files == (
-        FileBlock("src/user.py", "class User:\n\n    name: str  \n"),
-        FileBlock("my app.toml", "[a]\n"),
+        WholeFile("src/user.py", "class User:\n\n    name: str  \n"),
+        WholeFile("my app.toml", "[a]\n"),
     )
 
 
 @pytest.mark.parametrize("text", ["", "Just words.", "```python\nprint(1)\n```", "    ```python:a.py\n    x\n    ```"])
 def test_a_reply_may_have_no_files(text: str) -> None:
-    assert parse_reply(text) == ()
+    assert edits(text) == ()
 
 
 def test_a_block_in_a_list_or_quote_is_a_file_too() -> None:
-    assert parse_reply("1. First:\n\n   ```py:a.py\n   x = 1\n   ```\n") == (FileBlock("a.py", "x = 1\n"),)
-    assert parse_reply("> ```py:a.py\n> x = 1\n> ```\n") == (FileBlock("a.py", "x = 1\n"),)
+    assert edits("1. First:\n\n   ```py:a.py\n   x = 1\n   ```\n") == (WholeFile("a.py", "x = 1\n"),)
+    assert edits("> ```py:a.py\n> x = 1\n> ```\n") == (WholeFile("a.py", "x = 1\n"),)
 
 
 def test_an_empty_block_is_an_empty_file() -> None:
-    assert parse_reply("```python:pkg/__init__.py\n```\n") == (FileBlock("pkg/__init__.py", ""),)
+    assert edits("```python:pkg/__init__.py\n```\n") == (WholeFile("pkg/__init__.py", ""),)
 
 
 def test_a_longer_fence_may_hold_fences() -> None:
     text = "````markdown:README.md\n# Hi\n```bash\nls\n```\n````\n"
-    assert parse_reply(text) == (FileBlock("README.md", "# Hi\n```bash\nls\n```\n"),)
+    assert edits(text) == (WholeFile("README.md", "# Hi\n```bash\nls\n```\n"),)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("```python:a.py\nx = 1\n", "never closed"),
+        ("```python:a.py\nx = (1,\n", "never closed"),
+        ("```text:a.txt\nx = 1\n", "never closed"),
         ("```python:a.py", "never closed"),
         ("````python:a.py\nx = 1\n```", "never closed"),
         ("```markdown:R.md\n# Hi\n```bash\nls\n```\nmore\n```\n", "unclear where"),
@@ -54,21 +60,21 @@ def test_a_longer_fence_may_hold_fences() -> None:
 )
 def test_an_uncertain_reply_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(ReplyRefused, match=reason):
-        parse_reply(text)
+        edits(text)
 
 
 def test_the_same_block_twice_is_one_file() -> None:
-    assert len(parse_reply("```py:a.py\n1\n```\n```py:a.py\n1\n```\n")) == 1
+    assert len(edits("```py:a.py\n1\n```\n```py:a.py\n1\n```\n")) == 1
 
 
 @given(st.text())
 def test_any_text_is_a_reply_or_refused(text: str) -> None:
     with contextlib.suppress(ReplyRefused):
-        assert parse_reply(text) is not None
+        assert edits(text) is not None
 
 
 @given(st.text(st.characters(exclude_characters="\r\0", exclude_categories=("Cs",))))
 def test_any_content_comes_back_exactly_from_a_fence_longer_than_its_own(content: str) -> None:
     content = content if not content or content.endswith("\n") else content + "\n"
     fence = "`" * (max((len(run) for run in re.findall("`+", content)), default=0) + 3)
-    assert parse_reply(f"Words.\n\n{fence}txt:a.txt\n{content}{fence}\n") == (FileBlock("a.txt", content),)
+    assert edits(f"Words.\n\n{fence}txt:a.txt\n{content}{fence}\n") == (WholeFile("a.txt", content),)

@@ -172,7 +172,7 @@ async def test_a_project_without_tests_may_begin_with_settings_that_the_plan_doe
 async def test_settings_that_a_step_wrote_and_nobody_can_read_are_its_failure(sandbox: Sandbox) -> None:
     sandbox.write(Step("pyproject.toml")).replies(says("pyproject.toml", "["), says("pyproject.toml", ""))
     events = await run_all(sandbox, attempts=2)
-    assert "cannot be read" in of(AttemptFailed, events)[0].error
+    assert "would not be valid" in of(AttemptFailed, events)[0].error
     assert verifications(sandbox) == ["none"]
 
 

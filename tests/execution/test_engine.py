@@ -194,7 +194,7 @@ async def test_a_file_that_the_model_had_not_seen_is_shown_to_it_on_the_next_att
 
     assert "precious" not in sandbox.prompt(0)
     assert "precious" in sandbox.prompt(1)
-    assert sandbox.text("other.txt") == "precious and more\n"
+    assert sandbox.text("other.txt") == "precious and more"
 
 
 async def test_a_file_edited_while_the_model_writes_is_not_overwritten(sandbox: Sandbox) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.state import ExecutionState, StateUnreadable, load_state, ready, save_state
+from cdd_agent.tickets.state import ExecutionState, Files, StateUnreadable, load_state, ready, save_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -44,7 +44,7 @@ def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None
 
 def test_the_file_has_the_promised_keys_in_their_form(tmp_path: Path) -> None:
     begun = ExecutionState(ticket_slug="feature-x").with_steps([1, 2]).started(PlanStep(1, "a"), NOW, attempt=1)
-    save_state(tmp_path / "s.json", begun.completed(1, NOW, Verification.PASSED, ["a.py"], []))
+    save_state(tmp_path / "s.json", begun.completed(1, NOW, Verification.PASSED, Files(created=("a.py",))))
 
     saved = json.loads((tmp_path / "s.json").read_text())
 
@@ -135,6 +135,6 @@ def test_an_interrupted_step_leaves_no_trace_but_its_count() -> None:
 
 def test_a_completed_run_that_is_started_again_is_not_complete() -> None:
     done = ExecutionState(ticket_slug="a").with_steps([1]).started(PlanStep(1, "a"), NOW, attempt=1)
-    done = done.completed(1, NOW, Verification.NONE, [], [])
+    done = done.completed(1, NOW, Verification.NONE, Files())
     assert done.completed_at == NOW
     assert done.with_steps([1, 2]).started(PlanStep(2, "b"), NOW, attempt=1).completed_at is None

@@ -1,0 +1,106 @@
+"""What a reply asks to be done to files: every form that a model writes ends in these values."""
+
+from dataclasses import dataclass, field
+
+from cdd_agent.errors import StepFailed
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why one file of a reply cannot become what the reply says; `path` is empty where it is not known."""
+
+    path: str
+    reason: str
+
+
+class ReplyRefused(StepFailed):
+    """A reply that must not be applied: nothing was written.
+
+    `unseen` are paths whose present content the model has to be shown before it may replace them.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        path: str = "",
+        unseen: frozenset[str] = frozenset(),
+        problems: tuple[Problem, ...] = (),
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.unseen = unseen
+        self.problems = problems or (Problem(path, "\n".join(filter(None, (message, hint)))),)
+
+
+@dataclass(frozen=True)
+class WholeFile:
+    """One file as a reply gives it: the path's text unjudged, the content exact, lines ended by `\\n`."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True)
+class NewFile(WholeFile):
+    """One that must not be there yet."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What an edit says of its place besides the text: it decides between several places, and finds none."""
+
+    line: int | None = None
+    """The line, from 1, in which the text begins in the file as it was before the reply."""
+    after: tuple[str, ...] = ()
+    """Lines that come before it, in this order, each somewhere after the one before."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Lines that take the place of others. Both texts are whole lines without their last line end."""
+
+    path: str
+    find: tuple[str, ...]
+    replace: tuple[str, ...]
+    hint: Hint = field(default=Hint())
+    final_newline: bool | None = None
+    """Whether the file's last line is ended afterwards; None: as it was."""
+    otherwise: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """Another reading of both texts, for when the first is not found."""
+
+
+@dataclass(frozen=True)
+class TextReplacement:
+    """A text, perhaps less than a line, that takes the place of another: the `edit` action."""
+
+    path: str
+    find: str
+    replace: str
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A file that goes. `lines` are its content, where the reply shows it: then they must be what is there."""
+
+    path: str
+    lines: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """A file that goes on under another name, with its permissions."""
+
+    path: str
+    to: str
+
+
+Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply as it was read: its edits in the order in which they are done, and its words."""
+
+    edits: tuple[Edit, ...]
+    explanation: str = ""

@@ -1,0 +1,164 @@
+"""What a file must not become: cut short by a remark, shrunk, emptied, or no longer what its language can read."""
+
+import json
+import re
+import tomllib
+import warnings
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+import yaml
+
+from cdd_agent.actions.edits import ReplyRefused
+from cdd_agent.guarded_yaml import LOADER
+
+_DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
+_REST = r"(?:rest|existing|unchanged|same|previous|remaining|omitted|before|other|above|below|keep)"
+_STAYS = r"(?:\.\.\.|…|\b(?:unchanged|the same|as (?:before|is|above)|omitted|goes here|(?:remain|stay)s?)\b)"
+_ELISION = re.compile(
+    # a comment …
+    r"^\s*(?:#|//|/\*|--|;|%|<!--|\*)\s*(?:"
+    rf"{_DOTS}\W*$"  # of nothing but dots
+    rf"|{_DOTS}.*\b{_REST}\b.*"
+    rf"|[\(\[<{{]*(?:the\s+)?(?:rest of|remaining|existing|previous|other|everything else)\b.*{_STAYS}.*"
+    r"|(?:the\s+)?rest of (?:the\s+)?(?:file|code|class|function|method|module|implementation)\W*$"
+    r"|(?:unchanged|no changes?(?: here)?|same as (?:above|before))\W*$"
+    r"|keep (?:the )?(?:rest|everything|existing)\b.*"
+    # … or a line that begins with dots
+    rf")|^\s*{_DOTS}\s*\w.*\b{_REST}\b.*",
+    re.IGNORECASE,
+)
+PROSE = frozenset({".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc"})
+_SHORT = 10
+"""Lines, blank ones not counted, that a file has at most to be shortened freely."""
+_LARGEST_CHECKED = 1_000_000
+_LARGEST_YAML = 200_000
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z_]+__\}")
+
+_MEANT_TO_BE_WRONG = re.compile(r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])", re.IGNORECASE)
+_WITH_COMMENTS = re.compile(
+    r"(?:^|/)(?:tsconfig|jsconfig|\.eslintrc|devcontainer|\.swcrc|\.babelrc)[^/]*$|(?:^|/)\.vscode/"
+)
+
+
+def refuse_left_out(path: PurePosixPath, before: bytes | None, content: str) -> None:
+    """Raises `ReplyRefused` if a new text has a remark in it that stands for lines of the file."""
+    remarks = [(number, line) for number, line in enumerate(content.splitlines(), 1) if _leaves_out(path, line)]
+    old_lines = set((before or b"").decode("utf-8", errors="replace").splitlines()) if remarks else set()
+    for number, line in remarks:
+        if line not in old_lines:
+            raise ReplyRefused(
+                f"{path} is given with a part left out (line {number}: {line.strip()[:80]!r}). "
+                "The whole file is needed, every line of it, or search/replace blocks for what changes."
+            )
+
+
+def refuse_partial(path: PurePosixPath, before: bytes, content: str) -> None:
+    """Raises `ReplyRefused` if the new content of a whole file leaves out what was in it."""
+    if before.strip() and not content.strip():
+        raise ReplyRefused(f"{path} would be emptied.")
+    refuse_left_out(path, before, content)
+
+
+def refuse_shrunk(path: PurePosixPath, before: bytes, content: str) -> None:
+    """Raises `ReplyRefused` if a whole file has less than half of its lines left: then most likely a part was sent."""
+    old = sum(bool(line.strip()) for line in before.splitlines())
+    new = sum(bool(line.strip()) for line in content.splitlines())
+    if old > _SHORT and new * 2 < old:
+        raise ReplyRefused(
+            f"{path} has {old} lines and would have {new}: a whole file is never shortened by more than half.",
+            hint="Send all of its lines, or search/replace blocks; what is to be removed can be the text of SEARCH.",
+        )
+
+
+def refuse_unreadable(path: PurePosixPath, before: bytes | None, after: bytes) -> None:
+    """Raises `ReplyRefused` for a file that its language cannot read, unless it was so before.
+
+    A new file, too: it is as broken as a changed one. Not one that looks like a template, or whose name says that it is
+    meant to be wrong; nor new YAML, which is a template more often than anything else.
+    """
+    wrong = complaint(path, after)
+    if not wrong:
+        return
+    if before is None:
+        if path.suffix in (".yaml", ".yml") or _MEANT_TO_BE_WRONG.search(str(path)):
+            return
+        if _TEMPLATE.search(after.decode("utf-8", errors="replace")) and path.suffix not in (".py", ".pyi"):
+            return
+        if path.suffix in (".py", ".pyi") and re.search(rb"\{%|\{\{ ?\w[\w.]* ?\}\}", after):
+            return
+    elif complaint(path, before):
+        return
+    raise ReplyRefused(f"{path} would not be valid: {wrong}.", hint="Check the new text, and send it in full.")
+
+
+def is_whole(path: str, content: str) -> bool:
+    """Whether a content is known to be all of a file: its language can read it by itself."""
+    place = PurePosixPath(path)
+    return (
+        bool(content.strip()) and place.suffix in _STRICT and not complaint(place, content.encode("utf-8", "replace"))
+    )
+
+
+def complaint(path: PurePosixPath, data: bytes) -> str:
+    """What is wrong with a file, with its line, as a clause; empty where nothing is, or nobody can say."""
+    check = (_STRICT | {".yaml": _yaml, ".yml": _yaml}).get(path.suffix.lower())
+    if check is None or len(data) > _LARGEST_CHECKED or _WITH_COMMENTS.search(str(path)) or not data.strip():
+        return ""
+    try:
+        return check(data)
+    except (RecursionError, MemoryError):  # nested deeper than the parser goes: no reason to say that it is wrong
+        return ""
+
+
+def _python(data: bytes) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(data, "file", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return f"line {error.lineno or 1}: {error.msg}"
+    except ValueError as error:  # a null byte
+        return str(error)
+    return ""
+
+
+def _json(data: bytes) -> str:
+    try:
+        json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except ValueError as error:  # not UTF-8, or a number that is too long
+        return str(error)
+    return ""
+
+
+def _toml(data: bytes) -> str:
+    try:
+        tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _yaml(data: bytes) -> str:
+    if len(data) > _LARGEST_YAML:
+        return ""
+    try:
+        for _ in yaml.parse(data, Loader=LOADER):
+            pass
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        return f"line {mark.line + 1 if mark else 1}: {error.problem or error.context}"
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        return " ".join(str(error).split())
+    return ""
+
+
+_STRICT: dict[str, Callable[[bytes], str]] = {".py": _python, ".pyi": _python, ".json": _json, ".toml": _toml}
+
+
+def _leaves_out(path: PurePosixPath, line: str) -> bool:
+    """A line that stands for others. In prose, `#` begins a heading and not a comment."""
+    prose = path.suffix.lower() in PROSE and line.lstrip().startswith(("#", "*", "-"))
+    return not prose and bool(_ELISION.match(line))

@@ -1,0 +1,127 @@
+"""`cdd apply`: one saved reply, applied to a folder as a whole or not at all. No model and no run take part."""
+
+import difflib
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.edits import Problem, ReplyRefused
+from cdd_agent.actions.judging import Terms, change_set
+from cdd_agent.actions.replies import parse_reply
+from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.harmless import harmless
+from cdd_agent.session import Project
+from cdd_agent.workspace.files import read_bytes
+
+_LARGEST = 50_000_000
+_NONE = ChangeSet(())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a reply: its changes, or why there are none."""
+
+    changes: ChangeSet = _NONE
+    failed: tuple[Problem, ...] = ()
+    explanation: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """What `cdd apply --json` prints."""
+        return {
+            "created": list(self.changes.created),
+            "modified": list(self.changes.modified),
+            "deleted": list(self.changes.deleted),
+            "failed": [{"path": problem.path, "reason": problem.reason} for problem in self.failed],
+            "explanation": self.explanation,
+        }
+
+
+def apply_reply(project: Project, source: str, *, dry_run: bool, as_json: bool) -> ExitCode:
+    """Apply a reply, a file or `-` for standard input, and say what became of it. Raises `BadInput` for no such file.
+
+    Whoever applies it answers for files that its author had not seen; all other rules are those of a step.
+    """
+    outcome = _judged(project, _read(source))
+    if not outcome.failed and not dry_run:
+        outcome = _applied(project.root, outcome)
+    if as_json:
+        sys.stdout.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
+    elif dry_run:
+        sys.stdout.write("".join(map(_shown, unified_diff(outcome.changes))))
+    for line in _words(outcome, dry_run=dry_run):
+        sys.stderr.write(harmless(line) + "\n")
+    return ExitCode.FAILED if outcome.failed else ExitCode.DONE
+
+
+def unified_diff(changes: ChangeSet) -> list[str]:
+    """The changes as lines of a diff that `git apply` reads."""
+    lines: list[str] = []
+    for change in changes.changes:
+        old, new = _text(change.before), _text(change.after)
+        old_name = "/dev/null" if change.before is None else f"a/{change.path}"
+        new_name = "/dev/null" if change.after is None else f"b/{change.path}"
+        diff = difflib.unified_diff(old, new, old_name, new_name)
+        lines += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff]
+    return lines
+
+
+def _judged(project: Project, text: str) -> Outcome:
+    explanation = ""
+    try:
+        reply = parse_reply(text)
+        explanation = reply.explanation
+        changes = change_set(project.root, reply.edits, Terms(seen=None), project.tickets.owns)
+    except ReplyRefused as refusal:
+        return Outcome(failed=refusal.problems, explanation=explanation)
+    return Outcome(changes, explanation=explanation)
+
+
+def _applied(root: Path, outcome: Outcome) -> Outcome:
+    try:
+        outcome.changes.check_still_valid(root)
+        outcome.changes.apply(root)
+    except CddError as error:
+        reason = " ".join(filter(None, (error.message, error.hint)))
+        return Outcome(failed=(Problem("", reason),), explanation=outcome.explanation)
+    return outcome
+
+
+def _read(source: str) -> str:
+    if source == "-":
+        data: bytes | None = sys.stdin.buffer.read(_LARGEST + 1)
+    else:
+        data = read_bytes(Path(source)) if source else None
+    if data is None:
+        raise BadInput(f"There is no file {source!r}", hint="Give a saved reply, or - for a pipe.")
+    if len(data) > _LARGEST:
+        raise BadInput(f"{source}: more than {_LARGEST:,} bytes, which is too much for a reply")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{source} is not UTF-8 text: {error.reason} at byte {error.start}", hint="Save it as UTF-8."
+        ) from error
+
+
+def _text(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", errors="replace").splitlines(keepends=True)
+
+
+def _shown(line: str) -> str:
+    """Text from files: as it is into a file or a pipe, but a terminal is not steered by it."""
+    return harmless(line.removesuffix("\n")) + "\n" if sys.stdout.isatty() else line
+
+
+def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:
+    changes = outcome.changes
+    if outcome.failed:
+        reasons = list(dict.fromkeys(problem.reason for problem in outcome.failed))
+        return [*"\n".join(reasons).split("\n"), "Nothing was written."]
+    would = "would be " if dry_run else ""
+    lines = [f"{would}created {path}" for path in changes.created]
+    lines += [f"{would}changed {path}" for path in changes.modified]
+    lines += [f"{would}deleted {path}" for path in changes.deleted]
+    lines += [f"{note}." for note in changes.notes]
+    return lines or ["The reply changes no file."]

@@ -1,0 +1,101 @@
+"""Steps that delete and rename files: told, recorded, and brought back after a kill."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.judging import Terms, change_set
+from cdd_agent.actions.replies import parse_reply
+from cdd_agent.events import AttemptFailed, ChangesApplied, ChangesProposed, StepFinished
+from cdd_agent.execution.record import Attempt
+from cdd_agent.wording import question
+from tests.execution.test_engine import of, run_all
+from tests.projects import Sandbox, Step
+
+DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
+MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: new.txt\n*** End Patch\n"
+
+
+async def test_a_step_deletes_a_file_that_it_names(sandbox: Sandbox) -> None:
+    sandbox.write(Step("old.txt", "none")).replies(DELETE)
+    (sandbox.root / "old.txt").write_text("old\n")
+    events = await run_all(sandbox)
+    assert not (sandbox.root / "old.txt").exists()
+    assert of(ChangesApplied, events) == [ChangesApplied(1, (), (), (), ("old.txt",))]
+    assert of(StepFinished, events)[0].files_deleted == ("old.txt",)
+    found = sandbox.state()["step_executions"]["1"]
+    assert (found["status"], found["files_modified"], found["files_deleted"]) == ("completed", [], ["old.txt"])
+
+
+async def test_a_file_that_nobody_showed_or_named_is_not_deleted(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", "none")).replies(DELETE, DELETE)
+    (sandbox.root / "old.txt").write_text("old\n")
+    events = await run_all(sandbox, attempts=2)
+    assert "neither was it shown" in of(AttemptFailed, events)[0].error
+    assert "old.txt:\n```txt\nold\n```" in sandbox.prompt()
+    assert not (sandbox.root / "old.txt").exists()  # the second attempt was shown it
+
+
+async def test_a_deletion_is_taken_back_with_a_failed_attempt(sandbox: Sandbox) -> None:
+    sandbox.write(Step("old.txt", 'python -c "raise SystemExit(1)"')).replies(DELETE, "Nothing.\n```text:b.txt\nx\n```")
+    (sandbox.root / "old.txt").write_text("old\n")
+    await run_all(sandbox, attempts=2)
+    assert sandbox.text("old.txt") == "old\n"
+
+
+async def test_search_and_replace_may_change_what_was_not_shown(sandbox: Sandbox) -> None:
+    block = "other.txt\n<<<<<<< SEARCH\none\n=======\n1\n>>>>>>> REPLACE\n"
+    sandbox.write(Step("a.txt", "none")).replies(f"```text:a.txt\nx\n```\n\n{block}")
+    (sandbox.root / "other.txt").write_text("one\ntwo\n")
+    await run_all(sandbox)
+    assert sandbox.text("other.txt") == "1\ntwo\n"
+
+
+async def test_but_not_what_holds_secrets_by_its_name(sandbox: Sandbox) -> None:
+    block = ".env\n<<<<<<< SEARCH\nA=1\n=======\nA=2\n>>>>>>> REPLACE\n"
+    sandbox.write(Step("a.txt", "none")).replies(f"```text:a.txt\nx\n```\n\n{block}")
+    (sandbox.root / ".env").write_text("A=1\n")
+    events = await run_all(sandbox)
+    assert "may hold secrets" in of(AttemptFailed, events)[0].error
+    assert sandbox.text(".env") == "A=1\n"
+
+
+def test_a_person_is_asked_about_deletions_first() -> None:
+    asked = question(ChangesProposed(1, ("a",), ("b",), ("c",)))
+    assert asked == "May step 1 write this?\n  delete c\n  create a\n  change b"
+
+
+def journalled(root: Path, reply: str) -> tuple[Attempt, ChangeSet]:
+    changes = change_set(root, parse_reply(reply).edits, Terms(seen=None))
+    attempt = Attempt(root, root / ".cdd/runs/x/step-01/attempt-1")
+    attempt.journal(changes)
+    return attempt, changes
+
+
+@pytest.mark.parametrize("reply", [DELETE, MOVE])
+@pytest.mark.parametrize("is_killed", ["before", "between", "after"])
+def test_after_a_kill_a_deleted_file_comes_back_as_it_was(tmp_path: Path, reply: str, is_killed: str) -> None:
+    old = tmp_path / "old.txt"
+    old.write_bytes(b"\xffold\r\n")
+    old.chmod(0o750)
+    attempt, changes = journalled(tmp_path, reply)
+    if is_killed == "after":
+        changes.apply(tmp_path)
+    elif is_killed == "between" and reply == MOVE:
+        (tmp_path / "new.txt").write_bytes(b"\xffold\r\n")
+    for _ in range(2):
+        attempt.put_back()
+        assert old.read_bytes() == b"\xffold\r\n"
+        assert stat.S_IMODE(old.stat().st_mode) == 0o750
+        assert not (tmp_path / "new.txt").exists()
+
+
+def test_a_file_that_a_person_made_in_its_place_stays(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("old\n")
+    attempt, changes = journalled(tmp_path, DELETE)
+    changes.apply(tmp_path)
+    (tmp_path / "old.txt").write_text("mine\n")
+    assert attempt.put_back().kept == ("old.txt",)
+    assert (tmp_path / "old.txt").read_text() == "mine\n"

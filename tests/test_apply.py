@@ -1,0 +1,148 @@
+"""`cdd apply`: one saved reply, all of it or nothing."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.actions.applying import CALC, PROJECT, tree, write
+
+REPLY = """\
+I sum, and add notes.
+
+src/calc.py
+<<<<<<< SEARCH
+    return a + b
+=======
+    return sum((a, b))
+>>>>>>> REPLACE
+
+```text:notes.txt
+Done.
+```
+
+*** Begin Patch
+*** Delete File: README.md
+*** End Patch
+"""
+WRONG = REPLY.replace("return a + b", "return a * b")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "my project"
+    write(root, PROJECT)
+    return root
+
+
+def cdd(root: Path, *arguments: str, given: str | None = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "cdd_agent", "apply", *arguments, "--root", str(root)]
+    return subprocess.run(command, capture_output=True, text=True, input=given, timeout=60, check=False)
+
+
+def saved(root: Path, reply: str) -> str:
+    file = root.parent / "reply.md"
+    file.write_text(reply)
+    return str(file)
+
+
+def outcome(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(done.stdout)
+    return parsed
+
+
+def test_a_reply_is_applied_and_told_to_scripts(root: Path) -> None:
+    done = cdd(root, saved(root, REPLY), "--json")
+    assert (done.returncode, outcome(done)) == (
+        0,
+        {
+            "created": ["notes.txt"],
+            "modified": ["src/calc.py"],
+            "deleted": ["README.md"],
+            "failed": [],
+            "explanation": "I sum, and add notes.",
+        },
+    )
+    assert tree(root) == {
+        "src/calc.py": CALC.replace("a + b", "sum((a, b))"),
+        "config.toml": PROJECT["config.toml"],
+        "notes.txt": "Done.\n",
+    }
+
+
+def test_one_wrong_edit_and_nothing_is_written(root: Path) -> None:
+    done = cdd(root, saved(root, WRONG), "--json")
+    told = outcome(done)
+    assert (done.returncode, told["created"], told["modified"], told["deleted"]) == (1, [], [], [])
+    (failed,) = told["failed"]
+    assert failed["path"] == "src/calc.py"
+    assert "2      return a + b" in failed["reason"]
+    assert told["explanation"] == "I sum, and add notes."
+    assert tree(root) == PROJECT
+
+
+def test_words_go_to_standard_error(root: Path) -> None:
+    done = cdd(root, "-", given=REPLY)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == ["created notes.txt", "changed src/calc.py", "deleted README.md"]
+
+
+def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(root: Path) -> None:
+    done = cdd(root, saved(root, REPLY), "--dry-run")
+    assert (done.returncode, tree(root)) == (0, PROJECT)
+    assert "-    return a + b\n+    return sum((a, b))\n" in done.stdout
+    assert "would be deleted README.md" in done.stderr
+    subprocess.run(["git", "apply", "-"], input=done.stdout, text=True, cwd=root, check=True)
+    assert (root / "notes.txt").read_text() == "Done.\n"
+    assert not (root / "README.md").exists()
+
+
+@pytest.mark.parametrize("reply", ["", "Just words.\n", "```python\nprint(1)\n```\n"])
+def test_a_reply_without_edits_changes_nothing(root: Path, reply: str) -> None:
+    done = cdd(root, "-", "--json", given=reply)
+    assert (done.returncode, tree(root)) == (0, PROJECT)
+    assert outcome(done)["explanation"] == reply.strip()
+
+
+def test_bad_input_is_told(root: Path) -> None:
+    assert cdd(root, "nowhere.md").returncode == 2
+    assert cdd(root / "nowhere", saved(root, REPLY)).returncode == 2
+    (root.parent / "bin.md").write_bytes(b"\xff\xfe\x00")
+    done = cdd(root, str(root.parent / "bin.md"))
+    assert done.returncode == 2
+    assert "not UTF-8" in done.stderr
+
+
+def test_the_tickets_own_files_are_not_written(root: Path) -> None:
+    write(root, {"tickets/feature-x/spec.yaml": "title: x\n"})
+    done = cdd(root, "-", "--json", given="```md:tickets/feature-x/plan.md\n# Plan\n```\n")
+    assert done.returncode == 1
+    assert "must not be written" in outcome(done)["failed"][0]["reason"]
+
+
+def test_a_renamed_file_keeps_its_permissions(root: Path) -> None:
+    write(root, {"run.sh": "ls\n"})
+    (root / "run.sh").chmod(0o755)
+    reply = "```diff\ndiff --git a/run.sh b/bin/run.sh\nrename from run.sh\nrename to bin/run.sh\n```\n"
+    assert cdd(root, "-", given=reply).returncode == 0
+    assert stat.S_IMODE((root / "bin/run.sh").stat().st_mode) == 0o755
+    assert not (root / "run.sh").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other limits")
+def test_when_the_disk_refuses_what_was_written_is_taken_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cdd_agent.actions import changes
+    from cdd_agent.cli import main
+    from cdd_agent.errors import BadInput
+
+    def full(place: Path) -> None:
+        raise BadInput(f"{place} could not be removed: disk error")
+
+    monkeypatch.setattr(changes, "_remove", full)  # the last thing that is done
+    assert main(["apply", saved(root, REPLY), "--root", str(root)]) == 1
+    assert tree(root) == PROJECT
