@@ -200,7 +200,7 @@ class Attempt:
             if change.before is not None:
                 write_atomic(self.folder / f"before-{index}", change.before)
             before = None if change.before is None else held(place, change.before)
-            after = None if change.after is None else held(place, change.after)
+            after = None if change.after is None else held(self.root / (change.like or change.path), change.after)
             entries.append(Change(str(change.path), before, after))
         self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
 

@@ -178,7 +178,7 @@ async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(sandbo
 
 
 async def test_a_secret_is_neither_shown_nor_stored_and_the_files_of_the_project_keep_it(sandbox: Sandbox) -> None:
-    (sandbox.root / "a.txt").write_text(f"before {TOKEN}")
+    (sandbox.root / "a.txt").write_text(f"before {TOKEN}\n")
     sandbox.write(Step("a.txt", check("a.txt"), description=f"Not {TOKEN}."))
     sandbox.replies(says("a.txt", f"bad {TOKEN}", words=f"As you wish: {TOKEN}"))
 
