@@ -94,11 +94,10 @@ def _carry_out(root: Path, change: FileChange) -> None:
         write_atomic(place, change.after)
     else:
         try:
-            create_exclusive(place, change.after)
+            like = permissions(root / change.like) if change.like is not None else 0
+            create_exclusive(place, change.after, like or None)
         except FileExistsError as error:
             raise FileAlreadyExistsError(str(change.path)) from error
-        if change.like is not None and (like := permissions(root / change.like)):
-            place.chmod(like)
 
 
 def _remove(place: Path) -> None:

@@ -32,13 +32,17 @@ def write_atomic(path: Path, data: bytes) -> None:
         temporary.replace(target)
 
 
-def create_exclusive(path: Path, data: bytes) -> None:
+def create_exclusive(path: Path, data: bytes, permissions: int | None = None) -> None:
     """Write a file that must not be there yet, whole or not at all. Of several that create it at once, one does.
+
+    It has these permissions, or those of any new file.
 
     Raises `FileExistsError` where there is something, be it a link that leads nowhere; otherwise as `write_atomic`.
     """
     target = path.parent.resolve() / path.name
     with _written_beside(target, (data,), path) as temporary:
+        if permissions is not None:
+            temporary.chmod(permissions)
         is_free = _put_in_place(temporary, target, data)
     if not is_free:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

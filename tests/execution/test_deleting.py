@@ -85,6 +85,7 @@ def test_after_a_kill_a_deleted_file_comes_back_as_it_was(tmp_path: Path, reply:
         changes.apply(tmp_path)
     elif is_killed == "between" and reply == MOVE:
         (tmp_path / "new.txt").write_bytes(b"\xffold\r\n")
+        (tmp_path / "new.txt").chmod(0o750)  # it has them from its first moment
     for _ in range(2):
         attempt.put_back()
         assert old.read_bytes() == b"\xffold\r\n"
