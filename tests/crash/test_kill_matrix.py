@@ -22,7 +22,7 @@ if os.name != "posix":
 from tests.crash.matrix import Uninterrupted
 from tests.crash.views import NEVER_CHANGED, git_view
 
-PLACES = {"ten-steps": 40, "without-git": 6}
+PLACES = {"ten-steps": 34, "without-git": 6}
 TWICE = 5
 """At each fifth point the run is killed a second time, when it goes on."""
 
