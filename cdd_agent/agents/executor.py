@@ -117,8 +117,12 @@ class ExecutorAgent:
                 yield event
 
     async def _run(self, guidance: str = "") -> AsyncGenerator[Event, None]:
+        for event in self._engine.reread():
+            yield event
         step = self._engine.next_step
-        assert step is not None  # otherwise the agent is done, and nothing is said to it
+        if step is None:  # the plan ends here by now
+            yield self._engine.summary()
+            return
         async with aclosing(self._engine.run_step(step, guidance=guidance)) as events:
             async for event in events:
                 yield event
@@ -128,6 +132,8 @@ class ExecutorAgent:
         if self._has_failed():
             yield self._what_next()
             return
+        for event in self._engine.reread():
+            yield event
         async with aclosing(self._engine.run_all()) as events:
             async for event in events:
                 yield event

@@ -195,3 +195,23 @@ async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(sandbox
     events = await say(session, f"/exec {SLUG}")
     assert "Next is step 1" in told(events)
     session.leave()
+
+
+async def test_a_plan_that_is_edited_between_two_steps_is_taken_up(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "good"), says("c.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "continue")
+    sandbox.write(TWO[0], Step("c.txt", check("c.txt")))
+    events = await say(session, "continue")
+    assert "The plan was edited" in told(events)
+    assert sandbox.text("c.txt") == "good\n"
+    assert session.agent is None
+
+
+async def test_a_plan_that_was_cut_short_ends_where_it_ends_now(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "continue")
+    sandbox.write(TWO[0])
+    events = await say(session, "continue")
+    assert started(events) == []
+    assert isinstance(events[-2], RunFinished)
+    assert session.agent is None
