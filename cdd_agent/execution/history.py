@@ -52,6 +52,7 @@ class History:
     leave_out: tuple[str, ...] = ()
     """Patterns of files that are no part of them, as git's `:(glob)` has them."""
     _opened: Checkpoints | None = field(default=None, repr=False)
+    _told: frozenset[str] = frozenset()
 
     async def open(self) -> Checkpoints:
         """Raises `GitUnusable`, or `BadInput` when the disk refuses."""
@@ -63,6 +64,12 @@ class History:
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
         """To be called before the attempt changes anything; `paths` are the files that it will write."""
         attempt.save_span(Span(before=await self._take(attempt, "before", paths), paths=tuple(paths)))
+
+    def unseen(self) -> tuple[str, ...]:
+        """What could not be read, and so is in no checkpoint; each is named once."""
+        unseen = self._opened.unseen if self._opened else frozenset()
+        new, self._told = unseen - self._told, self._told | unseen
+        return tuple(sorted(new))
 
     async def after(self, attempt: Attempt) -> None:
         """To be called when the attempt is over, and its check with it. Keeps the difference for people to read.

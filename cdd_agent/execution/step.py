@@ -27,6 +27,7 @@ from cdd_agent.events import (
     ReplyStarted,
     TestsFinished,
     TestsStarted,
+    Tone,
 )
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
@@ -123,6 +124,9 @@ class StepRunner:
                 yield event
             yield CheckpointStarted(step.number)
             await history.before(attempt, changes.touched)
+            if unseen := history.unseen():
+                text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
+                yield Notice(text, Tone.WARNING)
             for event in self._apply(step, changes, attempt):
                 yield event
         except ReplyRefused as refusal:

@@ -450,3 +450,9 @@ async def test_the_reason_of_a_skip_is_kept_without_secrets(sandbox: Sandbox) ->
     await collect(engine.skip(step, "sk-abcdefghijklmnopqrstuvwx1234567890 is wrong", keep=False))
     engine.close()
     assert "sk-abc" not in str(sandbox.state())
+
+
+async def test_what_is_in_no_checkpoint_is_named_once(sandbox: Sandbox) -> None:
+    subprocess.run(["git", "init", "--quiet", "inner"], cwd=sandbox.root, check=True)  # no commit: git cannot take it
+    events = await run_all(sandbox.write(*THREE[:2]).replies(*REPLIES[:2]))
+    assert str(events).count("In no checkpoint, because it could not be read: inner") == 1
