@@ -18,9 +18,8 @@ from tests.execution.calculator import (
     TESTS,
     calculator,
     gives,
-    run_all,
 )
-from tests.projects import Sandbox, Step
+from tests.projects import Sandbox, Step, run_all
 
 
 @dataclass(frozen=True)
