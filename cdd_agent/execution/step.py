@@ -88,9 +88,8 @@ class StepRunner:
         """
         if not is_of_use(left, self.test_command, self.commands):
             return
-        taken = take_baseline(
-            step.number, project_check(self.test_command, self.commands), self.commands, self.test_timeout
-        )
+        check = project_check(self.test_command, self.commands)
+        taken = take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
         async with aclosing(taken) as items:
             async for item in items:
                 if isinstance(item, Taken):
@@ -152,7 +151,7 @@ class StepRunner:
             return
         yield TestsStarted(step.number, check.shown)
         work = Work(changes, Asked.by(step, attempt.guidance), has_own_check=step.verify is not None)
-        async with aclosing(verify(check, self.commands, self.test_timeout, before, work)) as output:
+        async with aclosing(verify(check, self.commands, self.test_timeout, attempt.folder, before, work)) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
                     yield CommandOutput(step.number, item.text)
