@@ -106,7 +106,7 @@ async def status(session: Session, slug: str | None = None) -> AsyncGenerator[Ev
         yield opened(session.project.tickets.find(slug or ""))
 
 
-@command("list", "[TYPE] [STATE]", words=(TYPES + STATES, STATES + TYPES))
+@command("list", "[TYPE] [STATE]", words=(TYPES, STATES))
 async def list_tickets(session: Session, *words: str) -> AsyncGenerator[Event, None]:
     """List the project's tickets and how far each is; with a type, a state or both, those alone."""
     yield await asyncio.to_thread(listed, session.project.tickets, words)
@@ -122,7 +122,7 @@ async def show_plan(session: Session, slug: str) -> AsyncGenerator[Event, None]:
         yield Answer(_HOW_TO_PLAN.format(path=ticket.shown(ticket.plan_path), slug=ticket.slug))
 
 
-@command("new", "TYPE [KIND] NAME", words=((*TYPES, _DOCUMENTATION), ()))
+@command("new", "TYPE [KIND] NAME", words=((*TYPES, _DOCUMENTATION),))
 async def new(session: Session, kind: str, *words: str) -> AsyncGenerator[Event, None]:
     """Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`."""
     if kind.lower() == _DOCUMENTATION:

@@ -31,7 +31,7 @@ class Command:
     usage: str
     run: Run
     words: tuple[tuple[str, ...], ...] = ()
-    """For each argument in turn the words that it can be, as far as they are known; completion offers them."""
+    """Groups of words: an argument can be one of each group. Completion offers them."""
 
     @property
     def help(self) -> str:
@@ -90,11 +90,13 @@ def complete(session: Session, line: str) -> list[str]:
 
 
 def _complete_word(known: Command, line: str) -> list[str]:
-    """The words that the last argument so far can become; one that was typed before is not offered again."""
+    """The words that the last argument so far can become, of the groups that the ones before it leave."""
     before, _, last = line.rpartition(" ")
     typed = before.split()[1:]
-    offered = known.words[len(typed)] if len(typed) < len(known.words) else ()
-    return [f"{before} {word}" for word in offered if word.startswith(last) and word not in (last, *typed)]
+    left = [group for group in known.words if not set(group) & set(typed)]
+    if len(left) != len(known.words) - len(typed):  # some word before is of no group, or of the same as another
+        return []
+    return [f"{before} {word}" for group in left for word in group if word.startswith(last) and word != last]
 
 
 def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:

@@ -139,7 +139,10 @@ def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
     assert complete(session, "/new feature fe") == []
     assert complete(session, "/list bu") == ["/list bug"]
     assert complete(session, "/list bug fa") == ["/list bug failed"]
-    assert complete(session, "/list bug bu") == []
+    assert complete(session, "/list failed bu") == ["/list failed bug"]
+    assert complete(session, "/list bug fe") == []
+    assert complete(session, "/list nothing fa") == []
+    assert complete(session, "/list bug failed ") == []
     assert complete(session, "hello") == []
     assert complete(session, "/nothing x") == []
 
