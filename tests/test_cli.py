@@ -574,3 +574,11 @@ def test_a_read_only_project_is_told(tmp_path: Path, arguments: list[str]) -> No
     assert "could not be written: Permission denied" in result.stderr
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_file_of_the_project_is_told_and_the_rest_is_made(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch(mode=0)
+    result = run_cdd(tmp_path, command=without_override(sys.executable, "-m", "cdd_agent", "init"))
+    assert result.returncode == 0, result.stderr
+    assert "Nothing in AGENTS.md is from pyproject.toml: Permission denied" in result.stdout
+    assert "Made AGENTS.md" in result.stdout

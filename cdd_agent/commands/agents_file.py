@@ -2,6 +2,7 @@
 
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.checks import detect
+from cdd_agent.harmless import harmless
 from cdd_agent.session import Project
 from cdd_agent.workspace.manifests import read_manifests
 
@@ -50,18 +51,18 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
     unread = list(found.unread)
     try:
         test = project.config.test_command or _detected(project)
-    except BadInput as error:
+    except (BadInput, OSError) as error:
         test = ""
         if not unread:  # else it is the same file, and told already
-            unread.append(error.message)
+            unread.append(error.message if isinstance(error, BadInput) else str(error))
     commands = {**found.commands, "test": [test] if test else []}
     lines = [
         f"- {purpose[:1].upper() + purpose[1:]}: " + (", ".join(map(_code, commands[purpose])) or unknown)
         for purpose, unknown in _UNKNOWN.items()
     ]
-    description = found.description or "<What this is and who uses it, in two or three sentences.>"
+    description = harmless(found.description) or "<What this is and who uses it, in two or three sentences.>"
     text = _TEXT.format(
-        name=found.name,
+        name=harmless(found.name),
         description=description,
         commands="\n".join(lines),
         tickets=project.config.tickets_dir.rstrip("/"),

@@ -43,9 +43,11 @@ def copy_bundled(root: Path) -> list[Path]:
     made = []
     for template in sorted(_BUNDLED.iterdir(), key=lambda template: template.name):
         copy = root / FOLDER / template.name
-        if not os.path.lexists(copy):
+        try:
             create_exclusive(copy, template.read_bytes())
-            made.append(copy)
+        except FileExistsError:
+            continue
+        made.append(copy)
     return made
 
 

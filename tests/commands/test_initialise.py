@@ -1,5 +1,6 @@
 """`/init`: a project's own files, made where they are missing, and only in a place for a project."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -164,6 +165,19 @@ def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(tmp_path: Path, na
     told = init(tmp_path)
     assert any(line.startswith(f"Nothing in AGENTS.md is from {name}: ") for line in told)
     assert (tmp_path / "AGENTS.md").is_file()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are text there")
+@pytest.mark.parametrize("name", ["", "package.json"])
+def test_what_is_no_text_in_a_name_or_description_is_replaced(tmp_path: Path, name: str) -> None:
+    root = tmp_path / os.fsdecode(b"caf\xe9")
+    root.mkdir()
+    if name == "package.json":
+        (root / name).write_text(r'{"description": "It \ud800 \u001b[31mdoes."}')
+    init(root)
+    text = (root / "AGENTS.md").read_text(encoding="utf-8")
+    assert text.startswith("# caf\ufffd\n")
+    assert ("It \ufffd ␛[31mdoes." in text) == (name == "package.json")
 
 
 async def test_the_shell_s_command_is_the_same(sandbox: Sandbox) -> None:
