@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from cdd_agent.errors import BadInput
+from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 
@@ -83,7 +84,7 @@ class Config(_Section):
 
     model: str | None = None
     """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
-    api_base: str | None = None
+    api_base: Annotated[str, AfterValidator(web_address)] | None = None
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
     """What asks the model: `direct` for servers that speak OpenAI's chat completions, `litellm` for all; `auto`: the
     first where it can."""

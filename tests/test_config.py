@@ -1,6 +1,7 @@
 """Settings: which wins, and what is said about wrong ones."""
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,39 @@ def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(tmp_path
     assert load_config(tmp_path, {}, {}).commands == Commands(
         mode="ask", allow=("cargo",), timeout=5, hide_env=("AWS_*",)
     )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "localhost:1234",
+        "http//foo",
+        "foo",
+        "ftp://foo/",
+        "http://",
+        "http:///v1",
+        "http://[::1",
+        "http://foo:99999/v1",
+        "http://foo:port/v1",
+        "http://a..b/v1",
+        "http://foo/a b",
+        "http://foo/\x07",
+    ],
+)
+def test_an_api_base_that_is_no_address_is_refused_wherever_it_stands(tmp_path: Path, address: str) -> None:
+    write(tmp_path, f"model: openai/x\napi_base: {json.dumps(address)}\n")
+    with pytest.raises(BadInput, match=r"config\.yaml:2: `api_base: .* is not allowed; .* begins with http://"):
+        load_config(tmp_path, {})
+    write(tmp_path, "")
+    with pytest.raises(BadInput, match=r"^CDD_API_BASE: "):
+        load_config(tmp_path, {}, {"CDD_API_BASE": address})
+    with pytest.raises(BadInput, match=r"^--api-base: "):
+        load_config(tmp_path, {"api_base": address}, {})
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:11434/v1", "https://models.example", "http://[::1]:8000/v1/"])
+def test_an_api_base_may_be_any_web_address(tmp_path: Path, address: str) -> None:
+    assert load_config(tmp_path, {"api_base": f" {address} "}, {}).api_base == address
 
 
 @pytest.mark.parametrize("name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"])

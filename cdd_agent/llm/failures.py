@@ -173,7 +173,7 @@ class _Rule:
 
 _RULES = (
     _Rule(
-        ConnectionFailed,
+        ModelNotFound,
         "The API base of {model} is not a URL",
         "Check {server}: it begins with http:// or https://.",
         kinds=frozenset({"InvalidURL", "UnsupportedProtocol"}),
