@@ -228,7 +228,7 @@ class Shell(App[CddError]):
                 activity.busy("Receiving the reply")
                 transcript.write(text)
             case ReplyDelayed(seconds=seconds, reason=reason):
-                activity.busy(f"{reason} Asking again in {seconds:.0f} s")
+                activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
