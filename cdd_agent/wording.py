@@ -17,6 +17,8 @@ from cdd_agent.events import (
     Choice,
     CommandProposed,
     Event,
+    ModelChosen,
+    ModelsFound,
     Notice,
     PlanOpened,
     Proposal,
@@ -36,6 +38,7 @@ from cdd_agent.events import (
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 _SHOWN_FILES = 6
+_SHOWN_MODELS = 9
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -48,6 +51,19 @@ REMARKS: dict[Verification | None, str] = {
     Verification.BASELINE: "old failures remain",
 }
 """What has to be said of a completed step."""
+
+
+def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
+    lines = [(f"{name} runs on this computer, and has no model yet.", Tone.PLAIN) for name in found.without_models]
+    if found.models:
+        shown = found.models[:_SHOWN_MODELS]
+        width = max(len(offer.name) for offer in shown)
+        rows = [f"  {number}  {offer.name:<{width}}  {offer.server}" for number, offer in enumerate(shown, 1)]
+        if more := len(found.models) - len(shown):
+            rows += [f"  and {more} more; Tab after `/model ` completes their names"]
+        lines += [("\n".join(["Models on this computer:", *rows]), Tone.PLAIN)]
+        lines += [("`/model 1 --save` sets the first one for this project.", Tone.PLAIN)]
+    return lines
 
 
 def question(proposal: Proposal) -> str:
@@ -84,6 +100,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, tone)]
         case Answer(text=text):
             return [(text, Tone.PLAIN)]
+        case ModelsFound():
+            return _models_found(event)
+        case ModelChosen(model=model, api_base=api_base, saved_in=file):
+            how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
+            return [(f"The model is {model}{f' at {api_base}' if api_base else ''}, {how_long}.", Tone.GOOD)]
         case TicketsListed(tickets=(), state=str(state)):
             return [(f"No ticket is in the state {state}.", Tone.PLAIN)]
         case TicketsListed(tickets=()):
