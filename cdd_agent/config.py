@@ -180,15 +180,15 @@ def changed_text(text: str, source: str, changes: Mapping[str, str | None]) -> s
     wanted = {key: entry.value(source) for key, entry in read_mapping(text, source, "a config").items()}
     wanted.update(changes)
     changed = text
-    for key, value in changes.items():
-        changed = _with_line(changed, source, key, _as_yaml(value))
     try:
+        for key, value in changes.items():
+            changed = _with_line(changed, source, key, _as_yaml(value))
         after = {key: entry.value(source) for key, entry in read_mapping(changed, source, "a config").items()}
     except BadInput:
         after = {}
     if after != wanted:
         hint = f"Write into it:\n{as_lines(changes)}"
-        raise BadInput(f"{source} is not written line by line, and was left as it is", hint=hint)
+        raise BadInput(f"{source} is not written line by line, and was left as it was", hint=hint)
     return changed
 
 
