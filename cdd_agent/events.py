@@ -65,6 +65,8 @@ class ModelsFound:
     models: tuple[OfferedModel, ...]
     without_models: tuple[str, ...] = ()
     """Servers that run and offer none."""
+    more: int = 0
+    """Models that are found too and are not among `models`."""
 
 
 @dataclass(frozen=True)

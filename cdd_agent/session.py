@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.agents.base import Agent
@@ -27,6 +27,8 @@ Opener = Callable[..., Agent]
 """Opens an agent at work on a `Ticket`, its first argument; options of its own come by name. Raises `CddError`."""
 
 
+_SHOWN_AT_FIRST = 6
+"""Models that the first screen has room for."""
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
 
 
@@ -77,7 +79,8 @@ class Session:
             if self.project.config.model is None and (
                 found.models or found.without_models
             ):  # none was chosen meanwhile
-                yield found
+                shown = found.models[:_SHOWN_AT_FIRST]
+                yield replace(found, models=shown, more=len(found.models) - len(shown))
 
     async def engage(self, name: str, ticket: Ticket, **options: object) -> AsyncGenerator[Event, None]:
         """Make an agent the active one, at work on a ticket. If it has nothing to do, that is told and it is left."""

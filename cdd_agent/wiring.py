@@ -19,7 +19,7 @@ from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
 from cdd_agent.llm.local_servers import find_local_servers
 from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model, Usage
-from cdd_agent.session import Project, Session
+from cdd_agent.session import FindServers, Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.workspace.paths import PathRefused, confine, find_root
 
@@ -60,8 +60,8 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
     return Project(root, config, TicketStore(root, config.tickets_dir))
 
 
-def open_session(project: Project, frontend: Frontend) -> Session:
-    """A session whose engines use the configured model, made once and when it is first needed."""
+def open_session(project: Project, frontend: Frontend, find_servers: FindServers = find_local_servers) -> Session:
+    """A session whose engines use the configured model, made once and when it is first needed, or one chosen later."""
     model = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
@@ -79,7 +79,7 @@ def open_session(project: Project, frontend: Frontend) -> Session:
         session.project = replace(session.project, config=config)
         model().inner = exchanged
 
-    session = Session(project, {"executor": open_executor}, tally, use, find_local_servers)
+    session = Session(project, {"executor": open_executor}, tally, use, find_servers)
     return session
 
 

@@ -38,7 +38,6 @@ from cdd_agent.events import (
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 _SHOWN_FILES = 6
-_SHOWN_MODELS = 9
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -56,11 +55,9 @@ REMARKS: dict[Verification | None, str] = {
 def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
     lines = [(f"{name} runs on this computer, and has no model yet.", Tone.PLAIN) for name in found.without_models]
     if found.models:
-        shown = found.models[:_SHOWN_MODELS]
-        width = max(len(offer.name) for offer in shown)
-        rows = [f"  {number}  {offer.name:<{width}}  {offer.server}" for number, offer in enumerate(shown, 1)]
-        if more := len(found.models) - len(shown):
-            rows += [f"  and {more} more; Tab after `/model ` completes their names"]
+        width = max(len(offer.name) for offer in found.models)
+        rows = [f"  {number}  {offer.name:<{width}}  {offer.server}" for number, offer in enumerate(found.models, 1)]
+        rows += [f"  and {found.more} more: `/model` lists them"] if found.more else []
         lines += [("\n".join(["Models on this computer:", *rows]), Tone.PLAIN)]
         lines += [("`/model 1 --save` sets the first one for this project.", Tone.PLAIN)]
     return lines

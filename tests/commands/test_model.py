@@ -13,6 +13,7 @@ from cdd_agent.execution.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.session import Session
 from cdd_agent.wiring import open_session
+from cdd_agent.wording import described
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2"))
@@ -24,9 +25,7 @@ def session_in(sandbox: Sandbox, *servers: LocalServer) -> Session:
     async def find_servers() -> Sequence[LocalServer]:
         return servers
 
-    session = open_session(sandbox.project, Nobody())
-    session._find_servers = find_servers
-    return session
+    return open_session(sandbox.project, Nobody(), find_servers)
 
 
 async def say(session: Session, line: str) -> list[Event]:
@@ -172,6 +171,15 @@ async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> No
     assert complete(session, "/model '") == ["/model 'SmolLM2 135M.gguf'"]
     await say(session, "/model 'SmolLM2 135M.gguf'")
     assert session.project.config.api_base == LLAMA_CPP.api_base
+
+
+async def test_the_first_look_shows_a_few_and_all_have_their_numbers(sandbox: Sandbox) -> None:
+    session = session_in(sandbox, LocalServer("Ollama", OLLAMA.api_base, tuple(f"model-{n}" for n in range(1, 41))))
+    (found,) = [event async for event in session.first_look()]
+    assert isinstance(found, ModelsFound)
+    assert len(found.models) == 6
+    assert "and 34 more: `/model` lists them" in described(found)[0][0]
+    assert await say(session, "/model 40") == [ModelChosen("openai/model-40", OLLAMA.api_base)]
 
 
 async def test_the_first_look_is_only_for_who_has_no_model(sandbox: Sandbox) -> None:

