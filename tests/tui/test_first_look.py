@@ -1,10 +1,10 @@
 """The first screen of somebody without a model: what runs on this computer is found behind it, and can be chosen."""
 
-import itertools
+import asyncio
 from functools import partial
 
 from cdd_agent.config import load_config
-from cdd_agent.llm.local_servers import find_local_servers
+from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from tests.llm.listing import answering, listing
 from tests.projects import Sandbox
 from tests.tui.person import person_at
@@ -38,14 +38,20 @@ async def test_a_server_without_a_model_is_named(sandbox: Sandbox) -> None:
 
 
 async def test_nobody_waits_for_what_is_slow_neither_to_type_nor_to_leave(sandbox: Sandbox) -> None:
-    with answering(itertools.repeat(b""), pause=0.1) as (port, heads):
-        async with person_at(sandbox, find_servers=partial(find_local_servers, {"vLLM": port})) as person:
-            await person.until(lambda: heads)
-            await person.say("/list")
-            assert "no tickets yet" in person.told
-            assert any(worker.group == "look" for worker in person.app.workers)
-            await person.press("ctrl+d")
-        assert person.app.return_code == 0
+    looks = asyncio.Event()
+
+    async def find_servers() -> tuple[LocalServer, ...]:
+        looks.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    async with person_at(sandbox, find_servers=find_servers) as person:
+        await person.until(looks.is_set)
+        await person.say("/list")
+        assert "no tickets yet" in person.told
+        assert any(worker.group == "look" for worker in person.app.workers)
+        await person.press("ctrl+d")
+    assert person.app.return_code == 0
 
 
 async def test_nonsense_at_a_port_is_passed_over(sandbox: Sandbox) -> None:
