@@ -10,12 +10,14 @@ from contextlib import aclosing
 from itertools import pairwise
 from pathlib import Path
 
+import httpx
 import pytest
 
+from cdd_agent.llm.failures import Failure, translated
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
-from cdd_agent.llm.port import ContextTooLong, Done, Message, Model, Request, TextDelta
+from cdd_agent.llm.port import BadAnswer, ContextTooLong, Done, Message, Model, Request, TextDelta
 from cdd_agent.llm.providers import endpoint_of
 from tests.model.conftest import Server
 
@@ -145,6 +147,18 @@ async def test_leaving_closes_the_connection_at_once_and_the_next_call_is_answer
     assert isinstance(last, Done)
 
 
-async def test_a_prompt_that_is_too_long_is_known_as_such(model: Model) -> None:
-    with pytest.raises(ContextTooLong, match="too long"):
+async def test_a_prompt_that_is_too_long_is_never_taken_for_an_answered_one(model: Model) -> None:
+    """This server has begun a stream when it notices, and ends it without a word: nobody can know, but it is named."""
+    with pytest.raises(BadAnswer) as raised:
         [event async for event in model.stream(request_of("All work and no play. " * 2_000))]
+    assert "longer than the model's context" in raised.value.hint
+
+
+def test_asked_without_a_stream_the_server_says_that_a_prompt_is_too_long_in_words_that_are_known(
+    server: Server,
+) -> None:
+    messages = [{"role": "user", "content": "All work and no play. " * 2_000}]
+    answer = httpx.post(f"{server.api_base}/chat/completions", json={"messages": messages}, timeout=60)
+    assert answer.status_code == 400
+    error = translated(Failure(status=400, words=answer.text, all_words=answer.text), NAME, None, str)
+    assert type(error) is ContextTooLong
