@@ -12,6 +12,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import Event, ReplyDelayed, ReplyRestarted, StepFinished
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.headless import run_plan
+from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
