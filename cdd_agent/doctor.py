@@ -1,32 +1,36 @@
 """`cdd doctor`: what is set up and what is missing, each with what to do about it."""
 
 import asyncio
-import http.client
-import json
 import platform
 import shutil
-import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import indent
 
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.config import PROJECT_FILE, Config, user_file
+from cdd_agent.config import PROJECT_FILE, Config, as_lines, user_file
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.execution.checks import detect, parse_command
+from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer, OfferedModel, find_local_servers, models_at
+from cdd_agent.llm.port import ModelError
 from cdd_agent.session import Project
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model, open_project
 from cdd_agent.workspace.git import current_branch
 from cdd_agent.workspace.paths import find_root
 
-_LOCAL_SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
-_PATIENCE = 1.0  # seconds
+_PATIENCE = 5.0
+"""Seconds for the list of models of a server that may be far away."""
+_SHOWN_MODELS = 5
 
 
-def examine(folder: Path) -> ExitCode:
-    """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no model, no key for it."""
+def examine(folder: Path, ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
+    """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no model, no key for it.
+
+    `ports` are where model servers of this computer are looked for.
+    """
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def say(good: bool | None, name: str, text: str) -> None:
@@ -57,11 +61,13 @@ def examine(folder: Path) -> ExitCode:
     say(mode == "safe" or None, "commands", f"{mode}: {modes[mode]}{f'; also allowed: {allow}' if allow else ''}")
     fit = _tests(project, say) and git is not None
     with console.status("Looking at the model ..."):
-        servers = asyncio.run(_local_servers())
+        servers = asyncio.run(find_local_servers(ports))
         problem = _model_problem(project)
     say(problem is None, "model", problem or _asked(project.config))
-    for name, (url, models) in servers.items():
-        say(True, "server", f"{name} at {url}: {', '.join(models[:5]) or 'no models'}")
+    for server in servers:
+        say(bool(server.models) or None, "server", f"{server.name} at {server.api_base}: {_listed(server.models)}")
+        if server.models:
+            console.print(indent(_settings_of(server), " " * 10))
     if project.config.model is None:
         console.print(f"\n{NO_MODEL_HINT}")
     return ExitCode.DONE if fit and problem is None else ExitCode.BAD_INPUT
@@ -97,25 +103,42 @@ def _model_problem(project: Project) -> str | None:
     try:
         endpoint = direct_endpoint(project.config)
     except BadInput as error:
-        return f"{error.message}. {error.hint}"
+        return f"{error.message}. {error.hint}".rstrip()
     if endpoint is None:
         return _litellm_problem(model, api_base)
     if endpoint.lacks_key:
         return f"{model}: {endpoint.key_variable} not set in the environment"
-    if (
-        endpoint.needs_key or _models(endpoint.base, endpoint.key) is not None
-    ):  # who needs one is asked only for replies
+    if endpoint.needs_key:  # who needs one is asked only for replies
         return None
-    return f"{model}: no list of models at {endpoint.base}/models"
+    return _server_problem(model, endpoint.base, endpoint.key)
 
 
 def _litellm_problem(model: str, api_base: str | None) -> str | None:
     if api_base:
-        return None if _models(api_base.rstrip("/")) is not None else f"{model}: no list of models at {api_base}/models"
+        return _server_problem(model, api_base)
     from cdd_agent.llm.litellm_adapter import missing_keys
 
     missing = missing_keys(model)
     return f"{model}: {' and '.join(missing)} not set in the environment" if missing else None
+
+
+def _server_problem(model: str, api_base: str, key: str | None = None) -> str | None:
+    try:
+        is_there = asyncio.run(models_at(api_base, key, _PATIENCE)) is not None
+    except ModelError as error:  # a proxy that cannot be used
+        return f"{model}: {error.message} {error.hint}"
+    return None if is_there else f"{model}: no list of models at {api_base.rstrip('/')}/models"
+
+
+def _settings_of(server: LocalServer) -> str:
+    """The lines that choose its first model."""
+    first = OfferedModel(server.models[0], server.name, server.api_base)
+    return as_lines({"model": first.model, "api_base": first.api_base})
+
+
+def _listed(models: tuple[str, ...]) -> str:
+    more = len(models) - _SHOWN_MODELS
+    return (", ".join(models[:_SHOWN_MODELS]) or "it has no model yet") + (f", and {more} more" if more > 0 else "")
 
 
 def _asked(config: Config) -> str:
@@ -126,26 +149,3 @@ def _asked(config: Config) -> str:
     if endpoint := direct_endpoint(config):
         return f"{config.model} at {endpoint.base}, asked directly"
     return f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked through litellm"
-
-
-async def _local_servers() -> dict[str, tuple[str, list[str]]]:
-    """Model servers that answer on their usual loopback ports: name → address and models."""
-    urls = {name: f"http://127.0.0.1:{port}/v1" for name, port in _LOCAL_SERVERS.items()}
-    answers = await asyncio.gather(*(asyncio.to_thread(_models, url) for url in urls.values()))
-    return {
-        name: (url, models) for (name, url), models in zip(urls.items(), answers, strict=True) if models is not None
-    }
-
-
-def _models(url: str, key: str | None = None) -> list[str] | None:
-    """The models that an OpenAI-compatible server offers; None when nothing like it answers."""
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        call = urllib.request.Request(f"{url}/models")  # noqa: S310 (a scheme that is not HTTP's finds no models)
-        if key:
-            call.add_unredirected_header("Authorization", f"Bearer {key}")
-        with direct.open(call, timeout=_PATIENCE) as answer:
-            entries = json.loads(answer.read(1_000_000))["data"]
-        return [str(entry["id"]) for entry in entries]
-    except (http.client.HTTPException, OSError, ValueError, KeyError, TypeError):
-        return None  # nothing there, or something else

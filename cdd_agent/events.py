@@ -16,6 +16,7 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 if TYPE_CHECKING:
+    from cdd_agent.llm.local_servers import OfferedModel
     from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
     from cdd_agent.tickets.state import ExecutionState
 
@@ -55,6 +56,27 @@ class Answer:
     """What a command has to say, as Markdown."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class ModelsFound:
+    """The models that servers on this computer offer; a person may choose one by its number, from 1."""
+
+    models: tuple[OfferedModel, ...]
+    without_models: tuple[str, ...] = ()
+    """Servers that run and offer none."""
+    more: int = 0
+    """Models that are found too and are not among `models`."""
+
+
+@dataclass(frozen=True)
+class ModelChosen:
+    """Another model is asked from now on."""
+
+    model: str
+    api_base: str | None
+    saved_in: str | None = None
+    """The file in which it was set, for the time after this session too."""
 
 
 TICKET_STATES = ("empty", "spec", "planned", "in progress", "failed", "done", "unreadable")
@@ -494,6 +516,8 @@ class RunFinished:
 Event = (
     Notice
     | Answer
+    | ModelsFound
+    | ModelChosen
     | TicketsListed
     | SpecOpened
     | PlanOpened

@@ -1,15 +1,16 @@
 """A session: the project, who plain text goes to, and the person at the other end."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.agents.base import Agent
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
-from cdd_agent.events import AgentChanged, Event, Notice
+from cdd_agent.events import AgentChanged, Event, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
+from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 
@@ -26,18 +27,60 @@ Opener = Callable[..., Agent]
 """Opens an agent at work on a `Ticket`, its first argument; options of its own come by name. Raises `CddError`."""
 
 
+_SHOWN_AT_FIRST = 6
+"""Models that the first screen has room for."""
+FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
+
+
+async def _no_servers() -> Sequence[LocalServer]:
+    return ()
+
+
 class Session:
     """One person's way through a project. At most one agent is active; lines go to it or to commands."""
 
-    def __init__(self, project: Project, openers: Mapping[str, Opener], tally: Tally | None = None) -> None:
-        """`openers` are those of the agents that work on tickets, by the agent's name."""
+    def __init__(
+        self,
+        project: Project,
+        openers: Mapping[str, Opener],
+        tally: Tally | None = None,
+        use: Callable[[Config], None] = lambda config: None,
+        find_servers: FindServers = _no_servers,
+    ) -> None:
+        """`openers` are those of the agents that work on tickets, by the agent's name.
+
+        `use` makes these settings the project's, and all agents ask their model from then on; it raises `BadInput` and
+        changes nothing where there can be no such model.
+        """
         self.project = project
         self.tally = tally or Tally()
         """What all model calls of this session took."""
         self.agent: Agent | None = None
         self.last_ticket: str | None = None
         """The slug of the ticket that an agent was at work on last."""
+        self.offers: tuple[OfferedModel, ...] = ()
+        """The models of this computer's servers, as they were found last."""
+        self.use = use
         self._openers = openers
+        self._find_servers = find_servers
+
+    async def look_for_models(self) -> ModelsFound:
+        """The models that servers on this computer offer now."""
+        servers = await self._find_servers()
+        self.offers = tuple(
+            OfferedModel(model, server.name, server.api_base) for server in servers for model in server.models
+        )
+        return ModelsFound(self.offers, tuple(server.name for server in servers if not server.models))
+
+    async def first_look(self) -> AsyncGenerator[Event, None]:
+        """Where no model is configured: what could be used."""
+        if self.project.config.model is None:
+            found = await self.look_for_models()
+            if self.project.config.model is None and (
+                found.models or found.without_models
+            ):  # none was chosen meanwhile
+                shown = found.models[:_SHOWN_AT_FIRST]
+                yield replace(found, models=shown, more=len(found.models) - len(shown))
 
     async def engage(self, name: str, ticket: Ticket, **options: object) -> AsyncGenerator[Event, None]:
         """Make an agent the active one, at work on a ticket. If it has nothing to do, that is told and it is left."""

@@ -6,6 +6,7 @@ What a run needs is imported when one is opened; a shell that nobody has asked f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.config import Config, load_config
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import ChangesApproved, Frontend
+from cdd_agent.llm.around import Around, Exchangeable
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
+from cdd_agent.llm.local_servers import find_local_servers
 from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model, Usage
-from cdd_agent.session import Project, Session
+from cdd_agent.session import FindServers, Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.workspace.paths import PathRefused, confine, find_root
 
@@ -57,20 +60,27 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
     return Project(root, config, TicketStore(root, config.tickets_dir))
 
 
-def open_session(project: Project, frontend: Frontend) -> Session:
-    """A session whose engines use the configured model, made once and when it is first needed."""
-    model = cache(lambda: make_model(project.config, project.root, watched=True))
+def open_session(project: Project, frontend: Frontend, find_servers: FindServers = find_local_servers) -> Session:
+    """A session whose engines use the configured model, made once and when it is first needed, or one chosen later."""
+    model = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
     def open_executor(ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
-        engine = open_engine(project, ticket, frontend, model, commands(), start_over=start_over, tally=tally)
+        engine = open_engine(session.project, ticket, frontend, model, commands(), start_over=start_over, tally=tally)
         prepare_model(engine)
         return ExecutorAgent(engine)
 
-    return Session(project, {"executor": open_executor}, tally)
+    def use(config: Config) -> None:
+        exchanged = make_model(config, project.root, watched=True)
+        equipped(exchanged, config, tally)  # raises where its budget could not be kept to
+        session.project = replace(session.project, config=config)
+        model().inner = exchanged
+
+    session = Session(project, {"executor": open_executor}, tally, use, find_servers)
+    return session
 
 
 def open_engine(
@@ -136,19 +146,31 @@ def equipped(
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
     from cdd_agent.llm.around import NeverEmpty, Sized
-    from cdd_agent.llm.known_models import FREE, price_of
+    from cdd_agent.llm.known_models import FREE, Price, price_of
 
-    costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
+    def price() -> Price | None:
+        return FREE if _costs_nothing(model) else price_of(model.name)
+
     budgeted = Budgeted(
         NeverEmpty(model),
         Limit(config.budget.tokens, config.budget.usd),
         spent=spent,
-        price=lambda: FREE if costs_nothing else price_of(model.name),
+        price=price,
         spend=tally.add,
         lost=lost,
     )
     patient = Patient(budgeted, clock)
     return Sized(patient, config.context_window) if config.context_window else patient
+
+
+def _costs_nothing(model: Model) -> bool:
+    """Whether it comes from a script or a record."""
+    from cdd_agent.llm.replay import ReplayedModel
+    from cdd_agent.llm.scripted import ScriptedModel
+
+    while isinstance(model, Around):
+        model = model.inner
+    return isinstance(model, ScriptedModel | ReplayedModel)
 
 
 def _spent_before(engine: Engine) -> Spent:

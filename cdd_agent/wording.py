@@ -17,6 +17,8 @@ from cdd_agent.events import (
     Choice,
     CommandProposed,
     Event,
+    ModelChosen,
+    ModelsFound,
     Notice,
     PlanOpened,
     Proposal,
@@ -49,6 +51,17 @@ REMARKS: dict[Verification | None, str] = {
     Verification.BASELINE: "old failures remain",
 }
 """What has to be said of a completed step."""
+
+
+def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
+    lines = [(f"{name} runs on this computer, and has no model yet.", Tone.PLAIN) for name in found.without_models]
+    if found.models:
+        width = max(len(offer.name) for offer in found.models)
+        rows = [f"  {number}  {offer.name:<{width}}  {offer.server}" for number, offer in enumerate(found.models, 1)]
+        rows += [f"  and {found.more} more: `/model` lists them"] if found.more else []
+        lines += [("\n".join(["Models on this computer:", *rows]), Tone.PLAIN)]
+        lines += [("`/model 1 --save` sets the first one for this project.", Tone.PLAIN)]
+    return lines
 
 
 def question(proposal: Proposal) -> str:
@@ -85,6 +98,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, tone)]
         case Answer(text=text):
             return [(text, Tone.PLAIN)]
+        case ModelsFound():
+            return _models_found(event)
+        case ModelChosen(model=model, api_base=api_base, saved_in=file):
+            how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
+            return [(f"The model is {model}{f' at {api_base}' if api_base else ''}, {how_long}.", Tone.GOOD)]
         case TicketsListed(tickets=(), state=None, type=None):
             return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
         case TicketsListed(tickets=(), state=state, type=kind):

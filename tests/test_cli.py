@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli import main
+from cdd_agent.doctor import examine
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.version import VERSION
+from tests.llm.listing import answering, listing
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -276,6 +278,8 @@ def test_doctor_says_what_is_missing(
         ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester is not there"),
         ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
         ("CDD_MAX_ATTEMPTS", "many", "a whole number from 1 to 100"),
+        ("CDD_API_BASE", "localhost:1234", "begins with http:// or https://"),
+        ("OPENAI_BASE_URL", "localhost:1234", "OPENAI_BASE_URL in the environment is no address"),
         ("CDD_API_BASE", "http://127.0.0.1:9/v1", "no list of models at http://127.0.0.1:9/v1/models"),
     ],
 )
@@ -288,7 +292,7 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
     words: str,
 ) -> None:
     sandbox.write(STEPS[0])
-    monkeypatch.setenv("CDD_MODEL", "openai/any" if variable == "CDD_API_BASE" else script(sandbox))
+    monkeypatch.setenv("CDD_MODEL", "openai/any" if "BASE" in variable else script(sandbox))
     monkeypatch.setenv(variable, value)
     assert cdd(sandbox, "doctor") == 2
     out = capsys.readouterr().out
@@ -320,6 +324,33 @@ def test_doctor_says_what_asks_the_model(
 
     assert cdd(sandbox, "doctor") == exit_code
     assert words in capsys.readouterr().out
+
+
+def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    with (
+        answering(listing("qwen3-coder:30b", *"abcdef")) as (ollama, _),
+        answering(listing("a: b #c.gguf")) as (llama, _),
+        answering(listing()) as (empty, _),
+        answering(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>") as (page, _),
+    ):
+        ports = {"Ollama": ollama, "llama.cpp": llama, "LM Studio": empty, "vLLM": page}
+        assert examine(sandbox.root, ports) == 2  # no model is configured
+        out = capsys.readouterr().out
+        lines = [line.strip() for line in out.splitlines()]
+
+        at = lines.index(f"✓ server  Ollama at http://127.0.0.1:{ollama}/v1: qwen3-coder:30b, a, b, c, d, and 2 more")
+        assert lines[at + 1 : at + 3] == ["model: openai/qwen3-coder:30b", f"api_base: http://127.0.0.1:{ollama}/v1"]
+        assert f"! server  LM Studio at http://127.0.0.1:{empty}/v1: it has no model yet" in lines
+        assert "vLLM" not in out
+
+        for name, port in (("qwen3-coder:30b", ollama), ("a: b #c.gguf", llama)):  # the lines do what they say
+            at = lines.index(f"api_base: http://127.0.0.1:{port}/v1")
+            (sandbox.root / ".cdd/config.yaml").write_text("\n".join(lines[at - 1 : at + 1]))
+            assert examine(sandbox.root, {}) == 0
+            assert f"openai/{name} at http://127.0.0.1:{port}/v1, asked directly" in capsys.readouterr().out
 
 
 def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: Sandbox) -> None:

@@ -1,13 +1,14 @@
 """Settings: which wins, and what is said about wrong ones."""
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.config import Commands, Config, load_config, runs_others, user_file
+from cdd_agent.config import Commands, Config, changed_text, load_config, runs_others, user_file
 from cdd_agent.errors import BadInput
 
 ALL = """\
@@ -61,6 +62,39 @@ def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(tmp_path
     assert load_config(tmp_path, {}, {}).commands == Commands(
         mode="ask", allow=("cargo",), timeout=5, hide_env=("AWS_*",)
     )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "localhost:1234",
+        "http//foo",
+        "foo",
+        "ftp://foo/",
+        "http://",
+        "http:///v1",
+        "http://[::1",
+        "http://foo:99999/v1",
+        "http://foo:port/v1",
+        "http://a..b/v1",
+        "http://foo/a b",
+        "http://foo/\x07",
+    ],
+)
+def test_an_api_base_that_is_no_address_is_refused_wherever_it_stands(tmp_path: Path, address: str) -> None:
+    write(tmp_path, f"model: openai/x\napi_base: {json.dumps(address)}\n")
+    with pytest.raises(BadInput, match=r"config\.yaml:2: `api_base: .* is not allowed; .* begins with http://"):
+        load_config(tmp_path, {})
+    write(tmp_path, "")
+    with pytest.raises(BadInput, match=r"^CDD_API_BASE: "):
+        load_config(tmp_path, {}, {"CDD_API_BASE": address})
+    with pytest.raises(BadInput, match=r"^--api-base: "):
+        load_config(tmp_path, {"api_base": address}, {})
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:11434/v1", "https://models.example", "http://[::1]:8000/v1/"])
+def test_an_api_base_may_be_any_web_address(tmp_path: Path, address: str) -> None:
+    assert load_config(tmp_path, {"api_base": f" {address} "}, {}).api_base == address
 
 
 @pytest.mark.parametrize("name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"])
@@ -172,3 +206,43 @@ def test_any_text_is_a_config_or_bad_input(tmp_path_factory: pytest.TempPathFact
 def test_a_hostile_file_is_refused_quickly(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match=r"config\.yaml"):
         load_config(write(tmp_path, text), {})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "model: openai/a:1\n"),
+        ("# mine\nmax_attempts: 2", "# mine\nmax_attempts: 2\nmodel: openai/a:1\n"),
+        ("model: x/y  # why\nrecord: null\n", "model: openai/a:1  # why\nrecord: null\n"),
+        ('model: "x/y"\n', "model: openai/a:1\n"),
+        ("model:\n", "model: openai/a:1\n"),
+        ("model: null # none\n", "model: openai/a:1 # none\n"),
+        ("#model: x\nrecord: null\n", "#model: x\nmodel: openai/a:1\nrecord: null\n"),
+        ("# model: x\r\nrecord: a\r\n", "# model: x\r\nmodel: openai/a:1\r\nrecord: a\r\n"),
+        ("{model: x, record: a}\n", "{model: openai/a:1, record: a}\n"),
+        ("record: 'ä 🚀'\nmodel: x\n", "record: 'ä 🚀'\nmodel: openai/a:1\n"),
+    ],
+)
+def test_a_setting_is_changed_in_its_line_and_nothing_else(before: str, after: str) -> None:
+    assert changed_text(before, "config.yaml", {"model": "openai/a:1"}) == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{record: a}\n", "record: a\n...\n", "model: >\n  x/y\n", "record: 'a\n# model: x\n  b'\n"],
+)
+def test_a_file_that_cannot_be_changed_line_by_line_is_told_what_to_write(text: str) -> None:
+    with pytest.raises(BadInput, match="was left as it was") as refused:
+        changed_text(text, "config.yaml", {"model": "openai/a:1"})
+    assert refused.value.hint == "Write into it:\nmodel: openai/a:1"
+
+
+@given(
+    value=st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1), text=st.sampled_from(["", "model: a\n"])
+)
+def test_any_name_is_written_so_that_it_is_read_as_itself(value: str, text: str) -> None:
+    from cdd_agent.guarded_yaml import read_mapping
+
+    written = changed_text(text, "config.yaml", {"model": value, "api_base": None})
+    entries = read_mapping(written, "config.yaml", "a config")
+    assert {key: entry.value("config.yaml") for key, entry in entries.items()} == {"model": value, "api_base": None}

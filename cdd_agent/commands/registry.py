@@ -25,7 +25,7 @@ Run = Callable[..., AsyncGenerator[Event, None]]
 @dataclass(frozen=True)
 class Command:
     """`usage` names the arguments, optional ones in brackets, the last one with dots if it may be there many times;
-    `SLUG` completes to ticket slugs."""
+    `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this computer."""
 
     name: str
     usage: str
@@ -81,12 +81,16 @@ def complete(session: Session, line: str) -> list[str]:
     known = commands().get(name)
     if known is not None and known.words:
         return _complete_word(known, line)
-    if known is None or "SLUG" not in known.usage or " " in rest:
+    if known is None or " " in rest:
         return []
-    slugs = [ticket.slug for ticket in session.project.tickets.list()]
-    starting = [slug for slug in slugs if slug.startswith(rest)]
-    within = [slug for slug in slugs if rest in slug and not slug.startswith(rest)]
-    return [f"/{name} {slug}" for slug in starting + within if slug != rest]
+    words: list[str] = []
+    if "SLUG" in known.usage:
+        words = [ticket.slug for ticket in session.project.tickets.list()]
+    elif "MODEL" in known.usage:
+        words = [shlex.quote(offer.name) for offer in session.offers]
+    starting = [word for word in words if word.startswith(rest)]
+    within = [word for word in words if rest in word and not word.startswith(rest)]
+    return [f"/{name} {word}" for word in starting + within if word != rest]
 
 
 def _complete_word(known: Command, line: str) -> list[str]:

@@ -43,6 +43,15 @@ class Sized(Around):
         return self.inner.stream(request)
 
 
+class Exchangeable(Around):
+    """A model that can be exchanged for another (`inner`): whoever holds this one asks that from the next call on."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(self.inner.stream(request)) as events:
+            async for event in events:
+                yield event
+
+
 class NeverEmpty(Around):
     """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use. One that was cut stays cut."""
 

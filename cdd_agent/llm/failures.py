@@ -79,7 +79,8 @@ def unfinished(name: str, *, empty: bool) -> ModelError:
     if empty:
         return BadAnswer(
             f"The server's answer for {name} is not a model's reply.",
-            hint="Check the API base: it often ends in /v1.",
+            hint="Check the API base: it often ends in /v1. Some servers also end so, without a word, "
+            "where a request is longer than the model's context.",
         )
     return ConnectionFailed(f"The reply of {name} broke off before its end.", hint="Try again.")
 
@@ -173,7 +174,7 @@ class _Rule:
 
 _RULES = (
     _Rule(
-        ConnectionFailed,
+        ModelNotFound,
         "The API base of {model} is not a URL",
         "Check {server}: it begins with http:// or https://.",
         kinds=frozenset({"InvalidURL", "UnsupportedProtocol"}),

@@ -50,12 +50,12 @@ class OpenAICompatibleModel:
 
     def warm_up(self) -> None:
         """Import httpx and read the trusted certificates, in a thread; the first call joins it."""
-        threading.Thread(target=_prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True).start()
+        threading.Thread(target=prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True).start()
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         outer = sys.exception()
         self._check_key()
-        await asyncio.to_thread(_prepare, self.endpoint.base)
+        await asyncio.to_thread(prepare, self.endpoint.base)
         import httpx
 
         reply = Reply()
@@ -76,7 +76,7 @@ class OpenAICompatibleModel:
         """The JSON texts of the answer. Closing it closes the connection."""
         url = _url(self.endpoint.base)
         async with (
-            _client(url) as client,
+            client_for(url) as client,
             aclosing(await self._send(client, url, request)) as response,
             aclosing(documents(response)) as texts,
         ):
@@ -127,7 +127,7 @@ class OpenAICompatibleModel:
         return translated(failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint)
 
 
-def _prepare(base: str) -> None:
+def prepare(base: str) -> None:
     """Do what is slow before the first call, once."""
     import httpx
 
@@ -153,7 +153,7 @@ def _url(base: str) -> "httpx.URL":
     return url.copy_with(path=path if path.endswith("/chat/completions") else f"{path}/chat/completions")
 
 
-def _client(url: "httpx.URL") -> "httpx.AsyncClient":
+def client_for(url: "httpx.URL") -> "httpx.AsyncClient":
     """Proxies come from the environment, but none stands between this computer and itself.
 
     Redirects are not followed: the key, and what is asked, are for the server that was configured.

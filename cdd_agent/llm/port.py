@@ -149,7 +149,7 @@ class AuthenticationFailed(ModelError):
 
 
 class ModelNotFound(ModelError):
-    """The provider or server does not know this model (404), or no provider fits the model string."""
+    """The provider or server does not know this model (404), no provider fits its name, or its address is none."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.BAD_INPUT
 

@@ -9,6 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cdd_agent.errors import BadInput
+from cdd_agent.web_address import web_address
+
 
 @dataclass(frozen=True)
 class Provider:
@@ -108,7 +111,7 @@ def endpoint_of(
     """Where a model string leads, or None where its server speaks something else, or nobody knows.
 
     `api_base` goes before the environment, and that before the table. At an address that somebody chose a key is sent
-    if there is one, and not missed.
+    if there is one, and not missed. Raises `BadInput` where the environment has an address that is none.
     """
     environment = os.environ if environment is None else environment
     prefix, slash, name = model.partition("/")
@@ -118,7 +121,7 @@ def endpoint_of(
     if provider is None or not name:
         return None
     variable = _first(environment, provider.addresses)
-    chosen = api_base or (environment[variable].strip() if variable else None)
+    chosen = api_base or (_address(variable, environment[variable]) if variable else None)
     if not chosen and provider.other_api and provider.other_api.search(name):
         return None
     found = _first(environment, provider.keys)
@@ -143,6 +146,13 @@ def is_this_computer(host: str) -> bool:
     except ValueError:
         return False
     return address.is_loopback or address.is_unspecified
+
+
+def _address(variable: str, text: str) -> str:
+    try:
+        return web_address(text)
+    except ValueError as error:
+        raise BadInput(f"{variable} in the environment is no address; {error}") from error
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:

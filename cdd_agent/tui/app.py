@@ -29,6 +29,7 @@ from cdd_agent.events import (
     CommandOutput,
     Event,
     ExitRequested,
+    ModelChosen,
     Notice,
     PlanOpened,
     Proposal,
@@ -142,8 +143,17 @@ class Shell(App[CddError]):
         for notice in notices:
             self.show(notice)
         self._opened.set()
+        self.look_around()
         if self._first:
             self.on_prompt_submitted(Prompt.Submitted(self._first))
+
+    @work(group="look")
+    async def look_around(self) -> None:
+        """Say what else there is to know at first, when it is known; it does not keep anybody from typing."""
+        assert self.session is not None
+        async with aclosing(self.session.first_look()) as events:
+            async for event in events:
+                self.show(event)
 
     async def on_unmount(self) -> None:
         if self.session is not None:
@@ -228,7 +238,7 @@ class Shell(App[CddError]):
                 activity.busy("Receiving the reply")
                 transcript.write(text)
             case ReplyDelayed(seconds=seconds, reason=reason):
-                activity.busy(f"{reason} Asking again in {seconds:.0f} s")
+                activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
@@ -260,6 +270,9 @@ class Shell(App[CddError]):
                 self.query_one(StepList).show(event.steps)
                 self._say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
+            case ModelChosen(model=model):
+                self._bar.model = model
+                self._describe(event)
             case Cleared():
                 transcript.clear()
                 if self._agent is None:

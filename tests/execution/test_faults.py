@@ -12,6 +12,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import Event, ReplyDelayed, ReplyRestarted, StepFinished
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.headless import run_plan
+from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -177,7 +178,8 @@ def test_a_budget_ends_a_run_before_the_call_and_no_later_process_passes_it(
 
 def test_a_budget_in_dollars_is_refused_where_no_price_is_known(ten: Sandbox, cdd_exec: Callable[[], ExitCode]) -> None:
     ten.flags = {"budget": {"usd": 1.0}}
-    with pytest.raises(CddError, match="the price of scripted is not known"):
+    ten.real_model = LitellmModel("openai/test-model", "http://127.0.0.1:9/v1")
+    with pytest.raises(CddError, match="the price of openai/test-model is not known"):
         cdd_exec()
     assert not (ten.ticket / "execution-state.json").exists()
 

@@ -308,17 +308,19 @@ async def test_the_hint_says_how_long_to_wait(served: MakeServed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "says"),
+    ("base", "becomes", "says"),
     [
-        ("http://127.0.0.1:9/v1", "could not be reached"),
-        ("http://[::1", "not a URL"),
-        ("localhost:9", "not a URL"),
+        ("http://127.0.0.1:9/v1", ConnectionFailed, "could not be reached"),
+        ("http://[::1", ModelNotFound, "not a URL"),
+        ("localhost:9", ModelNotFound, "not a URL"),
+        ("http//foo", ModelNotFound, "not a URL"),
     ],
 )
-async def test_a_server_that_is_not_there(served: MakeServed, base: str, says: str) -> None:
+async def test_a_server_that_is_not_there(served: MakeServed, base: str, becomes: type[ModelError], says: str) -> None:
     error = await failure_of(served(base))
 
-    assert type(error) is ConnectionFailed
+    assert type(error) is becomes
+    assert error.mends is (becomes is ConnectionFailed)  # what is no address will not become one
     assert says in error.message
     assert base in error.hint
 

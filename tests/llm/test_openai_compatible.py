@@ -24,6 +24,7 @@ from cdd_agent.llm.port import (
     Message,
     ModelError,
     ModelEvent,
+    ModelNotFound,
     RateLimited,
     Request,
     RequestRejected,
@@ -285,7 +286,7 @@ async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -
     "base", ["http://127.0.0.1:99999/v1", "http://a..b/v1", "http://\udcff/", "ftp://127.0.0.1/", "http://127.0.0.1/\0"]
 )
 async def test_an_address_that_leads_nowhere_is_told(base: str) -> None:
-    with pytest.raises(ConnectionFailed, match="is not a URL"):
+    with pytest.raises(ModelNotFound, match="is not a URL"):
         await events_of(model_at(base))
 
 

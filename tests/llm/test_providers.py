@@ -2,6 +2,7 @@
 
 import pytest
 
+from cdd_agent.errors import BadInput
 from cdd_agent.llm.providers import PROVIDERS, endpoint_of, is_this_computer
 
 OWN = "http://127.0.0.1:9000/v1"
@@ -43,6 +44,12 @@ def test_a_model_string_leads_to_an_endpoint(
 )
 def test_others_are_not_for_the_direct_adapter(model: str) -> None:
     assert endpoint_of(model, None, {}) is None
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
+def test_an_address_in_the_environment_that_is_none_is_refused_with_its_variable(variable: str) -> None:
+    with pytest.raises(BadInput, match=f"{variable} in the environment is no address; allowed: .* http://"):
+        endpoint_of("openai/gpt-5", None, {variable: "localhost:1234"})
 
 
 def test_an_api_base_alone_does_not_make_another_provider_s_model_direct() -> None:

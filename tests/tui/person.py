@@ -10,21 +10,30 @@ from textual.pilot import Pilot
 
 from cdd_agent.events import Notice
 from cdd_agent.execution.frontend import Frontend
-from cdd_agent.session import Session
+from cdd_agent.session import FindServers, Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.wiring import open_session as open_session_in
 from tests.projects import Sandbox
 
 PATIENCE = 20.0
 """Seconds that something may take; a test that waits longer fails."""
 
 
-def shell(sandbox: Sandbox, first: str = "", *, opening: tuple[Notice, ...] = (Notice("Welcome."),)) -> Shell:
+def shell(
+    sandbox: Sandbox,
+    first: str = "",
+    *,
+    opening: tuple[Notice, ...] = (Notice("Welcome."),),
+    find_servers: FindServers | None = None,
+) -> Shell:
     def open_session(frontend: Frontend) -> tuple[Session, tuple[Notice, ...]]:
         sandbox.frontend = frontend
+        if find_servers is not None:
+            return open_session_in(sandbox.project, frontend, find_servers), opening
         return sandbox.session(), opening
 
     return Shell(sandbox.root, open_session, first)

@@ -24,6 +24,7 @@ from cdd_agent.events import (
     TestsStarted,
     Tone,
 )
+from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.widgets.bars import ActivityBar
@@ -133,6 +134,17 @@ def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None
 def test_the_first_screen_without_a_model(shop: Sandbox, snap_compare: Compare) -> None:
     opening = (*OPENING, Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT))
     assert snap_compare(shell(shop, opening=opening), run_before=showing())
+
+
+def test_the_first_screen_with_models_on_this_computer(shop: Sandbox, snap_compare: Compare) -> None:
+    async def find_servers() -> tuple[LocalServer, ...]:
+        return (
+            LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "gpt-oss:20b", "llama3.2")),
+            LocalServer("LM Studio", "http://127.0.0.1:1234/v1", ("mistralai/devstral-small-2507",)),
+        )
+
+    opening = (*OPENING, Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT))
+    assert snap_compare(shell(shop, opening=opening, find_servers=find_servers), run_before=showing())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""`/model`: which model is asked from now on, among those that this computer's servers offer or any other."""
+
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+from cdd_agent.commands.initialise import initialise
+from cdd_agent.config import PROJECT_FILE, Config, changed_text, load_config, with_model
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Event, ModelChosen, Notice, Tone
+from cdd_agent.guarded_yaml import read_file
+from cdd_agent.llm.local_servers import USUAL_PORTS
+from cdd_agent.session import Session
+from cdd_agent.workspace.files import write_atomic
+
+_ABOUT_MODELS = """\
+`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a
+name of the list, or any model string, as `anthropic/claude-sonnet-4-5`."""
+_NO_SERVERS = (
+    "No model server was found on this computer, where they usually are: "
+    + ", ".join(f"{name} at port {port}" for name, port in USUAL_PORTS.items())
+    + "."
+)
+
+
+async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event, None]:
+    """Show the model and what there is, or change it as the words say. Raises `BadInput`."""
+    given = [word for word in words if word != "--save"]
+    to_save = len(given) < len(words)
+    if len(given) > 2 or any(word.startswith("--") for word in given) or (to_save and not given):
+        raise BadInput("Usage: /model [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
+    if not given:
+        config = session.project.config
+        where = f" at {config.api_base}" if config.api_base else ""
+        yield Notice(f"The model is {config.model}{where}." if config.model else "No model is configured.")
+        found = await session.look_for_models()
+        yield found if found.models or found.without_models else Notice(_NO_SERVERS)
+        yield Notice(_ABOUT_MODELS)
+        return
+    model, api_base = await _meant(session, *given)
+    choice = with_model(session.project.config, model, api_base, "/model")
+    if not to_save:
+        session.use(choice)
+        yield ModelChosen(model, api_base)
+        return
+    path = session.project.root / PROJECT_FILE
+    if not path.exists():
+        for notice in initialise(session.project):
+            yield notice
+    text = _with_model_set(path, session.project.config, choice)
+    session.use(choice)
+    write_atomic(path, text.encode())
+    yield ModelChosen(model, api_base, PROJECT_FILE.as_posix())
+    later = load_config(session.project.root, {})
+    if (later.model, later.api_base) != (model, api_base):
+        yield Notice("CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file.", Tone.WARNING)
+
+
+async def _meant(session: Session, typed: str, api_base: str | None = None) -> tuple[str, str | None]:
+    """The model string and the API base that a person means: a number or a name of those that were found, or any."""
+    if api_base is not None:
+        return typed, api_base
+    if not session.offers:
+        await session.look_for_models()
+    offers = session.offers
+    if typed.isdecimal():
+        if not 1 <= int(typed) <= len(offers):
+            many = f"Those found have the numbers 1 to {len(offers)}." if offers else _NO_SERVERS
+            raise BadInput(f"There is no model {typed}", hint=many)
+        return offers[int(typed) - 1].model, offers[int(typed) - 1].api_base
+    for offer in offers:
+        if typed in (offer.name, offer.model):
+            return offer.model, offer.api_base
+    now = session.project.config
+    same_provider = (now.model or "").partition("/")[0] == typed.partition("/")[0]
+    return typed, now.api_base if same_provider else None
+
+
+def _with_model_set(path: Path, now: Config, chosen: Config) -> str:
+    """The project's settings file with the chosen model. `api_base` is in it where there is one, or was."""
+    changes = {"model": chosen.model}
+    if chosen.api_base or now.api_base:
+        changes["api_base"] = chosen.api_base
+    return changed_text(read_file(path) or "", str(path), changes)

@@ -1,0 +1,100 @@
+"""Model servers of this computer: looked for at the ports they usually have, and asked which models they offer.
+
+What answers at such a port may be anything: another program, a page, nonsense without an end.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from cdd_agent.llm.openai_compatible import client_for, prepare
+
+if TYPE_CHECKING:
+    import httpx
+
+USUAL_PORTS: Mapping[str, int] = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
+_PATIENCE = 1.0
+"""Seconds for the whole of an answer."""
+_LONGEST_ANSWER = 2_000_000
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    """A server that speaks OpenAI's protocol, and the models it offers to talk to, by its own names for them."""
+
+    name: str
+    api_base: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OfferedModel:
+    """One model of a server, and the two settings that choose it."""
+
+    name: str
+    server: str
+    api_base: str
+
+    @property
+    def model(self) -> str:
+        return f"openai/{self.name}"
+
+
+async def find_local_servers(ports: Mapping[str, int] = USUAL_PORTS) -> tuple[LocalServer, ...]:
+    """Ask at all ports at once. Takes a second at most, and milliseconds where nothing listens."""
+    bases = {name: f"http://127.0.0.1:{port}/v1" for name, port in ports.items()}
+    answers = await asyncio.gather(*(models_at(base) for base in bases.values()))
+    return tuple(
+        LocalServer(name, base, models)
+        for (name, base), models in zip(bases.items(), answers, strict=True)
+        if models is not None
+    )
+
+
+async def models_at(api_base: str, key: str | None = None, patience: float = _PATIENCE) -> tuple[str, ...] | None:
+    """The models that a server offers to talk to; None when nothing like a model server answers in time.
+
+    Raises `ModelError` for a proxy that cannot be used.
+    """
+    await asyncio.to_thread(prepare, api_base)
+    import httpx
+
+    try:
+        async with asyncio.timeout(patience):
+            return _names(json.loads(await _answer(httpx.URL(f"{api_base.rstrip('/')}/models"), key)))
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RecursionError):
+        return None
+
+
+async def _answer(url: "httpx.URL", key: str | None) -> bytes:
+    """The body of an answer. Raises `ValueError` for one that is refused, packed or too long."""
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    body = b""
+    async with client_for(url) as client, client.stream("GET", url, headers=headers) as answer:
+        if answer.status_code != 200:
+            raise ValueError(answer.status_code)
+        async for piece in answer.aiter_raw():
+            body += piece
+            if len(body) > _LONGEST_ANSWER:
+                raise ValueError("too long")
+    return body
+
+
+def _names(answer: object) -> tuple[str, ...]:
+    """The models of a list as OpenAI has it, without those that only embed. Raises `ValueError` for anything else."""
+    entries = answer.get("data") if isinstance(answer, dict) else None
+    if entries is None and isinstance(answer, dict) and answer.get("object") == "list":
+        return ()  # so Ollama says that it has none
+    if not isinstance(entries, list):
+        raise ValueError("no list of models")
+    names = [entry.get("id") if isinstance(entry, dict) else None for entry in entries]
+    return tuple(dict.fromkeys(name for name in names if _can_be_shown(name) and "embed" not in name.lower()))
+
+
+def _can_be_shown(name: object) -> TypeGuard[str]:
+    return isinstance(name, str) and name.isprintable() and name == name.strip() and 0 < len(name) <= _LONGEST_NAME

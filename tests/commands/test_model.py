@@ -1,0 +1,190 @@
+"""/model: what is asked now, what else there is, and choosing it, for the session or for the project."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from cdd_agent.commands.registry import complete, handle
+from cdd_agent.config import load_config
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Event, ModelChosen, ModelsFound, Notice, StepFinished
+from cdd_agent.execution.frontend import Nobody
+from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.session import Session
+from cdd_agent.wiring import open_session
+from cdd_agent.wording import described
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2"))
+LLAMA_CPP = LocalServer("llama.cpp", "http://127.0.0.1:8080/v1", ("SmolLM2 135M.gguf",))
+FILE = ".cdd/config.yaml"
+
+
+def session_in(sandbox: Sandbox, *servers: LocalServer) -> Session:
+    async def find_servers() -> Sequence[LocalServer]:
+        return servers
+
+    return open_session(sandbox.project, Nobody(), find_servers)
+
+
+async def say(session: Session, line: str) -> list[Event]:
+    return [event async for event in handle(session, line)]
+
+
+def told(events: list[Event]) -> str:
+    return "\n".join(event.text for event in events if isinstance(event, Notice))
+
+
+async def test_alone_it_shows_the_model_and_those_on_this_computer(sandbox: Sandbox) -> None:
+    session = session_in(sandbox, OLLAMA, LocalServer("vLLM", "http://127.0.0.1:8000/v1", ()))
+    events = await say(session, "/model")
+    assert "No model is configured." in told(events)
+    (found,) = [event for event in events if isinstance(event, ModelsFound)]
+    assert [(offer.name, offer.server) for offer in found.models] == [
+        ("qwen3-coder:30b", "Ollama"),
+        ("llama3.2", "Ollama"),
+    ]
+    assert found.without_models == ("vLLM",)
+    await say(session, "/model openai/any http://127.0.0.1:9/v1")
+    assert "The model is openai/any at http://127.0.0.1:9/v1." in told(await say(session, "/model"))
+
+
+async def test_where_no_server_runs_it_says_where_it_looked(sandbox: Sandbox) -> None:
+    assert "Ollama at port 11434, LM Studio at port 1234" in told(await say(session_in(sandbox), "/model"))
+
+
+@pytest.mark.parametrize("typed", ["2", "llama3.2", "openai/llama3.2"])
+async def test_a_found_model_is_chosen_by_number_or_name_for_the_session(sandbox: Sandbox, typed: str) -> None:
+    session = session_in(sandbox, OLLAMA, LLAMA_CPP)
+    assert await say(session, f"/model {typed}") == [ModelChosen("openai/llama3.2", OLLAMA.api_base)]
+    assert session.project.config.model == "openai/llama3.2"
+    assert session.project.config.api_base == OLLAMA.api_base
+    assert not (sandbox.root / FILE).exists()
+
+
+async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(sandbox: Sandbox) -> None:
+    session = session_in(sandbox, OLLAMA)
+    await say(session, "/model 1")
+    assert await say(session, "/model openai/other") == [ModelChosen("openai/other", OLLAMA.api_base)]
+    assert await say(session, "/model anthropic/claude") == [ModelChosen("anthropic/claude", None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("/model 3", "no model 3"),
+        ("/model 0", "no model 0"),
+        ("/model openai/x localhost:1234", "begins with http://"),
+        ("/model --save", "Usage"),
+        ("/model x --keep", "Usage"),
+        ("/model a b c", "Usage"),
+        ("/model script:nothing.yaml", "nothing.yaml"),
+    ],
+)
+async def test_what_cannot_be_chosen_changes_nothing(sandbox: Sandbox, line: str, words: str) -> None:
+    session = session_in(sandbox, OLLAMA)
+    with pytest.raises(BadInput, match=words):
+        await say(session, line)
+    assert session.project.config.model is None
+    assert not (sandbox.root / FILE).exists()
+
+
+async def test_a_run_that_is_open_goes_on_with_the_new_model(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    for name in ("a", "b"):
+        reply = json.dumps({"reply": says(f"{name}.txt", "good")})
+        (sandbox.root / f"{name}.yaml").write_text(f"replies: [{reply}]")
+    sandbox.flags = {"model": "script:a.yaml"}
+    session = session_in(sandbox)
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+    await say(session, "/model script:b.yaml")
+    events = await say(session, "c")
+
+    assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
+    assert sandbox.text("b.txt") == "good\n"
+
+
+async def test_a_budget_in_dollars_refuses_a_model_without_a_price(sandbox: Sandbox) -> None:
+    sandbox.flags = {"budget": {"usd": 1.0}}
+    session = session_in(sandbox, OLLAMA)
+    with pytest.raises(BadInput, match="the price of openai/qwen3-coder:30b is not known"):
+        await say(session, "/model 1")
+    assert session.project.config.model is None
+
+
+async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(sandbox: Sandbox) -> None:
+    session = session_in(sandbox, OLLAMA)
+    await say(session, "/init")
+    path = sandbox.root / FILE
+    before = path.read_text()
+    path.write_text(before + "max_attempts: 5  # mine\n")
+
+    events = await say(session, "/model 1 --save")
+
+    assert events == [ModelChosen("openai/qwen3-coder:30b", OLLAMA.api_base, FILE)]
+    after = path.read_text()
+    added = ["model: openai/qwen3-coder:30b", "api_base: http://127.0.0.1:11434/v1"]
+    assert [line for line in after.splitlines() if line not in added] == [
+        *before.splitlines(),
+        "max_attempts: 5  # mine",
+    ]
+    assert after.index("# model:") < after.index("\nmodel:") < after.index("# api_base:") < after.index("\napi_base:")
+    config = load_config(sandbox.root, {})
+    assert (config.model, config.api_base, config.max_attempts) == ("openai/qwen3-coder:30b", OLLAMA.api_base, 5)
+
+    await say(session, "/model anthropic/claude --save")
+
+    config = load_config(sandbox.root, {})
+    assert (config.model, config.api_base, config.max_attempts) == ("anthropic/claude", None, 5)
+    assert path.read_text().count("\nmodel:") == 1
+
+
+async def test_saving_where_there_is_no_project_makes_one(sandbox: Sandbox) -> None:
+    await say(session_in(sandbox, LLAMA_CPP), "/model 1 --save")
+    assert load_config(sandbox.root, {}).model == "openai/SmolLM2 135M.gguf"
+    assert "# max_attempts: 3" in (sandbox.root / FILE).read_text()
+
+
+async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_write(sandbox: Sandbox) -> None:
+    text = "max_attempts: 5\n...\n"
+    (sandbox.root / ".cdd").mkdir()
+    (sandbox.root / FILE).write_text(text)
+    session = session_in(sandbox, OLLAMA)
+    with pytest.raises(BadInput, match="was left as it was") as refused:
+        await say(session, "/model 2 --save")
+    assert refused.value.hint.endswith("model: openai/llama3.2\napi_base: http://127.0.0.1:11434/v1")
+    assert (sandbox.root / FILE).read_text() == text
+    assert session.project.config.model is None
+
+
+async def test_a_variable_that_goes_before_the_file_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDD_MODEL", "openai/from-the-environment")
+    assert "CDD_MODEL" in told(await say(session_in(sandbox, OLLAMA), "/model 2 --save"))
+
+
+async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> None:
+    session = session_in(sandbox, OLLAMA, LLAMA_CPP)
+    await say(session, "/model")
+    assert complete(session, "/model q") == ["/model qwen3-coder:30b"]
+    assert complete(session, "/model '") == ["/model 'SmolLM2 135M.gguf'"]
+    await say(session, "/model 'SmolLM2 135M.gguf'")
+    assert session.project.config.api_base == LLAMA_CPP.api_base
+
+
+async def test_the_first_look_shows_a_few_and_all_have_their_numbers(sandbox: Sandbox) -> None:
+    session = session_in(sandbox, LocalServer("Ollama", OLLAMA.api_base, tuple(f"model-{n}" for n in range(1, 41))))
+    (found,) = [event async for event in session.first_look()]
+    assert isinstance(found, ModelsFound)
+    assert len(found.models) == 6
+    assert "and 34 more: `/model` lists them" in described(found)[0][0]
+    assert await say(session, "/model 40") == [ModelChosen("openai/model-40", OLLAMA.api_base)]
+
+
+async def test_the_first_look_is_only_for_who_has_no_model(sandbox: Sandbox) -> None:
+    session = session_in(sandbox, OLLAMA)
+    assert [type(event) async for event in session.first_look()] == [ModelsFound]
+    assert [event async for event in session_in(sandbox).first_look()] == []
+    sandbox.flags = {"model": "openai/any"}
+    assert [event async for event in session_in(sandbox, OLLAMA).first_look()] == []

@@ -1,0 +1,114 @@
+"""Model servers of this computer, and whatever else listens where they usually do."""
+
+import itertools
+import socket
+import time
+from collections.abc import Iterable
+
+import pytest
+
+from cdd_agent.llm.local_servers import LocalServer, OfferedModel, find_local_servers, models_at
+from tests.llm.listing import HEAD, answering, listing
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def test_each_server_is_found_with_its_models() -> None:
+    with (
+        answering(listing("qwen3-coder:30b", "llama3.2", "nomic-embed-text")) as (first, heads),
+        answering(listing("SmolLM2 135M.gguf")) as (second, _),
+    ):
+        found = await find_local_servers({"Ollama": first, "nobody": free_port(), "llama.cpp": second})
+
+    assert found == (
+        LocalServer("Ollama", f"http://127.0.0.1:{first}/v1", ("qwen3-coder:30b", "llama3.2")),  # not what only embeds
+        LocalServer("llama.cpp", f"http://127.0.0.1:{second}/v1", ("SmolLM2 135M.gguf",)),
+    )
+    assert heads[0].startswith("GET /v1/models HTTP/1.1")
+    assert OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:1/v1").model == "openai/llama3.2"
+
+
+@pytest.mark.parametrize("data", [b'{"object": "list", "data": null}', b'{"object": "list", "data": []}'])
+async def test_a_server_without_models_is_a_server(data: bytes) -> None:
+    with answering(HEAD + data) as (port, _):
+        assert await models_at(f"http://127.0.0.1:{port}/v1") == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 307 Away\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n\x1f\x8b\x08",
+        HEAD + b"<!doctype html><title>It works!</title>",
+        HEAD + b"null",
+        HEAD + b"[]",
+        HEAD + b'"data"',
+        HEAD + b'{"data": "models"}',
+        HEAD + b'{"models": []}',
+        HEAD + b"\xff\xfe{",
+        HEAD + b"[" * 100_000,
+        HEAD + b'{"data": ' + b"9" * 10_000 + b"}",
+    ],
+)
+async def test_what_is_no_model_server_is_none(answer: bytes) -> None:
+    with answering(answer) as (port, heads):
+        assert await models_at(f"http://127.0.0.1:{port}/v1") is None
+    assert len(heads) == 1
+
+
+@pytest.mark.parametrize(
+    "name", [None, 7, [], {}, "", " a", "two\nlines", "\x1b[31mred", "\u202egnp", "x" * 201, "\ud800"]
+)
+async def test_a_name_that_cannot_be_shown_is_left_out(name: object) -> None:
+    with answering(listing("good", name, "good")) as (port, _):
+        assert await models_at(f"http://127.0.0.1:{port}/v1") == ("good",)
+
+
+async def test_entries_that_are_none_are_left_out() -> None:
+    with answering(HEAD + b'{"data": [1, null, "x", [], {}, {"name": "y"}, {"id": "good"}]}') as (port, _):
+        assert await models_at(f"http://127.0.0.1:{port}/v1") == ("good",)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b""],  # takes the call and says nothing
+        itertools.chain([HEAD], itertools.repeat(b" ")),  # a byte now and then, for ever
+    ],
+)
+async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
+    with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.1) as (port, _):
+        began = time.monotonic()
+        assert await models_at(f"http://127.0.0.1:{port}/v1", patience=0.4) is None
+        assert time.monotonic() - began < 5
+
+
+async def test_an_answer_without_end_is_not_kept() -> None:
+    with answering(itertools.chain([HEAD], itertools.repeat(b" " * 65_536))) as (port, _):
+        assert await models_at(f"http://127.0.0.1:{port}/v1", patience=30) is None
+
+
+async def test_slow_ones_are_waited_for_together() -> None:
+    silent = [answering(itertools.repeat(b""), pause=0.1) for _ in range(4)]
+    with silent[0] as (a, _), silent[1] as (b, _), silent[2] as (c, _), silent[3] as (d, _):
+        began = time.monotonic()
+        assert await find_local_servers({"a": a, "b": b, "c": c, "d": d}) == ()
+        assert time.monotonic() - began < 3.5
+
+
+async def test_nobody_is_sent_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    with answering(listing("a")) as (port, heads):
+        await find_local_servers({"Ollama": port})
+    assert "0123456789abcdef" not in heads[0]
+    assert "authorization" not in heads[0].lower()
