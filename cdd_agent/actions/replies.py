@@ -69,9 +69,15 @@ class _Reading:
         self.patches = find_patches(self.lines)
         hidden = {place for block in self.blocks for place in range(block.start, block.end)}
         hidden |= {place for start, end in self.patches for place in range(start, end)}
-        self.fences = find_fences(self.lines, hidden)
-        taken = hidden | {place for fence in self.fences for place in range(fence.start, fence.end)}
-        self.diffs = find_diffs(self.lines, taken)
+        in_diffs: set[int] = set()
+        while True:  # what looks like a fence in a diff may be a line of its file; then what comes after is seen anew
+            self.fences = find_fences(self.lines, hidden | in_diffs)
+            taken = hidden | {place for fence in self.fences for place in range(fence.start, fence.end)}
+            self.diffs = find_diffs(self.lines, taken, hidden)
+            lines = {place for start, end in self.diffs for place in range(start, end)}
+            if not any(fence.start in lines for fence in self.fences):
+                break
+            in_diffs |= lines
         self._refuse_cut_patch(taken)
 
     @property

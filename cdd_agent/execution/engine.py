@@ -81,6 +81,8 @@ class Engine:
     history: History
     runner: StepRunner
     lock: TicketLock
+    own: tuple[str, ...] = ()
+    """Files and folders that this program writes beside `.cdd`, relative to the root."""
     commits: bool = False
     """Each completed step's files are committed on the user's branch."""
     clock: Clock = utc_now
@@ -122,9 +124,21 @@ class Engine:
         except BaseException:
             lock.release()
             raise
-        history = History(record, _no_part_of_checkpoints((*own, ticket.shown(ticket.folder))))
+        own = (*own, ticket.shown(ticket.folder))
+        history = History(record, _no_part_of_checkpoints(own))
         return cls(
-            ticket, spec, plan, opened.state, record, history, runner, lock, commits, clock, told_later=[*opened.news]
+            ticket,
+            spec,
+            plan,
+            opened.state,
+            record,
+            history,
+            runner,
+            lock,
+            own,
+            commits,
+            clock,
+            told_later=[*opened.news],
         )
 
     def close(self) -> None:
@@ -555,6 +569,7 @@ class Engine:
             self.state,
             step,
             window=window,
+            own=self.own,
             earlier=earlier,
             also_show=also_show | unseen,
             guidance=self.record.attempt(step.number, number).guidance,

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -65,15 +65,16 @@ def step_prompt(
     step: PlanStep,
     *,
     window: int | None = None,
+    own: Collection[str] = (),
     earlier: Earlier | None = None,
     also_show: frozenset[str] = frozenset(),
     guidance: str = "",
 ) -> Prompt:
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
-    `window` is what the model takes in, in tokens. What belongs to the step comes first, then its files, then those
-    that it is related to; a file that does not fit is left out, and named. Raises `ContextTooLong` where not even the
-    step itself fits.
+    What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
+    under `window`, what the model takes in, in tokens, is left out, and named. `own` are files and folders of this
+    program, which are no part of the project. Raises `ContextTooLong` where not even the step itself fits.
     """
     system = f"{_text('rules.md')}\n\n{_ticket(spec)}\n\n{_overview(plan)}"
     opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
@@ -90,7 +91,7 @@ def step_prompt(
     shown = _Files(root, room)
     for path in _wanted(root, plan, state, step, also_show):
         shown.add(path)
-    parts = [opening, _tree(root, room), shown.text, room.note, *closing]
+    parts = [opening, _tree(root, own, room), shown.text, room.note, *closing]
     request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
     return Prompt(request, Shown(step=step_digest(step, guidance), files=shown.seen), tuple(room.left_out))
 
@@ -230,8 +231,10 @@ def _wanted(
     return list(dict.fromkeys(wanted))
 
 
-def _tree(root: Path, room: _Room) -> str:
-    _, _, inside = repo_tree(root).partition("\n")  # its own name says nothing, and differs where the run is replayed
+def _tree(root: Path, own: Collection[str], room: _Room) -> str:
+    _, _, inside = repo_tree(root, (".cdd", *own)).partition(
+        "\n"
+    )  # its own name says nothing, and differs where the run is replayed
     tree = f"# Files of the project\n\n{fenced(inside, 'text')}"
     return tree if room.holds(tree, "the tree of the project's files") else ""
 

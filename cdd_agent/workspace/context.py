@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
@@ -128,12 +128,19 @@ class _Node:
     """How many are in it, at any depth."""
 
 
-def repo_tree(root: Path) -> str:
-    """The project's files as a tree: as many of its levels as fit, with counts for what does not."""
-    entries = walk(root)
+def repo_tree(root: Path, without: Collection[str] = ()) -> str:
+    """The project's files as a tree: as many of its levels as fit, with counts for what does not.
+
+    `without` are files and folders that are left out with all that is in them.
+    """
+    entries = (entry for entry in walk(root) if not _is_in(entry.text, without))
     top = _tree(harmless(root.absolute().name) or ".", islice(entries, _COUNTED))
     more = [] if next(entries, None) is None else [f"… and more: only {_COUNTED:,} entries were looked at"]
     return "\n".join([top.line, *_drawn(top, _levels(top)), *more]) + "\n"
+
+
+def _is_in(path: str, places: Collection[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
 def _tree(name: str, entries: Iterable[Entry]) -> _Node:

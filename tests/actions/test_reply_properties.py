@@ -5,7 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.actions.edits import ReplyRefused
@@ -69,6 +69,8 @@ def as_patch(path: str, before: list[str], after: list[str]) -> str:
 
 @settings(max_examples=200)
 @given(contents, contents)
+@example(["```"], ["```", ""])
+@example(["~~~", "x", "```py", "y"], ["~~~", "", "```py", "z"])
 def test_a_change_gives_the_same_file_in_every_form(before: list[str], after: list[str]) -> None:
     before, after = ["first: 1", *before, "last: 1"], ["first: 2", *after, "last: 1"]
     for form in (as_whole_file, as_block, as_diff, as_patch):

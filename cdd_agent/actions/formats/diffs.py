@@ -78,13 +78,14 @@ def read_diff(lines: Sequence[str], path: str | None = None) -> list[Edit]:
     return [edit for section in sections for edit in _edits(section)]
 
 
-def find_diffs(lines: Sequence[str], taken: set[int]) -> list[tuple[int, int]]:
-    """Where diffs stand in a text outside of code blocks, as first line and the one after the last."""
+def find_diffs(lines: Sequence[str], taken: set[int], ends: set[int]) -> list[tuple[int, int]]:
+    """Where diffs stand in a text, as first line and the one after the last. None begins in a line that is taken; one
+    goes on, by its own marks, up to a line that `ends` it."""
     found: list[tuple[int, int]] = []
     place = 0
     while place < len(lines):
         if place not in taken and _begins(lines, place):
-            end = _end(lines, place, taken)
+            end = _end(lines, place, ends)
             found.append((place, end))
             place = end
         else:
@@ -101,13 +102,13 @@ def _names_follow(lines: Sequence[str], place: int) -> bool:
     return lines[place].startswith("--- ") and after.startswith("+++ ")
 
 
-def _end(lines: Sequence[str], start: int, taken: set[int]) -> int:
+def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
     """Where a diff in prose ends: there, every line has its mark."""
     hunk: _Hunk | None = None
     last = start
     for place in range(start, len(lines)):
         line = lines[place]
-        if place in taken:
+        if place in ends:
             break
         if _begins(lines, place) or _EXTENDED.match(line) or line.startswith("+++ "):
             hunk = None if not line.startswith("+++ ") or hunk is None else hunk
