@@ -170,8 +170,14 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     status.add_argument("slug", metavar="SLUG", nargs="?", help="a ticket's slug, a unique prefix, or a path")
     status.add_argument("--json", action="store_true", help="one event a line")
 
-    plan = add("plan", _plan_show, "show a ticket's plan", "cdd plan show feature-user-auth --json")
-    plan.add_argument("what", metavar="show", choices=["show"], help="show: the plan as it was read")
+    plan = add(
+        "plan",
+        _plan,
+        "show or check a ticket's plan",
+        "cdd plan show feature-user-auth --json",
+        "cdd plan check feature-user-auth         # exit code 1 where the plan has to be changed",
+    )
+    plan.add_argument("what", metavar="WHAT", choices=["show", "check"], help="show: as it was read; check: compile it")
     plan.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
     plan.add_argument("--json", action="store_true", help="one JSON object")
 
@@ -406,6 +412,14 @@ def _list(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     return _command(options, "status", *([_reference(options)] if options.slug else []))
+
+
+def _plan(options: argparse.Namespace) -> int:
+    if options.what == "show":
+        return _plan_show(options)
+    from cdd_agent.headless import run_plan_check
+
+    return run_plan_check(_project(options), _reference(options), as_json=options.json)
 
 
 def _plan_show(options: argparse.Namespace) -> int:

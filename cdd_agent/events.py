@@ -16,7 +16,7 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 if TYPE_CHECKING:
-    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
     from cdd_agent.tickets.state import ExecutionState
 
 
@@ -116,6 +116,16 @@ class PlanOpened:
             for now in (state.of(step.number),)
         )
         return cls(state.ticket_slug, title, tuple(steps), resumed=state.started_at is not None)
+
+
+@dataclass(frozen=True)
+class PlanChecked:
+    """What compiling a plan found. Where none of it is an error, the plan can be carried out."""
+
+    ticket_slug: str
+    source: str
+    """The plan as people are told of it: a file, or one that is not written yet."""
+    problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True)
@@ -462,6 +472,7 @@ Event = (
     | Answer
     | TicketsListed
     | PlanOpened
+    | PlanChecked
     | Cleared
     | ExitRequested
     | AgentChanged

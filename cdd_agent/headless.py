@@ -17,7 +17,7 @@ from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport,
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.commands.registry import commands
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import ActionFinished, Event, Notice, Tone
+from cdd_agent.events import ActionFinished, Event, Notice, PlanChecked, Tone
 from cdd_agent.execution.action_plan import ActionPlanRun
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
@@ -26,6 +26,8 @@ from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.terminal import Terminal, find_keyboard
+from cdd_agent.tickets.plan_check import check_plan, errors
+from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import make_model, open_commands, open_engine, open_runner, open_session, prepare_model
 
@@ -38,6 +40,21 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
     engine = _open_engine(project, slug, printer, start_over=start_over)
     prepare_model(engine)
     return _carry_out(engine, _whole_run(engine, project.config.max_attempts), printer)
+
+
+def run_plan_check(project: Project, slug: str, *, as_json: bool) -> ExitCode:
+    """Compile a ticket's plan and print its problems; FAILED where one is an error. Raises `BadInput`."""
+    ticket = project.tickets.find(slug)
+    plan = ticket.read_plan()
+    state = load_state(ticket.state_path, ticket.slug, plan)
+    problems = check_plan(plan, ticket.read_spec(), project.root, state.begun if state else ())
+    wrong = errors(problems)
+    if as_json:
+        report = {"ticket_slug": ticket.slug, "ok": not wrong, "problems": [problem.to_json() for problem in problems]}
+        sys.stdout.write(json.dumps(report, ensure_ascii=False) + "\n")
+    else:
+        TextPrinter().show(PlanChecked(ticket.slug, ticket.shown(ticket.plan_path), tuple(problems)))
+    return ExitCode.FAILED if wrong else ExitCode.DONE
 
 
 def run_undo(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:

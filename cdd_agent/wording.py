@@ -18,6 +18,7 @@ from cdd_agent.events import (
     CommandProposed,
     Event,
     Notice,
+    PlanChecked,
     PlanOpened,
     Proposal,
     RunFinished,
@@ -96,6 +97,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+        case PlanChecked():
+            return _plan_checked(event)
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
         case ActionStarted(number=number, total=total, title=title):
@@ -147,6 +150,18 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [_run_finished(event)]
         case _:
             return []
+
+
+def _plan_checked(event: PlanChecked) -> list[tuple[str, Tone]]:
+    lines = []
+    for problem in event.problems:
+        where = f"{event.source}:{problem.line}" if problem.line else event.source
+        words = f"{where}: {'warning: ' * problem.is_warning}{problem.text}"
+        lines.append((words, Tone.WARNING if problem.is_warning else Tone.ERROR))
+    wrong = sum(not problem.is_warning for problem in event.problems)
+    if wrong:
+        return [*lines, (f"{wrong} {'problem has' if wrong == 1 else 'problems have'} to be mended.", Tone.ERROR)]
+    return [*lines, (f"{event.source} can be carried out.", Tone.GOOD)]
 
 
 def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:

@@ -31,6 +31,7 @@ class Field(Enum):
     ESTIMATED_TIME = auto()
     DEPENDENCIES = auto()
     VERIFY = auto()
+    SERVES = auto()
     FILES = auto()
 
 
@@ -49,6 +50,7 @@ _STEP_FIELDS = {
     "dependencies": Field.DEPENDENCIES,
     "depends on": Field.DEPENDENCIES,
     "verify": Field.VERIFY,
+    "serves": Field.SERVES,
     "files affected": Field.FILES,
     "affected files": Field.FILES,
     "files": Field.FILES,
@@ -187,6 +189,11 @@ _FIELD = re.compile(
     re.DOTALL,
 )
 _FIELD_HEADING = re.compile(r"[*_]*(?P<name>[A-Za-z ]+?)[*_]*\s*(?::[*_]*(?P<value>.*))?", re.DOTALL)
+REMARK = re.compile(r"\([^()]*\)")
+"""Words in brackets beside a number: they say nothing of it that is read."""
+_CRITERIA = re.compile(
+    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]|[\s,;:&#`+._\-–—])*", re.IGNORECASE
+)
 _BULLET = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL)
 
 
@@ -281,6 +288,8 @@ class _StepReader:
             found = _field(line.text, _STEP_FIELDS)
         if found is None or found[0] in self.step.fields:
             return None  # said twice: the second is kept as text
+        if found[0] is Field.SERVES and not _are_criteria(found[1]):
+            return None  # "the whole team": text, whatever its label
         return found
 
     def _start(self, name: Field, value: str) -> None:
@@ -339,14 +348,17 @@ class _StepReader:
         bullet = None if line.code or is_rule(line.text) else _BULLET.match(line.text)
         value = (bullet["text"] or "") if bullet else line.text
         known = self.step.fields[self.open]
-        many = bullet is not None and self.open is Field.DEPENDENCIES
+        many = bullet is not None and self.open in {Field.DEPENDENCIES, Field.SERVES}
         if not value.strip():
             self.apart = not self.labelled_by_heading
-        elif line.code or is_rule(line.text) or ((known or self.apart) and not many):
+        elif line.code or is_rule(line.text) or ((known or self.apart) and not many) or self._is_no_value(value):
             self._close(line)
         else:
             self.step.fields[self.open] = f"{known}, {value}" if known else value
             self.open = self.open if many else None
+
+    def _is_no_value(self, value: str) -> bool:
+        return self.open is Field.SERVES and not _are_criteria(value)
 
     def _take_check(self, line: Line) -> None:
         """The command below its label: on one line, or in a fence (then several lines are all to succeed)."""
@@ -366,6 +378,10 @@ class _StepReader:
             bullet = _BULLET.match(line.text)
             self.step.fields[Field.VERIFY] = (bullet["text"] or "") if bullet else text
             self.open = None
+
+
+def _are_criteria(value: str) -> bool:
+    return _CRITERIA.fullmatch(REMARK.sub("", value)) is not None
 
 
 _NO_FILES = {"", "none", "n/a", "-", "no files"}

@@ -61,6 +61,8 @@ PIECES = st.sampled_from(
         "**Description:**",
         "**Files Affected:**",
         "**Verify:** `a`",
+        "**Serves:** 1",
+        "**Serves:**",
         "- ",
         "* ",
         "1. ",
@@ -127,6 +129,7 @@ STEPS = st.builds(
     dependencies=st.lists(NUMBERS, max_size=3).map(tuple),
     files_affected=st.lists(st.builds(AffectedFile, NASTY, NASTY), max_size=3).map(tuple),
     verify=st.none() | NASTY,
+    serves=st.lists(NUMBERS, max_size=3).map(tuple),
 )
 PLANS = st.builds(
     ImplementationPlan,
@@ -206,6 +209,7 @@ def test_a_plan_as_json_has_the_promised_keys() -> None:
             "dependencies": [],
             "files_affected": ["a.py"],
             "verify": None,
+            "serves": [],
         }
     ]
 
@@ -262,6 +266,21 @@ def test_affected_files_are_read_in_many_forms(written: str, files: list[tuple[s
 )
 def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None:
     assert step_of(f"**Verify:**{written}").verify == command
+
+
+@pytest.mark.parametrize(
+    ("written", "criteria", "description"),
+    [
+        *[(" 1, 3", (1, 3), ""), (" Criteria 1-3", (1, 2, 3), ""), (" AC1 and AC-4", (1, 4), ""), (" None", (), "")],
+        *[(" #2 (in 90 days)", (2,), ""), ("\n- 1\n- criterion 3", (1, 3), ""), ("", (), "")],
+        *[(" the whole team", (), "**Serves:** the whole team"), ("\nThe team.", (), "The team.")],
+    ],
+)
+def test_criteria_are_read_in_many_forms_and_other_words_stay_text(
+    written: str, criteria: tuple[int, ...], description: str
+) -> None:
+    step = step_of(f"**Serves:**{written}")
+    assert (step.serves, step.description) == (criteria, description)
 
 
 @pytest.mark.parametrize(
