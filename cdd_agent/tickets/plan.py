@@ -16,6 +16,13 @@ from cdd_agent.tickets.plan_reading import REMARK, Field, StepText, read_plan
 NO_CHECK = "none"
 """The `verify` of a step that is to have no check of its own."""
 
+NEW, DELETED = "new", "deleted"
+"""Notes beside a file, as this program writes them."""
+
+_CREATED = re.compile(
+    r"(?:a )?new(?: file)?\s*(?:[,;:.(–—-].*)?|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*", re.IGNORECASE
+)
+_DELETED = re.compile(r"(?:to be )?(?:deleted?|removed?)\s*(?:[,;:.(–—-].*)?|(?:moved|renamed) to\b.*", re.IGNORECASE)
 _MAX_NUMBER = 999_999_999  # CommonMark's own limit for a list number
 _COMPLEXITY = "medium"
 _TIME = "unknown"
@@ -60,6 +67,15 @@ class AffectedFile:
 
     def __post_init__(self) -> None:
         _set(self, path=one_line(self.path), note=one_line(self.note))
+
+    @property
+    def is_created(self) -> bool:
+        """The note says that the step creates it; "new tests" beside a file says nothing of the file."""
+        return _CREATED.fullmatch(self.note) is not None
+
+    @property
+    def is_deleted(self) -> bool:
+        return _DELETED.fullmatch(self.note) is not None
 
 
 @dataclass(frozen=True)
@@ -378,17 +394,18 @@ def _blocks(plan: ImplementationPlan) -> Iterator[str]:
     )
     if plan.overview:
         yield "## Overview"
-        yield _overview(plan.overview)
+        yield overview_block(plan.overview)
     yield "## Implementation Steps"
     for step in plan.steps:
-        yield from _step_blocks(step)
+        yield from step_blocks(step)
     if plan.risks:
         yield "## Risks & Considerations"
-        yield "\n".join(map(_risk, plan.risks))
+        yield risks_block(plan.risks)
 
 
-def _step_blocks(step: PlanStep) -> Iterator[str]:
-    yield _heading(f"### Step {step.number}: {step.title}")
+def step_blocks(step: PlanStep, depth: int = 3) -> Iterator[str]:
+    """A step's paragraphs, with a heading of this depth."""
+    yield _heading(f"{'#' * depth} Step {step.number}: {step.title}")
     fields = [
         f"**Complexity:** {step.complexity}",
         f"**Estimated Time:** {step.estimated_time}",
@@ -437,12 +454,19 @@ def _description(text: str) -> str:
     return _first(reads_back, (f"**Description:**\n\n{spelling}" for spelling in spellings(text)))
 
 
-def _overview(text: str) -> str:
+def overview_block(text: str) -> str:
+    """An overview as it stands below its heading."""
+
     def reads_back(block: str) -> bool:
         found = read_plan(f"# Implementation Plan\n\n## Overview\n\n{block}\n\n## Implementation Steps\n\n### Step 1\n")
         return (found.overview, len(found.steps)) == ([text], 1)
 
     return text if is_plain(text) else _first(reads_back, spellings(text))
+
+
+def risks_block(risks: Iterable[str]) -> str:
+    """Risks as they stand below their heading."""
+    return "\n".join(map(_risk, risks))
 
 
 def _risk(text: str) -> str:

@@ -19,11 +19,6 @@ MOST_FILES = 8
 _MOST_HOURS = 8.0
 _SHOWN_CRITERION = 60
 
-_CREATED = re.compile(
-    r"(?:a )?new(?: file)?\s*(?:[,;:.(–—-].*)?|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*", re.IGNORECASE
-)
-_DELETED = re.compile(r"(?:to be )?(?:deleted?|removed?)\s*(?:[,;:.(–—-].*)?|(?:moved|renamed) to\b.*", re.IGNORECASE)
-
 
 @dataclass(frozen=True)
 class Places:
@@ -165,7 +160,7 @@ class _Files:
             _normal(file.path): step.number
             for step in reversed(self._steps)
             for file in step.files_affected
-            if _CREATED.fullmatch(file.note)
+            if file.is_created
         }
 
     def problems(self) -> Iterator[Problem]:
@@ -182,7 +177,7 @@ class _Files:
 
     def _problem(self, step: PlanStep, file: AffectedFile, path: str) -> tuple[str, str, bool] | None:
         maker = self._made_by.get(path)
-        if _CREATED.fullmatch(file.note):
+        if file.is_created:
             if maker is not None and path in self._there:
                 return "created_twice", f"creates `{path}`, and so does step {maker}; let one of them change it", False
             if path in self._there:
@@ -211,11 +206,10 @@ class _Files:
     def _follow(self, step: PlanStep, file: AffectedFile, path: str) -> None:
         """What a step affects is there after it, unless it deletes it; one that was begun has been seen to."""
         is_settled = step.number in self._settled
-        is_created = _CREATED.fullmatch(file.note) is not None
-        if _DELETED.fullmatch(file.note) and not is_settled:
+        if file.is_deleted and not is_settled:
             self._there.discard(path)
             self._deleted_by[path] = step.number
-        elif is_created or not (is_settled or path in self._there or path in self._will_be_made):
+        elif file.is_created or not (is_settled or path in self._there or path in self._will_be_made):
             self._made_by.setdefault(path, step.number)
             if not is_settled:
                 self._there.add(path)

@@ -64,6 +64,12 @@ class StepText:
     number: int
     title: str
     line: int
+    end: int
+    """Its last line that is not blank or a thematic break."""
+    section_end: int
+    """The last line before the next section."""
+    depth: int
+    """Of its heading."""
     fields: dict[Field, str] = field(default_factory=dict)
     description: str = ""
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -79,6 +85,13 @@ class PlanText:
     overview: list[str] = field(default_factory=list)
     risks: list[str] = field(default_factory=list)
     steps: list[StepText] = field(default_factory=list)
+    field_lines: dict[Field, int] = field(default_factory=dict)
+    """Where the plan's own fields are, from 1."""
+    overview_at: list[range] = field(default_factory=list)
+    """The lines below each heading of an overview, from 1, without blank ones around them."""
+    risks_at: list[range] = field(default_factory=list)
+    top_end: int = 0
+    """How many lines stand above the first section."""
 
 
 def read_plan(text: str) -> PlanText:
@@ -86,13 +99,17 @@ def read_plan(text: str) -> PlanText:
     document = parse(text)
     plan = PlanText()
     for section in _sections(document):
+        if section.kind is _Kind.TOP:
+            plan.top_end = section.end
         match section.kind:
             case _Kind.TOP:
                 _read_top(plan, document, section)
             case _Kind.OVERVIEW:
                 plan.overview.append(prose(document.between(section.start, section.end)))
+                plan.overview_at.append(_written(document, section))
             case _Kind.RISKS:
                 plan.risks.extend(_risks(document, section))
+                plan.risks_at.append(_written(document, section))
             case _Kind.STEP:
                 plan.steps.append(_StepReader(document, section).read())
             case _Kind.OTHER:
@@ -181,6 +198,13 @@ def _is_text(heading: Heading, document: Document) -> bool:
     )
 
 
+def _written(document: Document, section: _Section) -> range:
+    """The lines of a section's text, from 1; where there is none, the place behind its heading."""
+    lines = document.between(section.start, section.end)
+    written = [at for at, line in enumerate(lines, section.start + 1) if not line.separates]
+    return range(written[0], written[-1] + 1) if written else range(section.start + 1, section.start + 1)
+
+
 # ------------------------------------------------------------------------------------------ lines, fields
 
 _FIELD = re.compile(
@@ -212,12 +236,13 @@ def _named(found: re.Match[str] | None, known: dict[str, Field]) -> tuple[Field,
 def _read_top(plan: PlanText, document: Document, section: _Section) -> None:
     plan.title = plan.title or section.title
     text: list[Line] = []
-    for line in document.between(section.start, section.end):
+    for at, line in enumerate(document.between(section.start, section.end), section.start + 1):
         found = None if line.code else _field(line.text, _PLAN_FIELDS)
         if found is None or found[0] in plan.fields:
             text.append(line)
         else:
             plan.fields[found[0]] = found[1]
+            plan.field_lines[found[0]] = at
     if section.line >= 0:  # words above the first heading introduce the file, not the plan
         plan.overview.append(prose(text))
 
@@ -257,7 +282,8 @@ class _StepReader:
     def __init__(self, document: Document, section: _Section) -> None:
         self.document = document
         self.section = section
-        self.step = StepText(section.number, section.title, section.line + 1)
+        end = max(_written(document, section).stop - 1, section.start)
+        self.step = StepText(section.number, section.title, section.line + 1, end, section.end, section.depth)
         self.text: list[Line] = []
         self.open: Field | None = None
         """The field whose value may go on in the lines that follow."""
