@@ -187,9 +187,12 @@ class StepStarted:
 
 @dataclass(frozen=True)
 class ReplyStarted:
-    """The model is asked; or, with `saved`, a reply that was paid for earlier is used again."""
+    """The model is asked; or, with `saved`, a reply that was paid for earlier is used again.
 
-    step: int
+    Here and in the others about replies and tools, `step` is None outside of a run.
+    """
+
+    step: int | None
     model: str
     saved: bool = False
     prompt_tokens: int = 0
@@ -198,7 +201,7 @@ class ReplyStarted:
 
 @dataclass(frozen=True)
 class ReplyDelta:
-    step: int
+    step: int | None
     text: str
 
 
@@ -206,7 +209,7 @@ class ReplyDelta:
 class ReplyDelayed:
     """The model will be asked again after this many seconds; told anew as they pass."""
 
-    step: int
+    step: int | None
     seconds: float
     reason: str
 
@@ -215,7 +218,7 @@ class ReplyDelayed:
 class ReplyRestarted:
     """The model is asked again: the reply begins anew, and what came of it before does not count."""
 
-    step: int
+    step: int | None
 
 
 @dataclass(frozen=True)
@@ -227,8 +230,25 @@ class ReplyLost:
 
 @dataclass(frozen=True)
 class ReplyFinished:
-    step: int
+    step: int | None
     usage: Usage | None
+
+
+@dataclass(frozen=True)
+class ToolStarted:
+    """The model uses a tool. `call` is its name and arguments, in a line."""
+
+    step: int | None
+    call: str
+
+
+@dataclass(frozen=True)
+class ToolFinished:
+    """What came of it; `problem` is empty when it did what it was called for."""
+
+    step: int | None
+    call: str
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -486,6 +506,8 @@ Event = (
     | ReplyRestarted
     | ReplyLost
     | ReplyFinished
+    | ToolStarted
+    | ToolFinished
     | ChangesProposed
     | ChangesApplied
     | ChangesPutBack

@@ -25,6 +25,7 @@ from cdd_agent.events import (
     TestsFinished,
     TestsStarted,
     Tone,
+    ToolStarted,
     to_json,
 )
 from cdd_agent.harmless import harmless, without_escapes
@@ -133,6 +134,8 @@ class TextPrinter:
             case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=(), files_deleted=()):
                 self._line("".join(self._reply).strip(), Tone.PLAIN)  # an answer in words is all there is
                 self._describe(event)
+            case ToolStarted(call=call):
+                self._wait(call)
             case CheckpointStarted():
                 self._wait("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:

@@ -1,6 +1,6 @@
 """A session: the project, who plain text goes to, and the person at the other end."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,50 +22,54 @@ class Project:
     tickets: TicketStore
 
 
-OpenExecutor = Callable[[Ticket, bool], Agent]
-"""Opens a ticket's run, or with the second argument a new one."""
+Opener = Callable[..., Agent]
+"""Opens an agent at work on a `Ticket`, its first argument; options of its own come by name. Raises `CddError`."""
 
 
 class Session:
     """One person's way through a project. At most one agent is active; lines go to it or to commands."""
 
-    def __init__(self, project: Project, open_executor: OpenExecutor, tally: Tally | None = None) -> None:
+    def __init__(self, project: Project, openers: Mapping[str, Opener], tally: Tally | None = None) -> None:
+        """`openers` are those of the agents that work on tickets, by the agent's name."""
         self.project = project
         self.tally = tally or Tally()
         """What all model calls of this session took."""
         self.agent: Agent | None = None
         self.last_ticket: str | None = None
         """The slug of the ticket that an agent was at work on last."""
-        self._open_executor = open_executor
+        self._openers = openers
 
-    async def execute(self, ticket: Ticket, *, start_over: bool = False) -> AsyncGenerator[Event, None]:
-        """Make the Executor the active agent, at work on a ticket. A finished ticket is told and left.
-
-        `start_over` sets aside what an earlier run has kept.
-        """
-        if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it holds the ticket's lock
-            for event in self.leave():
+    async def engage(self, name: str, ticket: Ticket, **options: object) -> AsyncGenerator[Event, None]:
+        """Make an agent the active one, at work on a ticket. If it has nothing to do, that is told and it is left."""
+        async with aclosing(self._switch_to(name, ticket, **options)) as switched:
+            async for event in switched:
                 yield event
-        agent = self._open_executor(ticket, start_over)  # if that fails, whoever is active stays so
-        for event in self.leave():
-            yield event
-        self.agent, self.last_ticket = agent, ticket.slug
-        yield AgentChanged(agent.name, agent.ticket_slug)
-        async with aclosing(agent.opening()) as events:
+        assert self.agent is not None
+        async with aclosing(self.agent.opening()) as events:
             async for event in events:
                 yield event
         for event in self._leave_if_done():
             yield event
 
-    async def tell(self, ticket: Ticket, line: str) -> AsyncGenerator[Event, None]:
-        """Say something to the Executor of a ticket, who is the active agent from then on if there is work left."""
-        if self.agent is None or self.agent.ticket_slug != ticket.slug:
-            agent = self._open_executor(ticket, False)
+    async def _switch_to(self, name: str, ticket: Ticket, **options: object) -> AsyncGenerator[Event, None]:
+        if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold the ticket's lock
             for event in self.leave():
                 yield event
-            self.agent, self.last_ticket = agent, ticket.slug
-            yield AgentChanged(agent.name, agent.ticket_slug)
-            yield agent.view()
+        agent = self._openers[name](ticket, **options)  # if that fails, whoever is active stays so
+        for event in self.leave():
+            yield event
+        self.agent, self.last_ticket = agent, ticket.slug
+        yield AgentChanged(agent.name, agent.ticket_slug)
+
+    async def tell(self, ticket: Ticket, line: str) -> AsyncGenerator[Event, None]:
+        """Say something to the Executor of a ticket, who is the active agent from then on if there is work left."""
+        if self.agent is None or (self.agent.name, self.agent.ticket_slug) != ("executor", ticket.slug):
+            async with aclosing(self._switch_to("executor", ticket)) as switched:
+                async for event in switched:
+                    yield event
+            assert self.agent is not None
+            for event in self.agent.view():
+                yield event
         async with aclosing(self.say(line)) as events:
             async for event in events:
                 yield event

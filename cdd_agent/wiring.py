@@ -63,14 +63,14 @@ def open_session(project: Project, frontend: Frontend) -> Session:
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
-    def open_executor(ticket: Ticket, start_over: bool) -> Agent:
+    def open_executor(ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
         engine = open_engine(project, ticket, frontend, model, commands(), start_over=start_over, tally=tally)
         prepare_model(engine)
         return ExecutorAgent(engine)
 
-    return Session(project, open_executor, tally)
+    return Session(project, {"executor": open_executor}, tally)
 
 
 def open_engine(
@@ -129,7 +129,7 @@ def equipped(
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
     from cdd_agent.llm.around import NeverEmpty
-    from cdd_agent.llm.prices import FREE, price_of
+    from cdd_agent.llm.known_models import FREE, price_of
 
     costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
     budgeted = Budgeted(

@@ -32,6 +32,7 @@ from cdd_agent.events import (
     TestsFinished,
     TicketsListed,
     Tone,
+    ToolFinished,
 )
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
@@ -112,6 +113,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             words += f", {failed} failed" * bool(failed) + f", {not_run} not run" * bool(not_run)
             words += f", in {event.seconds:.1f} s, in {event.cwd}"
             return [(words, Tone.WARNING if failed or not_run else Tone.GOOD)]
+        case ToolFinished(call=call, problem=""):
+            return [(call, Tone.QUIET)]
+        case ToolFinished(call=call, problem=problem):
+            return [(f"{call}: {problem}", Tone.WARNING)]
         case ChangesApplied():
             lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
             lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]

@@ -145,10 +145,10 @@ class Sandbox:
         project, tally = self.project, Tally()
         commands = open_commands(project, self.frontend)
 
-        def open_executor(ticket: Ticket, start_over: bool) -> ExecutorAgent:
+        def open_executor(ticket: Ticket, *, start_over: bool = False) -> ExecutorAgent:
             return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
-        return Session(project, open_executor, tally)
+        return Session(project, {"executor": open_executor}, tally)
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

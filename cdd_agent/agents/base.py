@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from cdd_agent.events import Event, PlanOpened
+from cdd_agent.events import Event
 
 
 class Agent(Protocol):
@@ -29,8 +29,8 @@ class Agent(Protocol):
         """What happened when it was stopped in the middle of something; told once."""
         ...
 
-    def view(self) -> PlanOpened:
-        """Where the ticket's plan is now."""
+    def view(self) -> list[Event]:
+        """Where the ticket is now, as `/status` shows it."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from cdd_agent.events import Event, Notice, PlanOpened, Tone
+from cdd_agent.events import Event, Notice, Tone
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.tickets.status import StepStatus
@@ -45,8 +45,8 @@ class ExecutorAgent:
     def news(self) -> list[Event]:
         return self._recorder.news()
 
-    def view(self) -> PlanOpened:
-        return self._engine.opened()
+    def view(self) -> list[Event]:
+        return [self._engine.opened()]
 
     def close(self) -> None:
         self._engine.close()
@@ -59,7 +59,7 @@ class ExecutorAgent:
         async with aclosing(self._engine.recover()) as events:
             async for event in events:
                 yield event
-        opened = self.view()
+        opened = self._engine.opened()
         yield opened
         if opened.resumed and self._engine.next_step is not None:
             yield Notice(f"Going on: {self._engine.state.done} of {len(opened.steps)} steps are done already.")
@@ -157,7 +157,7 @@ class ExecutorAgent:
             yield self._what_next()
 
     async def _status(self) -> AsyncGenerator[Event, None]:
-        yield self.view()
+        yield self._engine.opened()
         yield self._what_next()
 
     async def _leave(self) -> AsyncGenerator[Event, None]:

@@ -82,7 +82,7 @@ async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator
     if flag not in ("", "--start-over"):
         raise BadInput(f"There is no {flag!r} of /exec", hint="Usage: /exec SLUG [--start-over]")
     ticket = session.project.tickets.find(slug)
-    async with aclosing(session.execute(ticket, start_over=bool(flag))) as events:
+    async with aclosing(session.engage("executor", ticket, start_over=bool(flag))) as events:
         async for event in events:
             yield event
 
@@ -95,7 +95,7 @@ async def resume(session: Session) -> AsyncGenerator[Event, None]:
         yield Notice("No run was left before its end.")
         return
     last = max(left, key=lambda ticket: ticket.state_path.stat().st_mtime)
-    async with aclosing(session.execute(last)) as events:
+    async with aclosing(session.engage("executor", last)) as events:
         async for event in events:
             yield event
 
@@ -133,7 +133,8 @@ async def status(session: Session, slug: str | None = None) -> AsyncGenerator[Ev
                 yield event
         return
     if session.agent is not None and slug in (None, session.agent.ticket_slug):
-        yield session.agent.view()
+        for event in session.agent.view():
+            yield event
     else:
         yield _opened(session.project.tickets.find(slug or ""))
 

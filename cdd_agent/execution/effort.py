@@ -82,7 +82,7 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
     for time, event in ((entry.time, entry.event) for entry in entries):
         spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
         if asked is not None and isinstance(event, PlanOpened | StepStarted):  # its process was killed
-            efforts[asked.step] += _begun(asked)
+            efforts[step_asked] += _begun(asked)
             asked = None
         match event:
             case PlanOpened(resumed=resumed):
@@ -93,13 +93,13 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
                 efforts[step] += Effort(seconds=seconds)
             case StepStarted():
                 began = time
-            case ReplyStarted(step=step, saved=saved):
+            case ReplyStarted(step=int(step), saved=saved):
                 efforts[step] += spent if saved else spent + _CALL
                 asked, step_asked, began = None if saved else event, step, time
             case ReplyLost(usage=usage):
                 efforts[step_asked] += _tokens(usage) + (Effort() if asked else _CALL)
                 asked = None
-            case ReplyFinished(step=step, usage=usage):
+            case ReplyFinished(step=int(step), usage=usage):
                 efforts[step] += spent + _tokens(usage) + (Effort() if asked else _CALL)
                 asked, began = None, time
             case ChangesApplied(step=step) | TestsStarted(step=step) | TestsFinished(step=step):
@@ -117,7 +117,7 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case _:
                 pass
     if asked is not None:
-        efforts[asked.step] += _begun(asked)
+        efforts[step_asked] += _begun(asked)
     return dict(efforts)
 
 

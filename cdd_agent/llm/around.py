@@ -16,6 +16,14 @@ class Around:
     def name(self) -> str:
         return self.inner.name
 
+    @property
+    def calls_tools(self) -> bool:
+        return self.inner.calls_tools
+
+    @property
+    def window(self) -> int | None:
+        return self.inner.window
+
     def warm_up(self) -> None:
         self.inner.warm_up()
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.around import Around
+from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import Done, EmptyReply, Model, ModelError, ModelEvent, Request, TextDelta, ToolCall, Usage
-from cdd_agent.llm.prices import Price
 
 CEILING = 8_192
 """Tokens that a reply is taken to have at most, before it comes. What models could write (often 64,000) would stop a

@@ -15,6 +15,7 @@ from typing import Any
 
 from cdd_agent.llm.chat_completions import STOP_REASONS, ToolCallPieces, last_events, messages_of, tools_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
+from cdd_agent.llm.known_models import calls_tools, window_of
 from cdd_agent.llm.port import (
     ModelEvent,
     Request,
@@ -34,6 +35,14 @@ class LitellmModel:
     def __init__(self, name: str, api_base: str | None = None) -> None:
         self.name = name
         self.api_base = api_base
+
+    @property
+    def calls_tools(self) -> bool:
+        return calls_tools(self.name)
+
+    @property
+    def window(self) -> int | None:
+        return window_of(self.name)
 
     def warm_up(self) -> None:
         """Begin the slow import without waiting for it; the first call joins it."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.llm.answers import documents, read_complaint
 from cdd_agent.llm.chat_completions import NoReply, Reply, ServerFailed, messages_of, tools_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
+from cdd_agent.llm.known_models import calls_tools, window_of
 from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
 from cdd_agent.llm.providers import Endpoint, is_this_computer
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
@@ -38,6 +39,14 @@ class OpenAICompatibleModel:
         self.name = name
         self.endpoint = endpoint
         self._asks_for_usage = True
+
+    @property
+    def calls_tools(self) -> bool:
+        return calls_tools(self.name)
+
+    @property
+    def window(self) -> int | None:
+        return window_of(self.name)
 
     def warm_up(self) -> None:
         """Import httpx and read the trusted certificates, in a thread; the first call joins it."""

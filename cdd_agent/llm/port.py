@@ -113,6 +113,16 @@ class Model(Protocol):
         """The model string a person configured, for display."""
         ...
 
+    @property
+    def calls_tools(self) -> bool:
+        """It is known to use the tools that a request offers."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens of a request it takes in; None where that is not known."""
+        ...
+
     def warm_up(self) -> None:
         """Begin, without waiting, whatever is slow before the first answer."""
         ...

@@ -29,6 +29,15 @@ class ReplayedModel:
         self._left, self._all = list(calls), calls
         self._redactor, self._in_time = redactor, in_time
 
+    @property
+    def calls_tools(self) -> bool:
+        """It was offered some when it was recorded."""
+        return any(call.request.tools for call in self._all)
+
+    @property
+    def window(self) -> None:
+        """Not known: what was recorded is what is asked."""
+
     @classmethod
     def from_file(cls, path: Path, redactor: Redactor, *, in_time: bool = False) -> Self:
         """Raises `BadInput` for a file that is no cassette."""

@@ -77,8 +77,10 @@ class ScriptedModel:
         *,
         pace: float = 0.0,
         name: str = "scripted",
+        window: int | None = None,
     ) -> None:
         self.name = name
+        self.window = window
         self.pace = pace
         """Characters a second; 0: as fast as they are read."""
         self.requests: list[Request] = []
@@ -106,6 +108,11 @@ class ScriptedModel:
 
         pace, script = ScriptFile("script").read(source) if isinstance(source, str) else ScriptFile.at(source)
         return cls(script, pace=pace)
+
+    @property
+    def calls_tools(self) -> bool:
+        """Some reply of the script does."""
+        return any(entry.tool_calls for entry in self._script)
 
     def next_reply(self, request: Request) -> ScriptedReply:
         """Take the entry for `request` out of the script; one that was played goes again where no other fits."""

@@ -45,6 +45,7 @@ from cdd_agent.events import (
     TestsStarted,
     TicketsListed,
     Tone,
+    ToolStarted,
 )
 from cdd_agent.harmless import fenced
 from cdd_agent.tickets.status import StepStatus
@@ -234,6 +235,9 @@ class Shell(App[CddError]):
             case ReplyFinished():
                 transcript.settle()
                 self._say_what_was_spent()
+            case ToolStarted(call=call):
+                transcript.settle()
+                activity.busy(call)
             case CheckpointStarted():
                 activity.busy("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:
@@ -281,7 +285,7 @@ class Shell(App[CddError]):
                 steps.mark(number, status, verification)
                 self._say_what_to_type()
             case StepsUndone() | StepsRedone() if self._agent is not None:
-                steps.show(self._agent.view().steps)
+                self._show_steps()
                 self._say_what_to_type()
             case _:
                 pass
@@ -304,9 +308,14 @@ class Shell(App[CddError]):
         self.query_one(ActivityBar).rest()
         self._say_what_was_spent()
         self._bar.branch = current_branch(self._root) or ""
-        if self._agent is not None:
-            self.query_one(StepList).show(self._agent.view().steps)
+        self._show_steps()
         self._say_what_to_type()
+
+    def _show_steps(self) -> None:
+        """As the active agent has them, if it is one that carries out a plan."""
+        for event in self._agent.view() if self._agent is not None else ():
+            if isinstance(event, PlanOpened):
+                self.query_one(StepList).show(event.steps)
 
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt."""

@@ -7,6 +7,7 @@ import pytest
 from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
 from cdd_agent.llm.around import Around, NeverEmpty
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent, Tally, estimated_prompt
+from cdd_agent.llm.known_models import Price, price_of
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
@@ -20,7 +21,6 @@ from cdd_agent.llm.port import (
     ToolDefinition,
     Usage,
 )
-from cdd_agent.llm.prices import Price, price_of
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 
 REQUEST = Request((Message("user", "Say hello, please."),))  # 3 words, which are the script's tokens

@@ -1,7 +1,8 @@
-"""What a call costs: the prices of litellm's own table, read as the file that it is, since importing litellm takes
-seconds."""
+"""What is known of a model without asking it: litellm's own table, read as the file that it is, since importing litellm
+takes seconds."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -27,19 +28,35 @@ class Price:
 FREE = Price(0.0, 0.0)
 
 
-@cache
 def price_of(model: str) -> Price | None:
-    """The price of a model string, as `provider/name` or as the name alone; None where the table does not know it."""
+    """The price of a model string; None where the table does not know it."""
+    entry = _entry(model)
+    match entry.get("input_cost_per_token"), entry.get("output_cost_per_token"):
+        case ((int() | float() as prompt), (int() | float() as completion)):
+            return Price(prompt, completion)
+    return None
+
+
+def calls_tools(model: str) -> bool:
+    """Whether the table says so."""
+    return _entry(model).get("supports_function_calling") is True
+
+
+def window_of(model: str) -> int | None:
+    """How many tokens a request may have."""
+    tokens = _entry(model).get("max_input_tokens")
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+@cache
+def _entry(model: str) -> Mapping[str, Any]:
+    """Of a model string, as `provider/name` or as the name alone; empty where the table does not know it."""
     table = _table()
     entry = table.get(model)
     provider, _, name = model.partition("/")
     if entry is None and (found := table.get(name)) and found.get("litellm_provider") == provider:
         entry = found
-    prices = [entry.get(key) for key in ("input_cost_per_token", "output_cost_per_token")] if entry else []
-    match prices:
-        case [int() | float() as prompt, int() | float() as completion]:
-            return Price(prompt, completion)
-    return None
+    return entry or {}
 
 
 def _table() -> dict[str, Any]:

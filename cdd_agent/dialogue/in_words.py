@@ -1,0 +1,40 @@
+"""Tools for models that have no tool calls of their own: described in the prompt, called by code blocks of a reply."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from cdd_agent.actions.tools import Tool
+from cdd_agent.harmless import fenced
+from cdd_agent.llm.port import ToolCall
+
+FENCE = "tool"
+
+_HOW = f"""\
+# Tools
+
+You may use the tools below. To call one, end your reply with a code block like this, and wait: the answer is in the
+next message. Several blocks are several calls. Without such a block your reply is your last word.
+
+```{FENCE}
+{{"tool": "NAME", "arguments": {{}}}}
+```"""
+
+
+def instructions(tools: Sequence[Tool[Any]]) -> str:
+    """What a prompt says of the tools."""
+    return "\n\n".join([_HOW, *(tool.get_ai_prompt_instructions() for tool in tools)])
+
+
+def call_of(block: str, number: int) -> ToolCall:
+    """A code block as a call. One that is none is a call of nothing, with what was written as its arguments."""
+    try:
+        written = json.loads(block)
+        return ToolCall(str(number), str(written["tool"]), json.dumps(written.get("arguments", {})))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ToolCall(str(number), "", block)
+
+
+def answer_message(answers: Sequence[tuple[ToolCall, str]]) -> str:
+    """The answers of a reply's calls, as the next message."""
+    return "\n\n".join(f"Answer of {call.name or 'the call'}:\n{fenced(answer, 'json')}" for call, answer in answers)

@@ -1,0 +1,85 @@
+"""What a person sees of a reply as it streams: all of it but the code blocks that are meant for the program."""
+
+import re
+from dataclasses import dataclass, field
+
+_OPENING = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[\w-]*)[^`]*")
+_LONGEST_OPENING = 200
+"""Characters of a line that may still become an opening fence, and so is not shown yet."""
+
+
+@dataclass
+class Screen:
+    """Keeps back the code blocks whose info string begins with one of `hidden`, and hands on the rest."""
+
+    hidden: frozenset[str]
+    blocks: list[tuple[str, str]] = field(default_factory=list)
+    """What was kept back so far: info string and content of each block."""
+    text: str = ""
+    """What was handed on so far."""
+    _line: str = ""
+    """What came of the present line, as far as it was not handed on."""
+    _is_begun: bool = False
+    """Some of the present line was handed on."""
+    _mark: str = ""
+    """Of the block that is being kept back."""
+    _other: str = ""
+    """Of a block that is shown: what looks like a fence within it is its content."""
+
+    def hear(self, piece: str) -> str:
+        """Take some text; return what can be shown now."""
+        shown: list[str] = []
+        for part in piece.splitlines(keepends=True):
+            self._line += part
+            if part.endswith("\n"):
+                shown.append(self._end_line())
+            elif not self._mark and not self._may_be_fence():
+                shown.append(self._line)
+                self._line, self._is_begun = "", True
+        self.text += "".join(shown)
+        return "".join(shown)
+
+    def end(self) -> str:
+        """The reply is over; return what was not known yet to be no fence. A block without an end ends here."""
+        rest = self._end_line() if self._line else ""
+        self.text += rest
+        return rest
+
+    def _end_line(self) -> str:
+        line, is_begun = self._line, self._is_begun
+        self._line, self._is_begun = "", False
+        if self._mark:
+            if _closes(line, self._mark):
+                self._mark = ""
+            else:
+                info, content = self.blocks[-1]
+                self.blocks[-1] = (info, content + line)
+            return ""
+        if is_begun:
+            return line
+        if self._other:
+            self._other = "" if _closes(line, self._other) else self._other
+            return line
+        opening = _OPENING.fullmatch(line.rstrip("\r\n"))
+        if opening is None:
+            return line
+        if (info := opening["info"].lower()) in self.hidden:
+            self._mark = opening["mark"]
+            self.blocks.append((info, ""))
+            return ""
+        self._other = opening["mark"]
+        return line
+
+    def _may_be_fence(self) -> bool:
+        if self._is_begun or len(self._line) > _LONGEST_OPENING:
+            return False
+        return self._line.lstrip(" ")[:1] in ("", "`", "~")
+
+    def of(self, info: str) -> tuple[str, ...]:
+        """What was kept back of this info string."""
+        return tuple(content for kept, content in self.blocks if kept == info)
+
+
+def _closes(line: str, mark: str) -> bool:
+    text = line.strip()
+    return len(text) >= len(mark) and set(text) == {mark[0]}

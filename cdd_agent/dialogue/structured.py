@@ -1,0 +1,152 @@
+"""Answers that a program reads: JSON of a given type at the end of a reply, asked for again when it is wrong.
+
+A person sees the words before it, as they come, and not the JSON. It works with any model that can write.
+"""
+
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from cdd_agent.dialogue.turns import Added, Dialogue, Turn
+from cdd_agent.errors import CddError
+from cdd_agent.events import Event, Notice, Tone
+from cdd_agent.harmless import fenced
+from cdd_agent.llm.port import BadAnswer, Message
+
+FENCE = "json"
+TRIES = 3
+"""Replies that a model gets to be right: the first and two more."""
+_MOST_NAMED = 12
+
+T = TypeVar("T", bound=BaseModel)
+
+Check = Callable[[T], Sequence[str]]
+"""What is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
+
+
+@dataclass(frozen=True)
+class Structured(Generic[T]):
+    """What the model answered. `problems` are those that it did not get rid of; its form is right all the same."""
+
+    value: T
+    text: str
+    """The words before it."""
+    problems: tuple[str, ...] = ()
+
+
+class NoUsableAnswer(BadAnswer):
+    """The model was asked again and again, and what it wrote cannot be read."""
+
+    mends = False
+
+
+async def structured(
+    dialogue: Dialogue,
+    messages: Sequence[Message],
+    kind: type[T],
+    *,
+    check: Check[T] = lambda value: (),
+    step: int | None = None,
+) -> AsyncGenerator[Event | Added | Structured[T], None]:
+    """Ask for a value of `kind`, with tools in between if the dialogue has some. Yield what happens, what was `Added`
+    to the conversation, and last the `Structured` value.
+
+    The first message is the system's; how to answer is added to it. Raises `NoUsableAnswer`, and what `Dialogue.turn`
+    raises.
+    """
+    first, *others = messages
+    spoken = (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
+    best: Structured[T] | None = None
+    problems: tuple[str, ...] = ()
+    for left in reversed(range(TRIES)):
+        turn: Turn | None = None
+        async with aclosing(dialogue.turn(spoken, step=step, hidden=FENCE)) as items:
+            async for item in items:
+                if isinstance(item, Turn):
+                    turn = item
+                    continue
+                if isinstance(item, Added):
+                    spoken += item.messages
+                yield item
+        assert turn is not None
+        value, problems = _read(turn, kind)
+        if value is not None:
+            problems = tuple(check(value))
+            best = Structured(value, turn.text.strip(), problems)
+            if not problems:
+                break
+        if left:
+            yield Notice(f"The answer is not right yet: {_short(problems)}. Asking again.", Tone.QUIET)
+            again = (Message("user", _complaint(problems)),)
+            spoken += again
+            yield Added(again)
+    if best is None:
+        raise NoUsableAnswer(
+            f"{dialogue.model.name} was asked {TRIES} times, and its answer cannot be used: {_short(problems)}",
+            hint="Try again, or use a model that follows instructions better.",
+        )
+    yield best
+
+
+def how_to_answer(kind: type[BaseModel]) -> str:
+    """What a prompt says of the form of the answer."""
+    schema = json.dumps(_plain(kind.model_json_schema()), ensure_ascii=False, indent=1)
+    return (
+        "# The form of your answer\n\n"
+        f"End each answer with one code block of `{FENCE}` that holds one JSON object of this schema, and nothing "
+        "after it. People see only the words before it: do not repeat there what it says.\n\n"
+        f"{fenced(schema, FENCE)}"
+    )
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without the titles, which repeat its keys."""
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_named = isinstance(schema.get("title"), str)  # a property that is called `title` has a schema there
+    return {key: _plain(value) for key, value in schema.items() if not (is_named and key == "title")}
+
+
+def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
+    """The value, or what is wrong with it."""
+    if turn.problem:
+        return None, (f"{turn.problem} Be briefer.",)
+    written = turn.blocks[-1] if turn.blocks else _bare_object(turn.text)
+    if written is None:
+        return None, (f"There is no code block of `{FENCE}` in the answer.",)
+    try:
+        return kind.model_validate_json(written), ()
+    except ValidationError as error:
+        return None, tuple(_problems(error))
+
+
+def _bare_object(text: str) -> str | None:
+    """Small models leave out the code block, or its language."""
+    found = re.search(r"\{.*\}", text, re.DOTALL)
+    return found[0] if found else None
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors()[:_MOST_NAMED]:
+        place = ".".join(map(str, detail["loc"]))
+        cause = detail.get("ctx", {}).get("error")
+        words = cause.message if isinstance(cause, CddError) else detail["msg"].removeprefix("Value error, ")
+        yield f"`{place}`: {words}" if place else words
+
+
+def _complaint(problems: Sequence[str]) -> str:
+    more = len(problems) - _MOST_NAMED
+    lines = [f"- {problem}" for problem in problems[:_MOST_NAMED]] + ([f"- and {more} more"] if more > 0 else [])
+    return "\n".join(["Your answer cannot be used as it is:", "", *lines, "", "Send the whole answer again."])
+
+
+def _short(problems: Sequence[str]) -> str:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{problems[0].rstrip('.')}{more}"

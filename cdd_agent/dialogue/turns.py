@@ -1,0 +1,287 @@
+"""A model with tools at hand: it is asked, uses what it wants, is asked again, until it has nothing more to call.
+
+Native tool calls are used where the model is known to make them, else the same tools in words (`in_words.py`). What it
+costs is bounded by rounds and time; at the bound the model is asked for its last word.
+"""
+
+import json
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Literal
+
+from cdd_agent.actions.tools import Answer, Tool
+from cdd_agent.dialogue import in_words
+from cdd_agent.dialogue.screen import Screen
+from cdd_agent.events import (
+    Event,
+    ReplyDelayed,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyRestarted,
+    ReplyStarted,
+    ToolFinished,
+    ToolStarted,
+)
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import (
+    ContextTooLong,
+    Done,
+    Message,
+    Model,
+    Request,
+    RequestRejected,
+    StartedAgain,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    ToolDefinition,
+    Waiting,
+)
+
+ToolCalls = Literal["auto", "on", "off"]
+
+LONGEST_ANSWER = 40_000
+"""Characters of a tool's answer that a model gets to see; of a longer one the beginning and the end."""
+_SAME_CALLS = 3
+"""The very same call, so many times in one turn, is not made again."""
+_LONGEST_SHOWN = 60
+"""Characters of an argument in the line that people see."""
+_NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
+_NEVER_DONE = "The model went on calling tools when it could not any more: {}."
+_STOPPED = {
+    StopReason.LENGTH: "The reply was cut by the model's length limit.",
+    StopReason.REFUSED: "The provider's content filter stopped the reply.",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one turn may take."""
+
+    rounds: int = 25
+    """In which tools are used; after the last of them the model has one more, for its last word."""
+    seconds: float = 900.0
+    """No round is begun after that."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a round added to the conversation: the model's message and, if it called tools, the answers.
+
+    To be kept by whoever holds the conversation. A round that was stopped in the middle adds nothing.
+    """
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The model has had its say."""
+
+    text: str
+    """Its last words, without what is meant for the program."""
+    blocks: tuple[str, ...] = ()
+    """The code blocks of its last message that the caller wanted to be kept back from the screen."""
+    problem: str = ""
+    """Why its last message is not whole, as a sentence."""
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """A model and its tools. It keeps nothing: the conversation is the caller's."""
+
+    model: Model
+    tools: Sequence[Tool[Any]] = ()
+    tool_calls: ToolCalls = "auto"
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def is_native(self) -> bool:
+        """The model calls tools by itself."""
+        return self.tool_calls == "on" or (self.tool_calls == "auto" and self.model.calls_tools)
+
+    async def turn(
+        self, messages: Sequence[Message], *, step: int | None = None, hidden: str = ""
+    ) -> AsyncGenerator[Event | Added | Turn, None]:
+        """Ask the model for its say on a conversation, whose first message is the system's. Yield what happens; after
+        each round what it `Added`; last the `Turn`.
+
+        `hidden` is the info string of code blocks that the caller reads instead of a person. Raises `ModelError` or
+        `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there.
+        """
+        spoken, is_native = tuple(messages), self.is_native
+        ends_at, used = time.monotonic() + self.limits.seconds, _Calls()
+        why = ""
+        """Why the round is the last one."""
+        for number in count(1):
+            round_ = _Round(self, step, hidden, is_native)
+            try:
+                async with aclosing(round_.listen(spoken)) as events:
+                    async for event in events:
+                        yield event
+            except RequestRejected as error:
+                if not self._may_be_for_the_tools(error, is_native, spoken == tuple(messages)):
+                    raise
+                is_native = False
+                continue
+            if not round_.calls or why:
+                yield Added((Message("assistant", round_.said or "…"),))
+                problem = _STOPPED.get(round_.stop_reason) or (_NEVER_DONE.format(why) if round_.calls else "")
+                yield Turn(round_.screen.text, round_.screen.of(hidden), problem)
+                return
+            answers: list[tuple[ToolCall, str]] = []
+            for call in round_.calls:
+                shown = shown_call(call)
+                yield ToolStarted(step, shown)
+                answer = await self._answer(call, used)
+                yield ToolFinished(step, shown, str(answer.get("error") or ""))
+                answers.append((call, _cut(json.dumps(answer, ensure_ascii=False, default=str))))
+            if number >= self.limits.rounds:
+                why = f"the {self.limits.rounds} rounds of this turn are used"
+            elif time.monotonic() > ends_at:
+                why = f"the {self.limits.seconds:.0f} seconds of this turn are over"
+            added = (round_.message, *_as_messages(answers, is_native, _NO_MORE.format(why) if why else ""))
+            spoken += added
+            yield Added(added)
+
+    def _may_be_for_the_tools(self, error: RequestRejected, is_native: bool, is_first: bool) -> bool:
+        """Some servers know no tools, although their models would."""
+        is_offered = is_native and bool(self.tools) and self.tool_calls == "auto"
+        return is_offered and is_first and not isinstance(error, ContextTooLong)
+
+    async def _answer(self, call: ToolCall, used: "_Calls") -> Answer:
+        tool = next((tool for tool in self.tools if tool.name == call.name), None)
+        if tool is None:
+            names = ", ".join(tool.name for tool in self.tools)
+            what = f"There is no tool {call.name!r}" if call.name else "That is not a call as described"
+            return {"error": f"{what}. The tools are {names}."}
+        if used.again(call):
+            return {
+                "error": f"This very call was made {_SAME_CALLS} times already. Its answer is above; go on from it."
+            }
+        try:
+            arguments = json.loads(call.arguments or "{}")
+        except (ValueError, RecursionError) as error:
+            return {"error": f"The arguments of {call.name} are not valid JSON: {error}."}
+        if not isinstance(arguments, dict):
+            return {"error": f"The arguments of {call.name} are not a JSON object."}
+        return await tool.execute(**arguments)
+
+
+class _Calls:
+    """The calls of a turn."""
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str], int] = {}
+
+    def again(self, call: ToolCall) -> bool:
+        """Count a call; whether it has been made too often."""
+        key = (call.name, call.arguments)
+        self._times[key] = self._times.get(key, 0) + 1
+        return self._times[key] > _SAME_CALLS
+
+
+class _Round:
+    """One call of the model."""
+
+    def __init__(self, dialogue: Dialogue, step: int | None, hidden: str, is_native: bool) -> None:
+        self._dialogue, self._step, self._is_native = dialogue, step, is_native
+        self._hidden = frozenset({hidden} if is_native or not dialogue.tools else {hidden, in_words.FENCE})
+        self.screen = Screen(self._hidden)
+        self.stop_reason = StopReason.STOP
+        self._native_calls: list[ToolCall] = []
+        self._said: list[str] = []
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """None of a reply that is not whole: it may have been about to say something else."""
+        if self.stop_reason is not StopReason.STOP:
+            return ()
+        if self._is_native:
+            return tuple(self._native_calls)
+        blocks = self.screen.of(in_words.FENCE)
+        return tuple(in_words.call_of(block, number) for number, block in enumerate(blocks, start=1))
+
+    @property
+    def message(self) -> Message:
+        return Message("assistant", self.said, tuple(self._native_calls))
+
+    @property
+    def said(self) -> str:
+        return "".join(self._said)
+
+    async def listen(self, messages: tuple[Message, ...]) -> AsyncGenerator[Event, None]:
+        model, step = self._dialogue.model, self._step
+        request = self._request(messages)
+        yield ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request))
+        async with aclosing(model.stream(request)) as stream:
+            async for item in stream:
+                match item:
+                    case TextDelta(text=text):
+                        self._said.append(text)
+                        if shown := self.screen.hear(text):
+                            yield ReplyDelta(step, shown)
+                    case ToolCall():
+                        self._native_calls.append(item)
+                    case Waiting(seconds=seconds, reason=reason):
+                        yield ReplyDelayed(step, seconds, reason)
+                    case StartedAgain():
+                        self.screen = Screen(self._hidden)
+                        self._said.clear()
+                        self._native_calls.clear()
+                        yield ReplyRestarted(step)
+                    case Done():
+                        self.stop_reason = item.stop_reason
+                        if rest := self.screen.end():
+                            yield ReplyDelta(step, rest)
+                        yield ReplyFinished(step, item.usage)
+
+    def _request(self, messages: tuple[Message, ...]) -> Request:
+        tools = self._dialogue.tools
+        if not tools:
+            return Request(messages)
+        if self._is_native:
+            return Request(messages, definitions(tools))
+        first, *others = messages
+        told = replace(first, content=f"{first.content}\n\n{in_words.instructions(tools)}")
+        return Request((told, *others))
+
+
+def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
+    """The tools as a request offers them."""
+    return tuple(ToolDefinition(tool.name, tool.description, tool.parameters_schema) for tool in tools)
+
+
+def shown_call(call: ToolCall) -> str:
+    """A call in a line, for people: `read_file(path=src/app.py)`."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        return f"{call.name}(…)"
+    return f"{call.name}({', '.join(f'{name}={_shown(value)}' for name, value in arguments.items())})"
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
+
+
+def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also: str) -> tuple[Message, ...]:
+    """The answers, and what is `also` to be said, as the next messages."""
+    if is_native:
+        told = (Message("user", also),) if also else ()
+        return (*(Message("tool", answer, tool_call_id=call.id) for call, answer in answers), *told)
+    return (Message("user", "\n\n".join(filter(None, (in_words.answer_message(answers), also)))),)
+
+
+def _cut(answer: str) -> str:
+    if len(answer) <= LONGEST_ANSWER:
+        return answer
+    half = LONGEST_ANSWER // 2
+    return f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; ask for less …\n{answer[-half:]}"

@@ -1,0 +1,62 @@
+"""What is shown of a reply while it streams."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.dialogue.screen import Screen
+
+JSON = frozenset({"json"})
+
+
+def played(text: str, size: int = 1) -> Screen:
+    screen = Screen(JSON)
+    shown = "".join(screen.hear(text[start : start + size]) for start in range(0, len(text), size)) + screen.end()
+    assert shown == screen.text
+    return screen
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "blocks"),
+    [
+        ("Hello.", "Hello.", []),
+        ("Hello.\n```json\n{}\n```\n", "Hello.\n", ["{}\n"]),
+        ("```json\n{}\n```\nBye.", "Bye.", ["{}\n"]),
+        ("```json\n{}", "", ["{}"]),
+        ("~~~json\n{}\n~~~", "", ["{}\n"]),
+        ("````json\n```\n````", "", ["```\n"]),
+        ("```JSON\n{}\n```", "", ["{}\n"]),
+        ("```json\r\n{}\r\n```\r\n", "", ["{}\r\n"]),
+        ("``` json\n{}\n```", "", ["{}\n"]),
+        ("  ```json\n{}\n  ```", "", ["{}\n"]),
+        ("```python\nx = 1\n```\n", "```python\nx = 1\n```\n", []),
+        ("````md\n```json\n{}\n```\n````\n", "````md\n```json\n{}\n```\n````\n", []),
+        ("Use `json` and ``x``\n", "Use `json` and ``x``\n", []),
+        ("`json`", "`json`", []),
+        ("```jsonc\n{}\n```", "```jsonc\n{}\n```", []),
+        ("a ```json\nb", "a ```json\nb", []),
+        ("```json\n{}\n```\n```json\n[]\n```", "", ["{}\n", "[]\n"]),
+        ("", "", []),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_only_blocks_for_the_program_are_kept_back(text: str, seen: str, blocks: list[str], size: int) -> None:
+    screen = played(text, size)
+    assert screen.text == seen
+    assert list(screen.of("json")) == blocks
+
+
+def test_words_are_shown_as_they_come() -> None:
+    screen = Screen(JSON)
+    assert screen.hear("No line") == "No line"
+    assert screen.hear(" end yet") == " end yet"
+
+
+@given(st.text(alphabet="`~jso n{}\n\r x", max_size=80), st.integers(1, 9))
+def test_how_a_reply_is_cut_makes_no_difference(text: str, size: int) -> None:
+    # A lone carriage return is a line end of old Macs: it may be told apart from the next character, or not.
+    text = re.sub("\r(?!\n)", "", text)
+    by_pieces, at_once = played(text, size), played(text, 1000)
+    assert (by_pieces.text, by_pieces.blocks) == (at_once.text, at_once.blocks)

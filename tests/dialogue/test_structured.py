@@ -1,0 +1,120 @@
+"""Answers as JSON: kept from the screen, checked, and asked for again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured
+from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.events import Notice
+from cdd_agent.llm.port import StopReason, ToolCall
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from tests.dialogue.talking import ASKED, heard
+
+
+class Finding(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    title: str
+    count: int = Field(ge=1)
+
+
+GOOD = json.dumps({"title": "files", "count": 2})
+
+
+def block(text: str, words: str = "Two files.") -> str:
+    return f"{words}\n\n```json\n{text}\n```\n"
+
+
+def plural(value: Finding) -> Sequence[str]:
+    return () if value.count > 1 else ("One is not enough.",)
+
+
+async def test_the_value_comes_with_the_words_before_it() -> None:
+    model = ScriptedModel([block(GOOD)])
+    result = await heard(structured(Dialogue(model), ASKED, Finding))
+    assert result.structured.value == Finding(title="files", count=2)
+    assert result.structured.text == "Two files."
+    assert result.seen == "Two files.\n\n"
+    assert '"count"' in model.requests[0].messages[0].content
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        GOOD,
+        f"Two files.\n{GOOD}",
+        f"```\n{GOOD}\n```",
+        f"```json\n{GOOD}",
+        f"```json\n{{}}\n```\nNo, rather:\n```json\n{GOOD}\n```",
+    ],
+)
+async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
+    result = await heard(structured(Dialogue(ScriptedModel([reply])), ASKED, Finding))
+    assert result.structured.value == Finding(title="files", count=2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("No JSON at all.", "There is no code block of `json`"),
+        (block("{"), "Invalid JSON"),
+        (block('{"title": "files"}'), "`count`: Field required"),
+        (block('{"title": "files", "count": 0}'), "`count`: Input should be greater than or equal to 1"),
+        (block('{"title": "files", "count": 2, "x": 1}'), "`x`: Extra inputs are not permitted"),
+        (block('{"title": "files", "count": 1}'), "One is not enough."),
+        (block("[" * 5_000), "Invalid JSON"),
+        (ScriptedReply(block(GOOD), stop=StopReason.LENGTH), "cut by the model's length limit"),
+    ],
+)
+async def test_a_wrong_answer_is_asked_for_again_with_the_reason(wrong: str | ScriptedReply, reason: str) -> None:
+    model = ScriptedModel([wrong, block(GOOD)])
+    result = await heard(structured(Dialogue(model), ASKED, Finding, check=plural))
+    assert result.structured.value.count == 2
+    assert reason in model.requests[1].messages[-1].content
+    assert reason.rstrip(".") in str(result.of(Notice))
+    assert [message.role for message in result.added] == ["assistant", "user", "assistant"]
+
+
+async def test_what_is_wrong_in_form_to_the_end_is_an_error() -> None:
+    model = ScriptedModel(["No."] * 9)
+    with pytest.raises(NoUsableAnswer, match="asked 3 times"):
+        await heard(structured(Dialogue(model), ASKED, Finding))
+    assert len(model.requests) == 3
+
+
+async def test_problems_that_remain_come_with_the_value() -> None:
+    wrong = block('{"title": "files", "count": 1}')
+    result = await heard(structured(Dialogue(ScriptedModel([wrong] * 9)), ASKED, Finding, check=plural))
+    assert result.structured.value.count == 1
+    assert result.structured.problems == ("One is not enough.",)
+
+
+async def test_a_value_that_was_right_in_form_is_not_lost_to_a_worse_one() -> None:
+    script = [block('{"title": "files", "count": 1}'), "No.", "No."]
+    result = await heard(structured(Dialogue(ScriptedModel(script)), ASKED, Finding, check=plural))
+    assert result.structured.value.count == 1
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+async def test_tools_can_be_used_before_the_answer(tmp_path: Path, is_native: bool) -> None:
+    (tmp_path / "a.txt").write_text("alpha\n")
+    call = {"path": "a.txt"}
+    native = ScriptedReply("I look.", tool_calls=(ToolCall("1", "read_file", json.dumps(call)),))
+    worded = f"I look.\n```tool\n{json.dumps({'tool': 'read_file', 'arguments': call})}\n```\n"
+    model = ScriptedModel([native if is_native else worded, block(GOOD, "It says alpha.")])
+    result = await heard(structured(Dialogue(model, read_only_tools(tmp_path)), ASKED, Finding))
+    assert result.structured.text == "It says alpha."
+    assert "alpha" in model.requests[1].messages[-1].content
+    assert "tool" not in result.seen
+
+
+def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> None:
+    words = how_to_answer(Finding)
+    schema = json.loads(words.partition("```json\n")[2].partition("\n```")[0])
+    assert set(schema["properties"]) == {"title", "count"}
+    assert "Finding" not in words

@@ -1,0 +1,259 @@
+"""A model with tools: rounds, answers, bounds, and what is kept when it is stopped."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.dialogue.turns import LONGEST_ANSWER, Dialogue, Limits, ToolCalls
+from cdd_agent.events import ReplyRestarted, ReplyStarted, ToolFinished, ToolStarted
+from cdd_agent.llm.patient import Patient
+from cdd_agent.llm.port import (
+    ConnectionFailed,
+    ContextTooLong,
+    Message,
+    ModelError,
+    ModelEvent,
+    Request,
+    RequestRejected,
+    StopReason,
+    ToolCall,
+)
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from tests.dialogue.talking import ASKED, heard
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_text("alpha\n")
+    (tmp_path / "b.txt").write_text("beta\n")
+    return tmp_path
+
+
+def calls(*made: tuple[str, object], text: str = "") -> ScriptedReply:
+    return ScriptedReply(
+        text,
+        tool_calls=tuple(
+            ToolCall(f"call-{number}", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+            for number, (name, arguments) in enumerate(made)
+        ),
+    )
+
+
+def in_words(name: str, **arguments: object) -> str:
+    return f"Let me look.\n```tool\n{json.dumps({'tool': name, 'arguments': arguments})}\n```\n"
+
+
+def dialogue(
+    root: Path,
+    *script: str | ScriptedReply | ModelError,
+    tool_calls: ToolCalls = "auto",
+    limits: Limits = Limits(),  # noqa: B008 (it is frozen)
+) -> tuple[Dialogue, ScriptedModel]:
+    model = ScriptedModel(script)
+    return Dialogue(model, read_only_tools(root), tool_calls, limits), model
+
+
+async def test_a_model_looks_and_then_speaks(root: Path) -> None:
+    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="I look."), "It says alpha.")
+    result = await heard(talk.turn(ASKED))
+    assert result.turn.text == "It says alpha."
+    assert result.of(ToolStarted) == [ToolStarted(None, "read_file(path=a.txt)")]
+    assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
+    assert [message.role for message in result.added] == ["assistant", "tool", "assistant"]
+    assert "alpha" in model.requests[1].messages[-1].content
+    assert model.requests[1].messages[-1].tool_call_id == "call-0"
+    assert [tool.name for tool in model.requests[0].tools][:2] == ["read_file", "list_files"]
+    assert (*ASKED, *result.added[:2]) == model.requests[1].messages
+
+
+async def test_several_calls_of_one_round_are_all_answered(root: Path) -> None:
+    both = calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"}))
+    talk, model = dialogue(root, both, "Both.")
+    await heard(talk.turn(ASKED))
+    assert [json.loads(answer.content)["output"].strip() for answer in model.requests[1].messages[-2:]] == [
+        "alpha",
+        "beta",
+    ]
+
+
+async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(root: Path) -> None:
+    talk, model = dialogue(root, in_words("read_file", path="a.txt"), "It says alpha.")
+    result = await heard(talk.turn(ASKED))
+    assert result.turn.text == "It says alpha."
+    assert result.seen == "Let me look.\nIt says alpha."
+    assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
+    assert not model.requests[0].tools
+    assert "```tool" in model.requests[0].messages[0].content
+    assert "## grep_files" in model.requests[0].messages[0].content
+    assert model.requests[1].messages[-1].role == "user"
+    assert "alpha" in model.requests[1].messages[-1].content
+
+
+async def test_tool_calls_can_be_switched_off_and_on(root: Path) -> None:
+    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="Ready."), tool_calls="off")
+    assert (await heard(talk.turn(ASKED))).turn.text == "Ready."
+    assert not model.requests[0].tools
+    talk, model = dialogue(root, "Ready.", tool_calls="on")
+    await heard(talk.turn(ASKED))
+    assert model.requests[0].tools
+
+
+async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> None:
+    refusal = RequestRejected("tools are not supported")
+    talk, model = dialogue(root, refusal, in_words("read_file", path="a.txt"), "Alpha.", calls(("list_files", {})))
+    assert (await heard(talk.turn(ASKED))).turn.text == "Alpha."
+    assert [bool(request.tools) for request in model.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "tool_calls"), [(ContextTooLong("too long"), "auto"), (RequestRejected("no such parameter"), "on")]
+)
+async def test_other_refusals_are_told(root: Path, error: ModelError, tool_calls: ToolCalls) -> None:
+    talk, model = dialogue(root, error, calls(("list_files", {})), tool_calls=tool_calls)
+    with pytest.raises(type(error)):
+        await heard(talk.turn(ASKED))
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("read_files", {"path": "a.txt"}, "There is no tool 'read_files'. The tools are read_file, list_files"),
+        ("read_file", '{"path": ', "The arguments of read_file are not valid JSON"),
+        ("read_file", "[1]", "The arguments of read_file are not a JSON object"),
+        ("read_file", {"file": "a.txt"}, "`path` is missing"),
+        ("read_file", {"path": "../secret"}, "leaves the project"),
+        ("read_file", "[" * 100_000, "not valid JSON"),
+        ("grep_files", {"pattern": "("}, "pattern"),
+    ],
+)
+async def test_a_wrong_call_is_answered_with_what_is_wrong(
+    root: Path, name: str, arguments: object, problem: str
+) -> None:
+    talk, model = dialogue(root, calls((name, arguments)), "I see.")
+    result = await heard(talk.turn(ASKED))
+    finished = result.of(ToolFinished)[0]
+    assert isinstance(finished, ToolFinished)
+    assert problem in finished.problem
+    assert problem in json.loads(model.requests[1].messages[-1].content)["error"]
+    assert result.turn.text == "I see."
+
+
+@pytest.mark.parametrize("block", ["not json", "[]", '"text"', '{"name": "read_file"}', "null", "[" * 100_000])
+async def test_a_block_that_is_no_call_is_answered_too(root: Path, block: str) -> None:
+    talk, model = dialogue(root, f"```tool\n{block}\n```", "I see.")
+    assert (await heard(talk.turn(ASKED))).turn.text == "I see."
+    assert "That is not a call as described" in model.requests[1].messages[-1].content
+
+
+async def test_an_answer_that_is_too_long_is_cut_in_the_middle(root: Path) -> None:
+    (root / "big.txt").write_text("begin\n" + "x" * 60 * LONGEST_ANSWER + "\nend\n")
+    talk, model = dialogue(root, calls(("read_file", {"path": "big.txt"})), "Big.")
+    await heard(talk.turn(ASKED))
+    answer = model.requests[1].messages[-1].content
+    assert len(answer) < LONGEST_ANSWER + 100
+    assert "begin" in answer
+    assert "left out; ask for less" in answer
+
+
+async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> None:
+    looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
+    talk, model = dialogue(root, *looks, "That is all.", limits=Limits(rounds=2))
+    result = await heard(talk.turn(ASKED))
+    assert result.turn.text == "That is all."
+    assert not result.turn.problem
+    last = model.requests[2].messages
+    assert [message.role for message in last[-2:]] == ["tool", "user"]
+    assert "You cannot use tools any more: the 2 rounds of this turn are used" in last[-1].content
+
+
+async def test_a_model_that_never_stops_calling_is_stopped(root: Path) -> None:
+    looks = [calls(("list_files", {"limit": number}), text=f"Look {number}.") for number in range(1, 9)]
+    talk, model = dialogue(root, *looks, limits=Limits(rounds=3))
+    result = await heard(talk.turn(ASKED))
+    assert len(model.requests) == 4
+    assert result.turn.text == "Look 4."
+    assert "went on calling tools" in result.turn.problem
+    assert result.added[-1] == Message("assistant", "Look 4.")  # no call in it is left without its answer
+
+
+async def test_time_bounds_a_turn_too(root: Path) -> None:
+    talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=0.0))
+    assert (await heard(talk.turn(ASKED))).turn.text == "Late."
+    assert "seconds of this turn are over" in model.requests[1].messages[-1].content
+
+
+async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
+    talk, _ = dialogue(root, *(calls(("read_file", {"path": "a.txt"})) for _ in range(5)), "Enough.")
+    result = await heard(talk.turn(ASKED))
+    problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
+    assert [bool(problem) for problem in problems] == [False, False, False, True, True]
+    assert "was made 3 times" in problems[3]
+
+
+@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
+async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(root: Path, stop: StopReason) -> None:
+    text = in_words("read_file", path="a.txt")
+    talk, model = dialogue(root, ScriptedReply(text, stop=stop))
+    result = await heard(talk.turn(ASKED))
+    assert result.turn.problem
+    assert not result.of(ToolStarted)
+    assert len(model.requests) == 1
+
+
+async def test_what_broke_off_does_not_count(root: Path) -> None:
+    call = ToolCall("1", "read_file", '{"path": "a.txt"}')
+    script = [ScriptedReply("```tool\nHalf of", cut=12), ScriptedReply("Looking.", tool_calls=(call,)), "Alpha."]
+    model = ScriptedModel(script)
+    talk = Dialogue(Patient(model), read_only_tools(root))
+    result = await heard(talk.turn(ASKED))
+    assert len(result.of(ReplyRestarted)) == 1
+    assert result.added[0] == Message("assistant", "Looking.", (call,))
+    assert result.turn.text == "Alpha."
+
+
+class _Breaks:
+    """A model that calls a tool, and whose endpoint is gone after that."""
+
+    name, calls_tools, window = "breaks", True, None
+
+    def __init__(self) -> None:
+        self._inner = ScriptedModel([calls(("read_file", {"path": "a.txt"}))])
+
+    def warm_up(self) -> None:
+        pass
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        if len(request.messages) > len(ASKED):
+            raise ConnectionFailed("gone")
+        async with aclosing(self._inner.stream(request)) as events:
+            async for event in events:
+                yield event
+
+
+async def test_what_was_added_stays_and_the_turn_can_be_taken_up_again(root: Path) -> None:
+    added: list[Message] = []
+
+    async def listen() -> None:
+        async with aclosing(Dialogue(_Breaks(), read_only_tools(root)).turn(ASKED)) as items:
+            async for item in items:
+                added.extend(getattr(item, "messages", ()))
+
+    with pytest.raises(ConnectionFailed):
+        await listen()
+    assert [message.role for message in added] == ["assistant", "tool"]
+    again, model = dialogue(root, "Alpha, then.", tool_calls="on")
+    result = await heard(again.turn((*ASKED, *added)))
+    assert result.turn.text == "Alpha, then."
+    assert "alpha" in model.requests[0].messages[-1].content
+
+
+async def test_events_carry_the_step_they_are_about(root: Path) -> None:
+    talk, _ = dialogue(root, calls(("list_files", {})), "Done.")
+    result = await heard(talk.turn(ASKED, step=7))
+    assert {getattr(event, "step", None) for event in result.events} == {7}
+    assert len(result.of(ReplyStarted)) == 2
