@@ -129,8 +129,10 @@ def carried_over(base: ImplementationPlan, wanted: ImplementationPlan, now: Impl
             reasons.append(f"the {name.removeprefix('total_').replace('_', ' ')} was edited meanwhile")
     if reasons:
         raise ChangeRefused("\n".join(reasons))
-    steps = [after.get(step.number, step) if step.number in before else step for step in now.steps]
-    steps = [step for step in steps if step.number in after or step.number not in before]
+    rewritten = {number: step for number, step in after.items() if number in before and step != before[number]}
+    steps = [
+        rewritten.get(step.number, step) for step in now.steps if step.number in after or step.number not in before
+    ]
     previous: int | None = 0
     for step in wanted.steps:
         if step.number not in before:
