@@ -1,5 +1,7 @@
 """A plan without a model: one step for each acceptance criterion, to be filled in by hand."""
 
+from collections.abc import Collection
+
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 
@@ -7,17 +9,21 @@ MARK = "**Basic plan**, made from the acceptance criteria without a model: nobod
 _LONGEST_TITLE = 70
 
 
-def basic_plan(spec: TicketSpec, slug: str) -> ImplementationPlan:
-    """Each step after the one before it, without files and checks: `cdd plan check` names what to fill in."""
+def basic_plan(spec: TicketSpec, slug: str, *, first: int = 1, served: Collection[int] = ()) -> ImplementationPlan:
+    """Each step after the one before it, without files and checks: `cdd plan check` names what to fill in.
+
+    `first` is the first step's number; criteria that are `served` already get none.
+    """
+    open_criteria = [(n, text) for n, text in enumerate(spec.acceptance_criteria, 1) if n not in served]
     steps = tuple(
         PlanStep(
             number,
             title=_title(criterion),
             description=f"Make this true, with a test that shows it: {criterion}",
-            dependencies=(number - 1,) if number > 1 else (),
-            serves=(number,),
+            dependencies=(number - 1,) if number > first else (),
+            serves=(criterion_number,),
         )
-        for number, criterion in enumerate(spec.acceptance_criteria, 1)
+        for number, (criterion_number, criterion) in enumerate(open_criteria, first)
     )
     return ImplementationPlan(
         ticket_slug=slug,

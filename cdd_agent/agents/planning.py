@@ -1,0 +1,333 @@
+"""Planning a ticket: the dialogue with the model from which a plan, or a change of one, is proposed.
+
+It knows no screen and no words that a person types; those are `planner.py`'s. What a plan must be is for `tickets` to
+say, and `execution/planning.py` writes it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cdd_agent.actions.tools import Tool
+from cdd_agent.agents.exploring import Exploration
+from cdd_agent.agents.planning_notes import NotesFile, PlanningNotes
+from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, structured
+from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Answer, Event, Notice, PlanChecked, Tone
+from cdd_agent.execution.planning import PlanDesk, Present
+from cdd_agent.harmless import fenced
+from cdd_agent.llm.port import Message, Model
+from cdd_agent.tickets.basic_plan import basic_plan
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan_changing import ChangeRefused, changed, made_anew
+from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.workspace.context import project_context
+
+MOST_QUESTIONS = 3
+_ROUNDS = 30
+PROPOSAL = "the proposed plan"
+
+
+class Question(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str = Field(min_length=1)
+    why: str = Field(min_length=1, description="What would be different in the plan, by the answer.")
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: tuple[Question, ...] = Field(
+        default=(), max_length=MOST_QUESTIONS, description="Instead of a plan, if you cannot plan without the answers."
+    )
+
+
+class PlanReply(_Reply):
+    """Questions or a whole plan."""
+
+    plan: PlanDraft | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.questions) == (self.plan is not None):
+            raise ValueError("give either `questions` or `plan`")
+        return self
+
+
+class ChangeReply(_Reply):
+    """Questions or the changes."""
+
+    changes: PlanChanges | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.questions) == (self.changes is not None):
+            raise ValueError("give either `questions` or `changes`")
+        return self
+
+
+@dataclass
+class Planning:
+    """One ticket's planning. Whatever the model has said is on the disk before anything else is done with it."""
+
+    desk: PlanDesk
+    model: Callable[[], Model]
+    """Made when it is first needed; raises `BadInput` where none is configured."""
+    tools: Sequence[Tool[Any]] = ()
+    tool_calls: ToolCalls = "auto"
+    may_ask: bool = True
+    """Somebody is there to answer questions."""
+    notes: PlanningNotes = field(init=False)
+    aside: str = field(init=False)
+    """What a person has to be told of notes that could not be read."""
+
+    def __post_init__(self) -> None:
+        self._file = NotesFile(self.desk.record)
+        self.notes, self.aside = self._file.read()
+
+    # -------------------------------------------------------------------------------------- what there is
+
+    @property
+    def proposal(self) -> ImplementationPlan | None:
+        return ImplementationPlan.from_markdown(self.notes.proposal) if self.notes.proposal else None
+
+    def problems(self) -> list[Problem]:
+        """Of the proposal, or of the plan that is there. Raises `BadInput` where there is neither."""
+        present = self.desk.present()
+        plan = self.proposal or present.plan
+        if plan is None:
+            raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
+        return self.desk.problems(plan, self.desk.ticket.read_spec(), present)
+
+    def shown(self) -> list[Event]:
+        """The proposal in full, and what compiling it found."""
+        problems = tuple(self.problems())
+        return [Answer(self.notes.proposal), PlanChecked(self.desk.ticket.slug, PROPOSAL, problems)]
+
+    # ----------------------------------------------------------------------------------------- proposing
+
+    async def plan(self, guidance: str = "") -> AsyncGenerator[Event, None]:
+        """Have a whole plan made; what the notes held is dropped."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        load_prompt(self.desk.root, "planner")  # a prompt that cannot be used is told before anything is dropped
+        opening = await asyncio.to_thread(self._opening, spec, present, guidance)
+        self._keep(
+            PlanningNotes(
+                task="plan", conversation=(Message("user", opening),), is_open=True, base=present.text, is_anew=True
+            )
+        )
+        async with aclosing(self.go_on()) as events:
+            async for event in events:
+                yield event
+
+    async def change(self, wish: str) -> AsyncGenerator[Event, None]:
+        """Have the proposal, or else the plan that is there, changed as a person says."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        notes = self.notes
+        if not notes.proposal:
+            if present.plan is None:
+                raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan to change")
+            notes = notes.model_copy(update={"base": present.text, "is_anew": False})
+        plan = self.proposal or present.plan
+        assert plan is not None
+        parts = [] if notes.conversation else [await asyncio.to_thread(self._context, spec)]
+        parts += [_plan_now(plan), self._fixed(present), f"# What to change\n\n{wish}", self._may_ask()]
+        said = Message("user", "\n\n".join(part for part in parts if part))
+        update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
+        self._keep(notes.model_copy(update={**update, "conversation": (*notes.conversation, said)}))
+        async with aclosing(self.go_on()) as events:
+            async for event in events:
+                yield event
+
+    async def answer(self, words: str) -> AsyncGenerator[Event, None]:
+        """Answer the questions that are open."""
+        said = Message("user", f"# Answers\n\n{words}")
+        conversation = (*self.notes.conversation, said)
+        self._keep(self.notes.model_copy(update={"conversation": conversation, "questions": (), "is_open": True}))
+        async with aclosing(self.go_on()) as events:
+            async for event in events:
+                yield event
+
+    async def go_on(self) -> AsyncGenerator[Event, None]:
+        """Ask the model, from where the conversation is. What was learnt stays, however this ends."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        exploration = Exploration()
+        dialogue = Dialogue(
+            self.model(),
+            exploration.bounded(self.tools),
+            self.tool_calls,
+            Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
+        )
+        system = Message("system", load_prompt(self.desk.root, "planner"))
+        conversation = self.notes.conversation
+        if conversation[-1].role == "assistant":  # it was stopped before its answer was taken up
+            conversation = (*conversation, Message("user", "Go on, and give your answer again."))
+        judge = _Judge(self, spec, present)
+        kind: type[PlanReply] | type[ChangeReply] = PlanReply if self.notes.task == "plan" else ChangeReply
+        found: Structured[Any] | None = None
+        asked = structured(dialogue, (system, *conversation), kind, check=judge.problems)
+        async with aclosing(asked) as items:
+            async for item in items:
+                match item:
+                    case Added(messages=messages):
+                        conversation += messages
+                        self._keep(self.notes.model_copy(update={"conversation": conversation}))
+                        if len(messages) > 1:
+                            yield Notice(exploration.in_words, Tone.QUIET)
+                    case Structured():
+                        found = item
+                    case _:
+                        yield item
+        assert found is not None
+        for event in self._taken_up(found.value, judge):
+            yield event
+
+    def _taken_up(self, reply: PlanReply | ChangeReply, judge: "_Judge") -> list[Event]:
+        if reply.questions:
+            if not self.may_ask:
+                raise NoUsableAnswer(
+                    f"{self.model().name} asks instead of planning: {reply.questions[0].question}",
+                    hint=f"Answer it in the spec, or plan in the shell: /plan {self.desk.ticket.slug}",
+                )
+            questions = tuple(f"{asked.question} ({asked.why})" for asked in reply.questions)
+            asked = self.notes.asked + len(questions)
+            self._keep(self.notes.model_copy(update={"questions": questions, "asked": asked, "is_open": False}))
+            return self.open_questions()
+        try:
+            proposal = judge.plan_of(reply)
+        except ChangeRefused as refusal:
+            raise NoUsableAnswer(f"What {self.model().name} proposes cannot be done: {refusal}") from refusal
+        self._propose(proposal)
+        summary = reply.changes.summary if isinstance(reply, ChangeReply) and reply.changes else ""
+        return [*([Notice(summary)] if summary else []), *self.shown()]
+
+    def open_questions(self) -> list[Event]:
+        lines = [f"{number}. {question}" for number, question in enumerate(self.notes.questions, 1)]
+        return [Answer("\n".join(lines)), Notice("Answer in your own words; `exit` leaves, and keeps what was found.")]
+
+    def basic(self) -> list[Event]:
+        """Propose a plan without a model: a step for each criterion that no done step serves."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        done = [step for step in (present.plan.steps if present.plan else ()) if step.number in present.fixed.steps]
+        served = frozenset(number for step in done for number in step.serves)
+        first = present.fixed.next_number if done else 1
+        plan = basic_plan(spec, self.desk.ticket.slug, first=first, served=served)
+        if not plan.steps:
+            raise BadInput("Every acceptance criterion is served by a step that is done; nothing is left to plan")
+        self._keep(PlanningNotes(base=present.text, is_anew=True))
+        self._propose(made_anew(present.plan, plan, present.fixed) if present.plan else plan)
+        return self.shown()
+
+    def _propose(self, plan: ImplementationPlan) -> None:
+        update = {"proposal": plan.to_markdown(), "is_open": False, "questions": ()}
+        self._keep(self.notes.model_copy(update=update))
+
+    # -------------------------------------------------------------------------------------------- ending
+
+    def save(self) -> None:
+        """Write the proposal to plan.md. Raises `BadInput` where that cannot be done; the proposal stays then."""
+        proposal = self.proposal
+        if proposal is None:
+            raise BadInput("There is no proposal to approve")
+        base_plan = ImplementationPlan.from_markdown(self.notes.base) if self.notes.base.strip() else None
+        base = Present(self.notes.base, base_plan and _named(base_plan, self.desk.ticket.slug))
+        self.desk.save(proposal, base, anew=self.notes.is_anew)
+        self.discard()
+
+    def discard(self) -> None:
+        """Drop the conversation and the proposal."""
+        self._file.discard()
+        self.notes = PlanningNotes()
+
+    def _keep(self, notes: PlanningNotes) -> None:
+        self.notes = notes
+        self._file.write(notes)
+
+    # ------------------------------------------------------------------------------------ what is asked
+
+    def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
+        plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
+        wish = f"# What the person says\n\n{guidance}" if guidance else ""
+        parts = [self._context(spec), plan, self._fixed(present), wish, "# Task\n\nPlan the ticket.", self._may_ask()]
+        return "\n\n".join(part for part in parts if part)
+
+    def _context(self, spec: TicketSpec) -> str:
+        criteria = "\n".join(f"{number}. {text}" for number, text in enumerate(spec.acceptance_criteria, 1))
+        return (
+            f"# Spec\n\n{fenced(spec.to_yaml(), 'yaml')}\n\n# Acceptance criteria, by number\n\n{criteria}\n\n"
+            f"# Project\n\n{project_context(self.desk.root, ()).as_text()}"
+        )
+
+    def _fixed(self, present: Present) -> str:
+        fixed = present.fixed
+        if not fixed.taken:
+            return ""
+        done = f"Done, and to stay as they are: steps {_list(fixed.steps)}. Plan what is left. " if fixed.steps else ""
+        return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
+
+    def _may_ask(self) -> str:
+        if self.may_ask:
+            return ""
+        return "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
+
+
+class _Judge:
+    """What is wrong with a reply beyond its form: the rules of plans, and what compiling it finds."""
+
+    def __init__(self, planning: Planning, spec: TicketSpec, present: Present) -> None:
+        self._planning, self._spec, self._present = planning, spec, present
+        self._has_warned = False
+
+    def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
+        """Warnings only once: they may be meant."""
+        if reply.questions:
+            return self._against_questions(len(reply.questions))
+        try:
+            plan = self.plan_of(reply)
+        except ChangeRefused as refusal:
+            return str(refusal).splitlines()
+        found = self._planning.desk.problems(plan, self._spec, self._present)
+        told = [problem.text for problem in found if not (problem.is_warning and self._has_warned)]
+        self._has_warned = True
+        return told
+
+    def plan_of(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
+        """Raises `ChangeRefused`."""
+        present = self._present
+        match reply:
+            case PlanReply(plan=PlanDraft() as draft):
+                new = draft.to_plan(self._spec, self._planning.desk.ticket.slug)
+                return made_anew(present.plan, new, present.fixed) if present.plan else new
+            case ChangeReply(changes=PlanChanges() as changes):
+                plan = self._planning.proposal or present.plan
+                assert plan is not None
+                taken = present.fixed.taken | {step.number for step in plan.steps}
+                return changed(plan, changes, replace(present.fixed, taken=taken))
+            case _:
+                raise AssertionError("a reply without questions has a plan or changes")
+
+    def _against_questions(self, count: int) -> list[str]:
+        if not self._planning.may_ask:
+            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
+        left = MOST_QUESTIONS - self._planning.notes.asked
+        return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
+
+
+def _plan_now(plan: ImplementationPlan) -> str:
+    return f"# The plan as it is now\n\n{fenced(plan.to_markdown(), 'markdown')}"
+
+
+def _named(plan: ImplementationPlan, slug: str) -> ImplementationPlan:
+    return plan if plan.ticket_slug else replace(plan, ticket_slug=slug)
+
+
+def _list(numbers: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
