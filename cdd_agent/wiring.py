@@ -23,6 +23,7 @@ from cdd_agent.workspace.paths import PathRefused, confine, find_root
 if TYPE_CHECKING:
     from cdd_agent.actions.run import ActionRunner
     from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.planning import Planning
     from cdd_agent.execution.engine import Engine
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
@@ -70,7 +71,46 @@ def open_session(project: Project, frontend: Frontend) -> Session:
         prepare_model(engine)
         return ExecutorAgent(engine)
 
-    return Session(project, {"executor": open_executor}, tally)
+    def open_planner(ticket: Ticket) -> Agent:
+        from cdd_agent.agents.planner import PlannerAgent
+        from cdd_agent.execution.planning import planning_log
+        from cdd_agent.execution.recording import Presented
+
+        planning = open_planning(project, ticket, model, commands(), tally=tally)
+        planning.desk.complete_spec()
+        return PlannerAgent(planning, Presented(planning.desk.record.redactor, planning_log(planning.desk.record)))
+
+    return Session(project, {"executor": open_executor, "planner": open_planner}, tally)
+
+
+def open_planning(
+    project: Project,
+    ticket: Ticket,
+    model: Callable[[], Model],
+    commands: CommandRunner,
+    *,
+    tally: Tally | None = None,
+    clock: Clock | None = None,
+    may_ask: bool = True,
+) -> Planning:
+    """A ticket's planning. `model` is made when it is asked, and has the budget to itself."""
+    from cdd_agent.actions.read_only_tools import read_only_tools
+    from cdd_agent.agents.planning import Planning
+    from cdd_agent.events import ReplyLost
+    from cdd_agent.execution.planning import PlanDesk, planning_log
+    from cdd_agent.execution.record import RunRecord
+    from cdd_agent.workspace.redaction import Redactor
+
+    config, root = project.config, project.root
+    record = RunRecord.of(root, ticket.slug, Redactor.of_environment(config.commands.hide_env))
+    log = planning_log(record)
+
+    @cache
+    def of_this_planning() -> Model:
+        return equipped(model(), config, tally or Tally(), lost=lambda usage: log.add(ReplyLost(usage)), clock=clock)
+
+    desk = PlanDesk(root, ticket, record, commands, config.test_command)
+    return Planning(desk, of_this_planning, read_only_tools(root), may_ask=may_ask)
 
 
 def open_engine(

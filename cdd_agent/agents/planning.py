@@ -25,14 +25,13 @@ from cdd_agent.harmless import fenced
 from cdd_agent.llm.port import Message, Model
 from cdd_agent.tickets.basic_plan import basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_changing import ChangeRefused, changed, made_anew
+from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, changed, made_anew
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.workspace.context import project_context
 
 MOST_QUESTIONS = 3
 _ROUNDS = 30
-PROPOSAL = "the proposed plan"
 
 
 class Question(BaseModel):
@@ -107,10 +106,20 @@ class Planning:
             raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
         return self.desk.problems(plan, self.desk.ticket.read_spec(), present)
 
+    @property
+    def name_of_plan(self) -> str:
+        """What people are told of it: the proposal, or else plan.md."""
+        return "the proposed plan" if self.notes.proposal else self.desk.shown_path
+
+    @property
+    def is_kept(self) -> bool:
+        """Something was proposed or learnt."""
+        return self.notes != PlanningNotes()
+
     def shown(self) -> list[Event]:
         """The proposal in full, and what compiling it found."""
         problems = tuple(self.problems())
-        return [Answer(self.notes.proposal), PlanChecked(self.desk.ticket.slug, PROPOSAL, problems)]
+        return [Answer(self.notes.proposal), PlanChecked(self.desk.ticket.slug, self.name_of_plan, problems)]
 
     # ----------------------------------------------------------------------------------------- proposing
 
@@ -139,7 +148,12 @@ class Planning:
         plan = self.proposal or present.plan
         assert plan is not None
         parts = [] if notes.conversation else [await asyncio.to_thread(self._context, spec)]
-        parts += [_plan_now(plan), self._fixed(present), f"# What to change\n\n{wish}", self._may_ask()]
+        parts += [
+            _plan_now(plan),
+            _numbering(_with_numbers(present.fixed, plan)),
+            f"# What to change\n\n{wish}",
+            self._may_ask(),
+        ]
         said = Message("user", "\n\n".join(part for part in parts if part))
         update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
         self._keep(notes.model_copy(update={**update, "conversation": (*notes.conversation, said)}))
@@ -218,7 +232,7 @@ class Planning:
         spec, present = self.desk.complete_spec(), self.desk.present()
         done = [step for step in (present.plan.steps if present.plan else ()) if step.number in present.fixed.steps]
         served = frozenset(number for step in done for number in step.serves)
-        first = present.fixed.next_number if done else 1
+        first = present.fixed.next_number if present.fixed.is_begun else 1
         plan = basic_plan(spec, self.desk.ticket.slug, first=first, served=served)
         if not plan.steps:
             raise BadInput("Every acceptance criterion is served by a step that is done; nothing is left to plan")
@@ -256,7 +270,8 @@ class Planning:
     def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
         plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
         wish = f"# What the person says\n\n{guidance}" if guidance else ""
-        parts = [self._context(spec), plan, self._fixed(present), wish, "# Task\n\nPlan the ticket.", self._may_ask()]
+        numbering = _numbering(present.fixed) if present.fixed.is_begun else ""
+        parts = [self._context(spec), plan, numbering, wish, "# Task\n\nPlan the ticket.", self._may_ask()]
         return "\n\n".join(part for part in parts if part)
 
     def _context(self, spec: TicketSpec) -> str:
@@ -265,13 +280,6 @@ class Planning:
             f"# Spec\n\n{fenced(spec.to_yaml(), 'yaml')}\n\n# Acceptance criteria, by number\n\n{criteria}\n\n"
             f"# Project\n\n{project_context(self.desk.root, ()).as_text()}"
         )
-
-    def _fixed(self, present: Present) -> str:
-        fixed = present.fixed
-        if not fixed.taken:
-            return ""
-        done = f"Done, and to stay as they are: steps {_list(fixed.steps)}. Plan what is left. " if fixed.steps else ""
-        return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
 
     def _may_ask(self) -> str:
         if self.may_ask:
@@ -309,8 +317,7 @@ class _Judge:
             case ChangeReply(changes=PlanChanges() as changes):
                 plan = self._planning.proposal or present.plan
                 assert plan is not None
-                taken = present.fixed.taken | {step.number for step in plan.steps}
-                return changed(plan, changes, replace(present.fixed, taken=taken))
+                return changed(plan, changes, _with_numbers(present.fixed, plan))
             case _:
                 raise AssertionError("a reply without questions has a plan or changes")
 
@@ -323,6 +330,15 @@ class _Judge:
 
 def _plan_now(plan: ImplementationPlan) -> str:
     return f"# The plan as it is now\n\n{fenced(plan.to_markdown(), 'markdown')}"
+
+
+def _numbering(fixed: Fixed) -> str:
+    done = f"Done, and to stay as they are: steps {_list(fixed.steps)}. Plan what is left. " if fixed.steps else ""
+    return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
+
+
+def _with_numbers(fixed: Fixed, plan: ImplementationPlan) -> Fixed:
+    return replace(fixed, taken=fixed.taken | {step.number for step in plan.steps})
 
 
 def _named(plan: ImplementationPlan, slug: str) -> ImplementationPlan:

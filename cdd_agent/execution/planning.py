@@ -13,6 +13,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.execution.checks import check_for
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord, stamp
+from cdd_agent.execution.run_log import RunLog
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over
 from cdd_agent.tickets.plan_check import check_plan
@@ -73,7 +74,8 @@ class PlanDesk:
         known = frozenset(step.number for step in plan.steps)
         if state is not None:
             known |= frozenset({**state.former_steps, **state.step_executions})
-        return Present(data.decode("utf-8"), plan, state, Fixed(state.over if state else frozenset(), known))
+        fixed = Fixed(state.over, known, bool(state.begun)) if state else Fixed(taken=known)
+        return Present(data.decode("utf-8"), plan, state, fixed)
 
     def problems(self, plan: ImplementationPlan, spec: TicketSpec, present: Present) -> list[Problem]:
         """What compiling finds, with the checks that `commands` would refuse when they are to run."""
@@ -157,6 +159,11 @@ def _refuse_if_done_is_touched(now: Present, after: ImplementationPlan) -> None:
             f"Step {', '.join(map(str, touched))} was carried out meanwhile, and the proposal changes it",
             hint="`discard` the proposal, and ask again.",
         )
+
+
+def planning_log(record: RunRecord) -> RunLog:
+    """The log of a ticket's plannings, apart from that of its runs: what they cost is told apart."""
+    return RunLog(record.folder / "planning.jsonl")
 
 
 def state_of(present: Present, slug: str) -> ExecutionState:

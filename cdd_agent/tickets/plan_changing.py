@@ -19,6 +19,8 @@ class Fixed:
     """Steps that were carried out."""
     taken: frozenset[int] = frozenset()
     """Numbers that some step has or had: a new step gets another one."""
+    is_begun: bool = False
+    """Some step was begun, so that its number means that step in the ticket's record."""
 
     @property
     def next_number(self) -> int:
@@ -52,9 +54,9 @@ def changed(plan: ImplementationPlan, changes: PlanChanges, fixed: Fixed) -> Imp
 
 def made_anew(plan: ImplementationPlan, new: ImplementationPlan, fixed: Fixed) -> ImplementationPlan:
     """`new` in place of `plan`, behind the steps that were carried out. Raises `ChangeRefused`."""
-    kept = tuple(step for step in plan.steps if step.number in fixed.steps)
-    if not kept:
+    if not fixed.is_begun:
         return new
+    kept = tuple(step for step in plan.steps if step.number in fixed.steps)
     reasons = [
         f"number {step.number} is taken: new steps are numbered from {fixed.next_number} on"
         for step in new.steps

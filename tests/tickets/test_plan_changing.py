@@ -191,7 +191,7 @@ def test_a_note_beside_a_file_stays_where_it_says_the_same() -> None:
 
 def test_a_plan_made_anew_keeps_what_was_done_and_takes_no_number_twice() -> None:
     plan = ImplementationPlan.from_markdown(BY_HAND)
-    fixed = Fixed(steps=frozenset({1}), taken=frozenset({1, 2, 3}))
+    fixed = Fixed(steps=frozenset({1}), taken=frozenset({1, 2, 3}), is_begun=True)
     new = ImplementationPlan(steps=(PlanStep(4, "Anew"),))
     assert [step.number for step in made_anew(plan, new, fixed).steps] == [1, 4]
     with pytest.raises(ChangeRefused, match="number 2 is taken: new steps are numbered from 4 on"):
