@@ -15,8 +15,8 @@ LONGEST = 50_000
 def load_prompt(root: Path, name: str) -> str:
     """The text of the prompt `name`, such as `socrates`: the project's own, else the one of the program.
 
-    Read anew at each call, so that an edit counts from the next turn on. Raises `BadInput` when the project's own cannot
-    be used: it is never silently passed over.
+    Read anew at each call, so that an edit counts from the next turn on. Raises `BadInput` when the project has one
+    that cannot be used: it is never silently passed over.
     """
     own = (OWN / f"{name}.md").as_posix()
     try:
