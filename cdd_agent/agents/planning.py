@@ -293,17 +293,24 @@ class _Judge:
     def __init__(self, planning: Planning, spec: TicketSpec, present: Present) -> None:
         self._planning, self._spec, self._present = planning, spec, present
         self._has_warned = False
+        plan = planning.proposal or present.plan if planning.notes.task == "change" else None
+        self._known = {_told(problem) for problem in self._found(plan)} if plan else set[tuple[str, str]]()
+        """What was there before: nobody asked the model to see to it."""
+
+    def _found(self, plan: ImplementationPlan) -> list[Problem]:
+        found = self._planning.desk.problems(plan, self._spec, self._present)
+        return [problem for problem in found if problem.step not in self._present.fixed.steps]
 
     def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
-        """Warnings only once: they may be meant."""
+        """Of the warnings it is told only once: they may be meant."""
         if reply.questions:
             return self._against_questions(len(reply.questions))
         try:
             plan = self.plan_of(reply)
         except ChangeRefused as refusal:
             return str(refusal).splitlines()
-        found = self._planning.desk.problems(plan, self._spec, self._present)
-        told = [problem.text for problem in found if not (problem.is_warning and self._has_warned)]
+        new = [problem for problem in self._found(plan) if _told(problem) not in self._known]
+        told = [problem.text for problem in new if not (problem.is_warning and self._has_warned)]
         self._has_warned = True
         return told
 
@@ -326,6 +333,10 @@ class _Judge:
             return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
         left = MOST_QUESTIONS - self._planning.notes.asked
         return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
+
+
+def _told(problem: Problem) -> tuple[str, str]:
+    return problem.kind, problem.text
 
 
 def _plan_now(plan: ImplementationPlan) -> str:

@@ -36,10 +36,10 @@ def rewritten(text: str, wanted: ImplementationPlan) -> str:
     _refuse_what_is_ambiguous(old, wanted)
     texts = {step.number: step for step in found.steps}
     edits = [
+        *_field_edits(old, wanted, found),  # first: a new overview stands below them
         *_step_edits(old, wanted, texts, len(_LINE.findall(text))),
         *_overview_edits(old, wanted, found),
         *_risk_edits(old, wanted, found, len(_LINE.findall(text))),
-        *_field_edits(old, wanted, found),
     ]
     after = _applied(text, edits)
     _refuse_what_reads_differently(after, old, wanted)
@@ -136,6 +136,9 @@ def _field_edits(old: ImplementationPlan, wanted: ImplementationPlan, found: Pla
         if name in found.field_lines:
             at = found.field_lines[name]
             yield _Edit(at - 1, at, (line,))
+        elif found.field_lines:
+            at = max(found.field_lines.values())
+            yield _Edit(at, at, (line,))
         else:
             yield _Edit(found.top_end, found.top_end, (line,), is_block=True)
 
@@ -165,6 +168,9 @@ def _applied(text: str, edits: Sequence[_Edit]) -> str:
             put(line + end)
         if edit.is_block and at < len(lines) and lines[at].strip():
             put(end)
+    if at >= len(lines):
+        while out and not out[-1].strip():  # what stood between the last step and one that is gone
+            out.pop()
     for line in lines[at:]:
         put(line)
     return "".join(out)

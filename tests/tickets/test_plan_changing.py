@@ -120,6 +120,23 @@ def test_overview_risks_and_totals_are_changed_in_their_place_or_added() -> None
     assert lines_lost(BY_HAND, after) == ["**Complexity:** medium", "Short."]
 
 
+def test_a_last_step_that_goes_leaves_no_blank_end() -> None:
+    assert refined("### Step 1: A\n\n### Step 2: B\n\nB.\n", removed=[2]) == "### Step 1: A\n"
+
+
+def test_a_total_is_put_beside_the_others() -> None:
+    after = refined(BY_HAND, estimated_time="1 hour")
+    assert "**Complexity:** medium\n**Estimated Time:** 1 hour\n\n## Overview" in after
+
+
+def test_overview_risks_and_totals_are_put_in_where_there_are_none() -> None:
+    after = refined("# Plan: X\n\n### Step 1: A\n", overview="Long.", risks=["r"], complexity="complex")
+    assert after == (
+        "# Plan: X\n\n**Complexity:** complex\n\n## Overview\n\nLong.\n\n### Step 1: A\n\n"
+        "## Risks & Considerations\n\n- r\n"
+    )
+
+
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
 @pytest.mark.parametrize("text", [BY_HAND, BY_HAND.rstrip(), "### Step 1: A\n### Step 2: B"])
 def test_line_ends_are_those_of_the_file(text: str, end: str) -> None:
