@@ -44,10 +44,13 @@ class PlannerAgent:
 
     def view(self) -> list[Event]:
         """The steps of the plan that is there, and what is open."""
-        present = self._planning.desk.present()
+        try:
+            present = self._planning.desk.present()
+            title = self._planning.desk.ticket.read_spec().title
+        except BadInput as error:  # by a hand meanwhile
+            return [Notice(error.message, Tone.WARNING)]
         if present.plan is None or present.plan.faults():
             return [self._what_next()]
-        title = self._planning.desk.ticket.read_spec().title
         return [PlanOpened.of(title, present.plan, state_of(present, self.ticket_slug)), self._what_next()]
 
     def close(self) -> None:
@@ -65,8 +68,9 @@ class PlannerAgent:
             for event in planning.shown():
                 yield event
         elif planning.desk.present().plan is not None:
-            for event in self.view()[:-1]:
-                yield event
+            for event in self.view():
+                if isinstance(event, PlanOpened):
+                    yield event
             yield self._checked()
         elif not notes.conversation:
             async with aclosing(self._plan()) as events:
