@@ -22,8 +22,7 @@ from cdd_agent.events import ActionFinished, Event, Notice, PlanChecked, Tone
 from cdd_agent.execution.action_plan import ActionPlanRun
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
-from cdd_agent.execution.planning import planning_log
-from cdd_agent.execution.recording import Presented, Recorder
+from cdd_agent.execution.recording import Recorder
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
@@ -66,8 +65,8 @@ def run_planning(
     if planning.desk.present().plan is not None and not regenerate:
         printer.show(Notice(f"{planning.desk.shown_path} is there, and stays. `--regenerate` makes another one."))
         return ExitCode.DONE
-    presented = Presented(planning.desk.record.redactor, planning_log(planning.desk.record))
-    _run(_shown(presented.presented(_planned(planning, basic=basic, anew=regenerate)), printer))
+    events = _planned(planning, basic=basic, anew=regenerate)
+    _run(_shown(planning.desk.presented().presented(events), printer))
     wrong = errors(planning.problems())
     if wrong and not approve:
         text = f"{planning.desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "

@@ -73,12 +73,10 @@ def open_session(project: Project, frontend: Frontend) -> Session:
 
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
-        from cdd_agent.execution.planning import planning_log
-        from cdd_agent.execution.recording import Presented
 
         planning = open_planning(project, ticket, model, commands(), tally=tally)
         planning.desk.complete_spec()
-        return PlannerAgent(planning, Presented(planning.desk.record.redactor, planning_log(planning.desk.record)))
+        return PlannerAgent(planning)
 
     return Session(project, {"executor": open_executor, "planner": open_planner}, tally)
 

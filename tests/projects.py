@@ -15,8 +15,6 @@ from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.planning import Planning
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
-from cdd_agent.execution.planning import planning_log
-from cdd_agent.execution.recording import Presented
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.patient import Clock
 from cdd_agent.llm.port import Model, ModelError
@@ -155,7 +153,7 @@ class Sandbox:
         def open_planner(ticket: Ticket) -> PlannerAgent:
             planning = self.planning(tally)
             planning.desk.complete_spec()
-            return PlannerAgent(planning, Presented(planning.desk.record.redactor, planning_log(planning.desk.record)))
+            return PlannerAgent(planning)
 
         return Session(project, {"executor": open_executor, "planner": open_planner}, tally)
 

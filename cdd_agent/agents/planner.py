@@ -7,7 +7,6 @@ from cdd_agent.agents.planning import Planning
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, Notice, PlanChecked, PlanOpened, Tone
 from cdd_agent.execution.planning import state_of
-from cdd_agent.execution.recording import Presented
 
 
 class PlannerAgent:
@@ -29,9 +28,9 @@ class PlannerAgent:
 | anything else | an answer to the Planner's questions, or what to change in the plan |
 """
 
-    def __init__(self, planning: Planning, presented: Presented) -> None:
+    def __init__(self, planning: Planning) -> None:
         self._planning = planning
-        self._presented = presented
+        self._presented = planning.desk.presented()
         self._left = False
         self.ticket_slug = planning.desk.ticket.slug
 

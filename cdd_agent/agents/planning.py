@@ -29,6 +29,7 @@ from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, changed, made_
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.workspace.context import project_context
+from cdd_agent.workspace.files import digest
 
 MOST_QUESTIONS = 3
 _ROUNDS = 30
@@ -126,11 +127,16 @@ class Planning:
     async def plan(self, guidance: str = "") -> AsyncGenerator[Event, None]:
         """Have a whole plan made; what the notes held is dropped."""
         spec, present = self.desk.complete_spec(), self.desk.present()
-        load_prompt(self.desk.root, "planner")  # a prompt that cannot be used is told before anything is dropped
+        self._check_means()
         opening = await asyncio.to_thread(self._opening, spec, present, guidance)
         self._keep(
             PlanningNotes(
-                task="plan", conversation=(Message("user", opening),), is_open=True, base=present.text, is_anew=True
+                task="plan",
+                conversation=(Message("user", opening),),
+                is_open=True,
+                spec=_identity(spec),
+                base=present.text,
+                is_anew=True,
             )
         )
         async with aclosing(self.go_on()) as events:
@@ -140,6 +146,7 @@ class Planning:
     async def change(self, wish: str) -> AsyncGenerator[Event, None]:
         """Have the proposal, or else the plan that is there, changed as a person says."""
         spec, present = self.desk.complete_spec(), self.desk.present()
+        self._check_means()
         notes = self.notes
         if not notes.proposal:
             if present.plan is None:
@@ -155,6 +162,8 @@ class Planning:
             self._may_ask(),
         ]
         said = Message("user", "\n\n".join(part for part in parts if part))
+        if not notes.conversation:
+            notes = notes.model_copy(update={"spec": _identity(spec)})
         update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
         self._keep(notes.model_copy(update={**update, "conversation": (*notes.conversation, said)}))
         async with aclosing(self.go_on()) as events:
@@ -182,6 +191,9 @@ class Planning:
         )
         system = Message("system", load_prompt(self.desk.root, "planner"))
         conversation = self.notes.conversation
+        if self.notes.spec != _identity(spec):
+            conversation = (*conversation, Message("user", f"The spec was changed. It is now:\n\n{_spec(spec)}"))
+            self._keep(self.notes.model_copy(update={"conversation": conversation, "spec": _identity(spec)}))
         if conversation[-1].role == "assistant":  # it was stopped before its answer was taken up
             conversation = (*conversation, Message("user", "Go on, and give your answer again."))
         judge = _Judge(self, spec, present)
@@ -240,6 +252,11 @@ class Planning:
         self._propose(made_anew(present.plan, plan, present.fixed) if present.plan else plan)
         return self.shown()
 
+    def _check_means(self) -> None:
+        """Raises `BadInput`, before anything is kept or dropped, where the model could not be asked."""
+        self.model()
+        load_prompt(self.desk.root, "planner")
+
     def _propose(self, plan: ImplementationPlan) -> None:
         update = {"proposal": plan.to_markdown(), "is_open": False, "questions": ()}
         self._keep(self.notes.model_copy(update=update))
@@ -275,11 +292,7 @@ class Planning:
         return "\n\n".join(part for part in parts if part)
 
     def _context(self, spec: TicketSpec) -> str:
-        criteria = "\n".join(f"{number}. {text}" for number, text in enumerate(spec.acceptance_criteria, 1))
-        return (
-            f"# Spec\n\n{fenced(spec.to_yaml(), 'yaml')}\n\n# Acceptance criteria, by number\n\n{criteria}\n\n"
-            f"# Project\n\n{project_context(self.desk.root, ()).as_text()}"
-        )
+        return f"{_spec(spec)}\n\n# Project\n\n{project_context(self.desk.root, ()).as_text()}"
 
     def _may_ask(self) -> str:
         if self.may_ask:
@@ -333,6 +346,15 @@ class _Judge:
             return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
         left = MOST_QUESTIONS - self._planning.notes.asked
         return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
+
+
+def _spec(spec: TicketSpec) -> str:
+    criteria = "\n".join(f"{number}. {text}" for number, text in enumerate(spec.acceptance_criteria, 1))
+    return f"# Spec\n\n{fenced(spec.to_yaml(), 'yaml')}\n\n# Acceptance criteria, by number\n\n{criteria}"
+
+
+def _identity(spec: TicketSpec) -> str:
+    return digest(spec.to_yaml().encode("utf-8", errors="replace")) or ""
 
 
 def _told(problem: Problem) -> tuple[str, str]:

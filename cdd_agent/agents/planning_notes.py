@@ -1,6 +1,6 @@
 """What was learnt while planning a ticket, kept so that nothing has to be paid for twice: `planning.json`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +27,8 @@ class PlanningNotes(BaseModel):
     """Those that wait for the person."""
     asked: int = 0
     """Questions since the person said what they want."""
+    spec: str = ""
+    """What identifies the spec that the conversation is about."""
     base: str = ""
     """The text of plan.md that the proposal, or the present request, is about."""
     proposal: str = ""
@@ -65,4 +67,5 @@ class NotesFile:
         remove(self.path)
 
     def _clean(self, message: Message) -> Message:
-        return self.record.redactor.redacted(message)
+        whole = message.content.encode("utf-8", errors="replace").decode()  # names of files may be no text
+        return self.record.redactor.redacted(replace(message, content=whole))

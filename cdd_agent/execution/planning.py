@@ -13,6 +13,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.execution.checks import check_for
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord, stamp
+from cdd_agent.execution.recording import Presented
 from cdd_agent.execution.run_log import RunLog
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over
@@ -52,6 +53,11 @@ class PlanDesk:
     @property
     def shown_path(self) -> str:
         return self.ticket.shown(self.ticket.plan_path)
+
+    def presented(self) -> Presented:
+        """What faces get of a planning goes through this, into a log of its own: runs tell apart what they cost."""
+        self.record.prepare()
+        return Presented(self.record.redactor, planning_log(self.record))
 
     def complete_spec(self) -> TicketSpec:
         """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet."""
@@ -162,7 +168,7 @@ def _refuse_if_done_is_touched(now: Present, after: ImplementationPlan) -> None:
 
 
 def planning_log(record: RunRecord) -> RunLog:
-    """The log of a ticket's plannings, apart from that of its runs: what they cost is told apart."""
+    """The log of a ticket's plannings, apart from that of its runs."""
     return RunLog(record.folder / "planning.jsonl")
 
 

@@ -8,7 +8,7 @@ from cdd_agent.tickets.plan import DELETED, NEW, AffectedFile, ImplementationPla
 from cdd_agent.tickets.spec import TicketSpec
 
 _MOST_STEPS = 100
-_Number = Annotated[int, Field(ge=1, le=999_999)]
+_Number = Annotated[int, Field(ge=0, le=999_999)]
 
 
 class _Draft(BaseModel):

@@ -11,11 +11,13 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.errors import BadInput
 from cdd_agent.events import AgentChanged, Answer, Event, Notice, PlanChecked, PlanOpened, ReplyDelta, ToolFinished
+from cdd_agent.execution.frontend import Nobody
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.llm.port import ConnectionFailed, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.wiring import open_session
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 SPEC = """\
@@ -313,6 +315,31 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     assert "### Step 1" in told(events)
 
 
+async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sandbox) -> None:
+    with pytest.raises(ConnectionFailed):
+        await say(ticket.replies(*[ConnectionFailed("gone")] * 10).session(), f"/plan {SLUG}")
+    (ticket.ticket / "spec.yaml").write_text(SPEC.replace("b.txt says good", "b.txt says fine"))
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}", "continue")
+    assert "The spec was changed." in ticket.prompt()
+    assert "2. b.txt says fine" in ticket.prompt()
+
+
+async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    session = open_session(ticket.project, Nobody())
+    await say(session, f"/plan {SLUG}")
+    with pytest.raises(BadInput, match="No model is configured"):
+        await say(session, "split step 1")
+    assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
+    assert "runs/" in (ticket.root / ".cdd/.gitignore").read_text()
+
+
+async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) -> None:
+    (ticket.root / os.fsdecode(b"gr\xf6sse.txt")).write_text("")
+    looking = ScriptedReply("", tool_calls=(call("list_files", path="."),))
+    assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
+
+
 async def test_after_a_lost_connection_the_person_goes_on_or_says_more(ticket: Sandbox) -> None:
     broken = [ConnectionFailed("gone")] * 10
     session = ticket.replies(*broken).session()
@@ -359,11 +386,6 @@ async def test_show_and_check_look_at_what_there_is(ticket: Sandbox) -> None:
 
 
 async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None:
-    session = ticket.session()
-    ticket.flags = {}
-    from cdd_agent.execution.frontend import Nobody
-    from cdd_agent.wiring import open_session
-
     session = open_session(ticket.project, Nobody())
     events = await say(session, f"/plan {SLUG}")
     assert "No model is configured" in told(events)
