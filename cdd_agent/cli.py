@@ -177,19 +177,18 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "make, show or check a ticket's plan",
         "cdd plan feature-user-auth",
         "cdd plan feature-user-auth --basic       # without a model: a step for each acceptance criterion",
-        "cdd plan show feature-user-auth --json",
-        "cdd plan check feature-user-auth         # exit code 1 where the plan has to be changed",
+        "cdd plan show feature-user-auth          # the plan as it was read",
+        "cdd plan check feature-user-auth         # compile it: exit code 1 where it has to be changed",
         "",
         "Nobody is asked: what the model assumes is written into the plan's risks. In the shell, `/plan SLUG` is a",
         "dialogue.",
     )
-    plan.add_argument(
-        "words", metavar="[show | check] SLUG", nargs="+", help="show: the plan as it was read; check: compile it"
-    )
+    plan.add_argument("words", metavar="SLUG", nargs="+", help="a ticket's slug, a unique prefix, or a path")
     plan.add_argument("--json", action="store_true", help="one event a line; of show and check, one JSON object")
     plan.add_argument("--yes", action="store_true", help="write the plan also where compiling it finds errors")
     plan.add_argument("--regenerate", action="store_true", help="in the place of a plan that is there; done steps stay")
     plan.add_argument("--basic", action="store_true", help="without a model")
+    plan.usage = "cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic] [--model M] [-C DIR]"
     plan.set_defaults(interrupted="What was learnt is kept; the same command goes on from here.")
     _model_flags(plan)
 

@@ -305,17 +305,16 @@ class _Judge:
 
     def __init__(self, planning: Planning, spec: TicketSpec, present: Present) -> None:
         self._planning, self._spec, self._present = planning, spec, present
-        self._has_warned = False
         plan = planning.proposal or present.plan if planning.notes.task == "change" else None
         self._known = {_told(problem) for problem in self._found(plan)} if plan else set[tuple[str, str]]()
-        """What was there before: nobody asked the model to see to it."""
+        """What was there before, so that nobody asked the model to see to it; and the warnings that it was told."""
 
     def _found(self, plan: ImplementationPlan) -> list[Problem]:
         found = self._planning.desk.problems(plan, self._spec, self._present)
         return [problem for problem in found if problem.step not in self._present.fixed.steps]
 
     def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
-        """Of the warnings it is told only once: they may be meant."""
+        """Of each warning it is told only once: it may be meant."""
         if reply.questions:
             return self._against_questions(len(reply.questions))
         try:
@@ -323,9 +322,8 @@ class _Judge:
         except ChangeRefused as refusal:
             return str(refusal).splitlines()
         new = [problem for problem in self._found(plan) if _told(problem) not in self._known]
-        told = [problem.text for problem in new if not (problem.is_warning and self._has_warned)]
-        self._has_warned = True
-        return told
+        self._known |= {_told(problem) for problem in new if problem.is_warning}
+        return [problem.text for problem in new]
 
     def plan_of(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
         """Raises `ChangeRefused`."""

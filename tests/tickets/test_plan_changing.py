@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.basic_plan import MARK, basic_plan
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, step_blocks
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over, changed, made_anew
 from cdd_agent.tickets.plan_check import Places, errors, problems_of
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
@@ -163,20 +163,24 @@ def test_what_could_only_be_lost_is_refused() -> None:
         rewritten(BY_HAND, replace(plan, steps=plan.steps[::-1]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(PLANS, PLANS, st.data())
-def test_any_plan_can_be_rewritten_to_another_or_is_refused(
+def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_bytes(
     plan: ImplementationPlan, other: ImplementationPlan, data: st.DataObject
 ) -> None:
-    text = plan.to_markdown()
-    picked = data.draw(st.lists(st.sampled_from([*plan.steps, *other.steps] or [PlanStep(1)]), max_size=4))
-    wanted = replace(plan, steps=tuple({step.number: step for step in picked}.values()), risks=other.risks)
-    try:
-        after = rewritten(text, wanted)
-    except BadInput:
-        return
-    read = ImplementationPlan.from_markdown(after)
-    assert read == wanted
+    plan = replace(plan, steps=tuple({step.number: step for step in plan.steps}.values()))
+    numbers = {step.number for step in plan.steps}
+    steps = [step for step in plan.steps if data.draw(st.booleans())]
+    steps = [replace(step, description=other.overview) if data.draw(st.booleans()) else step for step in steps]
+    for new in {step.number: step for step in other.steps if step.number not in numbers}.values():
+        steps.insert(data.draw(st.integers(0, len(steps))), new)
+    wanted = replace(plan, steps=tuple(steps), overview=data.draw(st.sampled_from([plan.overview, other.overview])))
+
+    after = rewritten(plan.to_markdown(), wanted)
+
+    assert ImplementationPlan.from_markdown(after) == wanted
+    for step in steps:
+        assert "\n\n".join(step_blocks(step)) in after
 
 
 @pytest.mark.parametrize(
