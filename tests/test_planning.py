@@ -41,7 +41,7 @@ def written(sandbox: Sandbox) -> ImplementationPlan:
 def test_a_plan_is_made_and_written_and_passes_its_check(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     assert cdd(ticket, "plan", SLUG, "--model", script(ticket, plan(risks=["Assumed: two files"]))) == 0
     out = capsys.readouterr().out
-    assert "the proposed plan can be carried out" in out
+    assert "The proposed plan can be carried out" in out
     assert f"Wrote tickets/{SLUG}/plan.md. `cdd exec {SLUG}` carries it out." in out
     assert len(written(ticket).steps) == len(GOOD_STEPS)
     assert cdd(ticket, "plan", "check", SLUG) == 0

@@ -98,7 +98,7 @@ class PlannerAgent:
             case "basic":
                 events = self._proposed(_all(planning.basic()))
             case "show":
-                events = _all([Answer(self._text())])
+                events = _all([Answer(planning.text())])
             case "check":
                 events = _all([self._checked()])
             case "continue" | "c" | "retry":
@@ -169,12 +169,6 @@ class PlannerAgent:
         self._left = True
         kept = " What was proposed or learnt is kept." if self._planning.is_kept else ""
         yield Notice(f"Left the planning of {self.ticket_slug}.{kept}")
-
-    def _text(self) -> str:
-        present = self._planning.desk.present()
-        if not (text := self._planning.notes.proposal or present.text):
-            raise BadInput(f"The ticket {self.ticket_slug} has no plan yet")
-        return text
 
     def _checked(self) -> PlanChecked:
         return PlanChecked(self.ticket_slug, self._planning.name_of_plan, tuple(self._planning.problems()))

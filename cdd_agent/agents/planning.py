@@ -5,6 +5,7 @@ say, and `execution/planning.py` writes it.
 """
 
 import asyncio
+import difflib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, Notice, PlanChecked, Tone
-from cdd_agent.execution.planning import PlanDesk, Present
+from cdd_agent.execution.planning import PlanDesk, Present, text_with
 from cdd_agent.harmless import fenced
 from cdd_agent.llm.port import Message, Model
 from cdd_agent.tickets.basic_plan import basic_plan
@@ -99,18 +100,26 @@ class Planning:
     def proposal(self) -> ImplementationPlan | None:
         return ImplementationPlan.from_markdown(self.notes.proposal) if self.notes.proposal else None
 
-    def problems(self) -> list[Problem]:
-        """Of the proposal, or of the plan that is there. Raises `BadInput` where there is neither."""
-        present = self.desk.present()
-        plan = self.proposal or present.plan
-        if plan is None:
+    def text(self) -> str:
+        """plan.md as the proposal would leave it; without one, as it is.
+
+        Raises `BadInput` where there is neither, or where the proposal cannot be written.
+        """
+        if self.proposal is not None:
+            return text_with(self.proposal, self._base(), anew=self.notes.is_anew)
+        if not (text := self.desk.present().text):
             raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
-        return self.desk.problems(plan, self.desk.ticket.read_spec(), present)
+        return text
+
+    def problems(self) -> list[Problem]:
+        """Of the proposal, or of the plan that is there; with the lines of `text`."""
+        plan = ImplementationPlan.from_markdown(self.text())
+        return self.desk.problems(plan, self.desk.ticket.read_spec(), self.desk.present())
 
     @property
     def name_of_plan(self) -> str:
         """What people are told of it: the proposal, or else plan.md."""
-        return "the proposed plan" if self.notes.proposal else self.desk.shown_path
+        return "The proposed plan" if self.notes.proposal else self.desk.shown_path
 
     @property
     def is_kept(self) -> bool:
@@ -118,9 +127,18 @@ class Planning:
         return self.notes != PlanningNotes()
 
     def shown(self) -> list[Event]:
-        """The proposal in full, and what compiling it found."""
-        problems = tuple(self.problems())
-        return [Answer(self.notes.proposal), PlanChecked(self.desk.ticket.slug, self.name_of_plan, problems)]
+        """The proposal, or what it changes, and what compiling it found."""
+        text, problems = self.text(), tuple(self.problems())
+        shown = text if self.notes.is_anew else fenced(_difference(self.notes.base, text), "diff")
+        return [Answer(shown), PlanChecked(self.desk.ticket.slug, self.name_of_plan, problems)]
+
+    def _base(self) -> Present:
+        """The plan that the proposal was made of."""
+        if not self.notes.base.strip():
+            return Present()
+        plan = ImplementationPlan.from_markdown(self.notes.base)
+        named = plan if plan.ticket_slug else replace(plan, ticket_slug=self.desk.ticket.slug)
+        return replace(self.desk.present(), text=self.notes.base, plan=named)
 
     # ----------------------------------------------------------------------------------------- proposing
 
@@ -171,8 +189,9 @@ class Planning:
                 yield event
 
     async def answer(self, words: str) -> AsyncGenerator[Event, None]:
-        """Answer the questions that are open."""
-        said = Message("user", f"# Answers\n\n{words}")
+        """Answer the questions that are open, or say more to a planning that was interrupted."""
+        self.model()
+        said = Message("user", f"# What the person says\n\n{words}")
         conversation = (*self.notes.conversation, said)
         self._keep(self.notes.model_copy(update={"conversation": conversation, "questions": (), "is_open": True}))
         async with aclosing(self.go_on()) as events:
@@ -268,9 +287,7 @@ class Planning:
         proposal = self.proposal
         if proposal is None:
             raise BadInput("There is no proposal to approve")
-        base_plan = ImplementationPlan.from_markdown(self.notes.base) if self.notes.base.strip() else None
-        base = Present(self.notes.base, base_plan and _named(base_plan, self.desk.ticket.slug))
-        self.desk.save(proposal, base, anew=self.notes.is_anew)
+        self.desk.save(proposal, self._base(), anew=self.notes.is_anew)
         self.discard()
 
     def discard(self) -> None:
@@ -372,8 +389,9 @@ def _with_numbers(fixed: Fixed, plan: ImplementationPlan) -> Fixed:
     return replace(fixed, taken=fixed.taken | {step.number for step in plan.steps})
 
 
-def _named(plan: ImplementationPlan, slug: str) -> ImplementationPlan:
-    return plan if plan.ticket_slug else replace(plan, ticket_slug=slug)
+def _difference(before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm="")
+    return "\n".join(lines) or "Nothing is different."
 
 
 def _list(numbers: frozenset[int]) -> str:

@@ -60,7 +60,12 @@ class NotesFile:
 
     def write(self, notes: PlanningNotes) -> None:
         self.record.prepare()
-        clean = notes.model_copy(update={"conversation": tuple(map(self._clean, notes.conversation))})
+        clean = notes.model_copy(
+            update={
+                "conversation": tuple(map(self._clean, notes.conversation)),
+                "questions": tuple(map(self.record.redactor.redact, notes.questions)),
+            }
+        )
         write_atomic(self.path, clean.model_dump_json().encode("utf-8", errors="replace"))
 
     def discard(self) -> None:

@@ -107,18 +107,13 @@ class PlanDesk:
         """
         with self._locked():
             now = self.present()
-            if now.plan is None or base.plan is None:
+            if anew or now.plan is None or base.plan is None:
                 self._refuse_if_different(now, base)
-                text, after = wanted.to_markdown(), wanted
-            elif anew:
-                self._refuse_if_different(now, base)
-                text = rewritten(now.text, wanted) if now.fixed.steps else wanted.to_markdown()
-                after = wanted
             else:
-                after = self._carried_over(base.plan, wanted, now.plan)
-                text = rewritten(now.text, after)
-            after.check(f"the new {self.ticket.plan_path.name}")
-            _refuse_if_done_is_touched(now, after)
+                wanted = self._carried_over(base.plan, wanted, now.plan)
+            _refuse_if_done_is_touched(now, wanted)
+            text = text_with(wanted, now, anew=anew)
+            ImplementationPlan.from_markdown(text).check(f"the new {self.ticket.plan_path.name}")
             if now.text == text:
                 return
             if now.text:
@@ -151,6 +146,16 @@ class PlanDesk:
             yield
         finally:
             lock.release()
+
+
+def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> str:
+    """What plan.md becomes: changed where it has to be, or where nothing of it was carried out, made anew.
+
+    Raises `BadInput` where something that a person wrote would be lost.
+    """
+    if present.plan is None or (anew and not present.fixed.steps):
+        return wanted.to_markdown()
+    return rewritten(present.text, wanted)
 
 
 def _refuse_if_done_is_touched(now: Present, after: ImplementationPlan) -> None:

@@ -207,7 +207,7 @@ async def test_questions_are_asked_at_most_three_and_answered_in_words(ticket: S
     events = await say(session, f"/plan {SLUG}")
     assert "1. Which file? (another file)\n2. Which words?" in told(events)
     events = await say(session, "The first, and good.")
-    assert "# Answers\n\nThe first, and good." in ticket.prompt(1)
+    assert "# What the person says\n\nThe first, and good." in ticket.prompt(1)
     assert "You may ask 1 more" in ticket.prompt(2)
     assert "### Step 1" in told(events)
 
@@ -225,6 +225,7 @@ async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(ticket: San
     assert ticket.model.requests == []
     events = await say(session, "step 2 has to be better", "approve")
     assert "Changed as asked." in told(events)
+    assert "-### Step 2: Write b.txt\n+### Step 2: Write b.txt well\n" in told(events)
     assert "step 2 has to be better" in ticket.prompt()
     text = (ticket.ticket / "plan.md").read_text()
     assert text == by_hand.replace("### Step 2: Write b.txt", "### Step 2: Write b.txt well")

@@ -13,7 +13,7 @@ async def test_a_plan_is_proposed_changed_and_approved(sandbox: Sandbox) -> None
         await person.say(f"/plan {SLUG}")
         assert f"planner · {SLUG}" in person.title
         assert "Step 2: Write b.txt" in person.told
-        assert "the proposed plan can be carried out." in person.told
+        assert "The proposed plan can be carried out." in person.told
         assert person.prompt.area.placeholder.startswith("approve, keep")
 
         await person.say("step 2 has to be better")
