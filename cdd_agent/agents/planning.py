@@ -106,10 +106,14 @@ class Planning:
         Raises `BadInput` where there is neither, or where the proposal cannot be written.
         """
         if self.proposal is not None:
-            return text_with(self.proposal, self._base(), anew=self.notes.is_anew)
+            return self.text_with(self.proposal)
         if not (text := self.desk.present().text):
             raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
         return text
+
+    def text_with(self, plan: ImplementationPlan) -> str:
+        """plan.md as this plan would leave it. Raises `BadInput` where something that a person wrote would be lost."""
+        return text_with(plan, self._base(), anew=self.notes.is_anew)
 
     def problems(self) -> list[Problem]:
         """Of the proposal, or of the plan that is there; with the lines of `text`."""
@@ -248,8 +252,12 @@ class Planning:
             return self.open_questions()
         try:
             proposal = judge.plan_of(reply)
-        except ChangeRefused as refusal:
-            raise NoUsableAnswer(f"What {self.model().name} proposes cannot be done: {refusal}") from refusal
+            self.text_with(proposal)
+        except (ChangeRefused, BadInput) as refusal:
+            raise NoUsableAnswer(
+                f"What {self.model().name} proposes cannot be done: {refusal}",
+                hint="Nothing was changed. Say it in other words, or change plan.md by hand.",
+            ) from refusal
         self._propose(proposal)
         summary = reply.changes.summary if isinstance(reply, ChangeReply) and reply.changes else ""
         return [*([Notice(summary)] if summary else []), *self.shown()]
@@ -336,8 +344,11 @@ class _Judge:
             return self._against_questions(len(reply.questions))
         try:
             plan = self.plan_of(reply)
+            self._planning.text_with(plan)
         except ChangeRefused as refusal:
             return str(refusal).splitlines()
+        except BadInput as refusal:
+            return [f"{refusal.message}: leave alone what need not be different, such as overview and risks"]
         new = [problem for problem in self._found(plan) if _told(problem) not in self._known]
         self._known |= {_told(problem) for problem in new if problem.is_warning}
         return [problem.text for problem in new]

@@ -260,6 +260,25 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sand
     assert before[before.index("### Step 1") : before.index("### Step 2")] in (ticket.ticket / "plan.md").read_text()
 
 
+async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    file = ticket.ticket / "plan.md"
+    file.write_text(f"## Overview\n\nOurs.\n\n## Summary\n\nAlso ours.\n\n{file.read_text()}")
+    before = file.read_text()
+    ticket.replies(changes(overview="New."), changes(risks=["r"]))
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", "name the risk")
+    assert "without losing something you wrote" in ticket.prompt(1)
+    assert (await say(session, "approve"))[-1] == AgentChanged(None)
+    assert file.read_text() == f"{before}\n## Risks & Considerations\n\n- r\n"
+
+    session = ticket.replies(*[changes(overview="New.")] * 3).session()
+    with pytest.raises(NoUsableAnswer, match="cannot be done"):
+        await say(session, f"/plan {SLUG}", "another overview")
+    with pytest.raises(BadInput, match="no proposal"):
+        await say(session, "approve")
+
+
 async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandbox) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}", "approve")
