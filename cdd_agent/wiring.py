@@ -173,7 +173,7 @@ def equipped(
 ) -> Model:
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty
+    from cdd_agent.llm.around import NeverEmpty, Sized
     from cdd_agent.llm.known_models import FREE, price_of
 
     costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
@@ -185,7 +185,8 @@ def equipped(
         spend=tally.add,
         lost=lost,
     )
-    return Patient(budgeted, clock)
+    patient = Patient(budgeted, clock)
+    return Sized(patient, config.context_window) if config.context_window else patient
 
 
 def _spent_before(engine: Engine) -> Spent:
