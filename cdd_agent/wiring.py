@@ -108,7 +108,7 @@ def open_planning(
         return equipped(model(), config, tally or Tally(), lost=lambda usage: log.add(ReplyLost(usage)), clock=clock)
 
     desk = PlanDesk(root, ticket, record, commands, config.test_command)
-    return Planning(desk, of_this_planning, read_only_tools(root), may_ask=may_ask)
+    return Planning(desk, of_this_planning, read_only_tools(root), config.tool_calls, may_ask)
 
 
 def open_engine(

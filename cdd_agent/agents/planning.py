@@ -34,6 +34,7 @@ from cdd_agent.workspace.files import digest
 
 MOST_QUESTIONS = 3
 _ROUNDS = 30
+_MOST_OF_TREE = 60_000
 
 
 class Question(BaseModel):
@@ -317,7 +318,17 @@ class Planning:
         return "\n\n".join(part for part in parts if part)
 
     def _context(self, spec: TicketSpec) -> str:
-        return f"{_spec(spec)}\n\n# Project\n\n{project_context(self.desk.root, ()).as_text()}"
+        """What is told once: the spec, the project's files as far as there is room for them, and how checks may begin."""
+        tree = project_context(self.desk.root, ()).repo_tree
+        most = min(_MOST_OF_TREE, self.model().window or _MOST_OF_TREE)  # characters: a third of a window, about
+        if len(tree) > most:
+            tree = tree[:most].rpartition("\n")[0] + "\n… and more: the tools show them"
+        commands = self.desk.commands
+        programs = (
+            f"`verify` may begin with: {', '.join(commands.allowed)}." if commands.settings.mode == "safe" else ""
+        )
+        tests = f"The project's tests: `{self.desk.test_command}`." if self.desk.test_command else ""
+        return "\n\n".join(filter(None, [_spec(spec), f"# Project\n\n{fenced(tree)}", tests, programs]))
 
     def _may_ask(self) -> str:
         if self.may_ask:

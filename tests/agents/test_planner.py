@@ -416,6 +416,16 @@ async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None
     assert [step.serves for step in plan.steps] == [(1,), (2,)]
 
 
+async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket: Sandbox) -> None:
+    for number in range(300):
+        (ticket.root / f"a-rather-long-name-of-a-file-{number:03}.txt").write_text("")
+    (ticket.root / ".cdd/config.yaml").write_text("context_window: 8000\ntest_command: make test\n")
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
+    assert "… and more: the tools show them" in ticket.prompt(0)
+    assert "The project's tests: `make test`." in ticket.prompt(0)
+    assert "`verify` may begin with: ls, " in ticket.prompt(0)
+
+
 async def test_a_projects_own_prompt_is_used(ticket: Sandbox) -> None:
     (ticket.root / ".cdd/prompts").mkdir()
     (ticket.root / ".cdd/prompts/planner.md").write_text("Plan like a pirate.")
