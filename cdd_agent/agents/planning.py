@@ -318,7 +318,7 @@ class Planning:
         return "\n\n".join(part for part in parts if part)
 
     def _context(self, spec: TicketSpec) -> str:
-        """What is told once: the spec, the project's files as far as there is room for them, and how checks may begin."""
+        """What is told once: the spec, the project's files as far as there is room, and how checks may begin."""
         tree = project_context(self.desk.root, ()).repo_tree
         most = min(_MOST_OF_TREE, self.model().window or _MOST_OF_TREE)  # characters: a third of a window, about
         if len(tree) > most:
