@@ -213,7 +213,7 @@ class ImplementationPlan:
         if faults := self.faults():
             raise PlanInvalid(
                 "\n".join(f"{source}:{fault.line}: {fault.text}" for fault in faults),
-                hint=f"Mend {source} by hand, or look at the form that `/plan` shows.",
+                hint=f"Mend {source} by hand, or let `/plan` change it.",
             )
 
 
