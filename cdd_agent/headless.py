@@ -33,6 +33,7 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.wiring import (
     make_model,
     open_commands,
+    open_desk,
     open_engine,
     open_planning,
     open_runner,
@@ -111,7 +112,7 @@ def _open_planning(project: Project, ticket: Ticket) -> Planning:
 def run_plan_check(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Compile a ticket's plan and print its problems; FAILED where one is an error. Raises `BadInput`."""
     ticket = project.tickets.find(slug)
-    desk = _open_planning(project, ticket).desk
+    desk = open_desk(project, ticket, open_commands(project, Nobody()))
     present = desk.present()
     problems = desk.problems(present.plan or ticket.read_plan(), ticket.read_spec(), present)
     wrong = errors(problems)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.agents.planning import Planning
     from cdd_agent.execution.engine import Engine
+    from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
 
@@ -95,20 +96,28 @@ def open_planning(
     from cdd_agent.actions.read_only_tools import read_only_tools
     from cdd_agent.agents.planning import Planning
     from cdd_agent.events import ReplyLost
-    from cdd_agent.execution.planning import PlanDesk, planning_log
-    from cdd_agent.execution.record import RunRecord
-    from cdd_agent.workspace.redaction import Redactor
+    from cdd_agent.execution.planning import planning_log
 
     config, root = project.config, project.root
-    record = RunRecord.of(root, ticket.slug, Redactor.of_environment(config.commands.hide_env))
-    log = planning_log(record)
+    desk = open_desk(project, ticket, commands)
+    log = planning_log(desk.record)
 
     @cache
     def of_this_planning() -> Model:
         return equipped(model(), config, tally or Tally(), lost=lambda usage: log.add(ReplyLost(usage)), clock=clock)
 
-    desk = PlanDesk(root, ticket, record, commands, config.test_command)
     return Planning(desk, of_this_planning, read_only_tools(root), config.tool_calls, may_ask)
+
+
+def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
+    """Where a ticket's plan is read, compiled and written. Nothing is written by opening it."""
+    from cdd_agent.execution.planning import PlanDesk
+    from cdd_agent.execution.record import RunRecord
+    from cdd_agent.workspace.redaction import Redactor
+
+    config, root = project.config, project.root
+    record = RunRecord.of(root, ticket.slug, Redactor.of_environment(config.commands.hide_env))
+    return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
 def open_engine(

@@ -104,6 +104,13 @@ def test_a_basic_plan_needs_no_model(ticket: Sandbox, capsys: pytest.CaptureFixt
     assert cdd(ticket, "plan", "check", SLUG) == 0
 
 
+def test_checking_writes_nothing(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    before = sorted(ticket.root.rglob("*"))
+    assert cdd(ticket, "plan", "check", SLUG) == 0
+    assert sorted(ticket.root.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

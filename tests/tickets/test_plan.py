@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
+from cdd_agent.execution.prompt import step_digest
+from cdd_agent.tickets.drift import fingerprint
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
 
 PLAN = """\
@@ -331,6 +335,12 @@ def test_order_follows_dependencies_and_otherwise_the_plan() -> None:
     plan = ImplementationPlan(steps=(PlanStep(3, dependencies=(1,)), PlanStep(2), PlanStep(1), PlanStep(4)))
 
     assert [step.number for step in plan.order()] == [2, 1, 3, 4]
+
+
+def test_what_a_step_serves_is_no_part_of_what_it_asks_for() -> None:
+    plain = PlanStep(1, "A", "Do it.", verify="make")
+    assert fingerprint(replace(plain, serves=(1,))) == fingerprint(plain)
+    assert step_digest(replace(plain, serves=(1,)), "") == step_digest(plain, "")
 
 
 def test_a_step_is_found_by_number() -> None:
