@@ -22,6 +22,7 @@ from cdd_agent.events import (
     PlanOpened,
     Proposal,
     RunFinished,
+    SpecOpened,
     StepCommitted,
     StepDiff,
     StepFinished,
@@ -85,10 +86,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, tone)]
         case Answer(text=text):
             return [(text, Tone.PLAIN)]
-        case TicketsListed(tickets=(), state=str(state)):
-            return [(f"No ticket is in the state {state}.", Tone.PLAIN)]
-        case TicketsListed(tickets=()):
+        case TicketsListed(tickets=(), state=None, type=None):
             return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
+        case TicketsListed(tickets=(), state=state, type=kind):
+            where = f" is in the state {state}" if state else ""
+            return [(f"No ticket{f' of the type {kind}' * bool(kind)}{where or ' is there'}.", Tone.PLAIN)]
         case TicketsListed(tickets=tickets):
             width = max(len(ticket.slug) for ticket in tickets)
             return [
@@ -100,6 +102,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
         case PlanChecked():
             return _plan_checked(event)
+        case SpecOpened():
+            return _spec_opened(event)
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
         case ActionStarted(number=number, total=total, title=title):
@@ -167,6 +171,16 @@ def _plan_checked(event: PlanChecked) -> list[tuple[str, Tone]]:
     if wrong:
         return [*lines, (f"{wrong} {'problem has' if wrong == 1 else 'problems have'} to be mended.", Tone.ERROR)]
     return [*lines, (f"{event.source} can be carried out.", Tone.GOOD)]
+
+
+def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
+    heading = (f"{event.ticket_slug}: {event.title}" if event.title else event.ticket_slug, Tone.HEADING)
+    if not event.missing:
+        next_one = f"Next: the plan. `/plan {event.ticket_slug}` in the shell makes it with you."
+        return [heading, ("The spec is complete.", Tone.GOOD), (next_one, Tone.PLAIN)]
+    lines = [(f"  {line}", Tone.PLAIN) for line in event.missing]
+    next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}."
+    return [heading, (f"{event.path} is not complete. Missing:", Tone.WARNING), *lines, (next_one, Tone.PLAIN)]
 
 
 def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:

@@ -12,7 +12,7 @@
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
       dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
-      by-command-2 …                          and what a command made of one, in between
+      call-4.json  call-4-0 …                 and what a command, by a tool's call, made of some of them
       span.json  changes.diff                 the checkpoints before and after it, and what differs
     earlier-20261122T101500123456/            all of this, of a run that was started over
 
@@ -22,7 +22,7 @@ attempt replaced stays here also when it is put back: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -127,6 +127,11 @@ class _Tests(_Saved):
 
 class _Dialogue(_Saved):
     messages: tuple[Message, ...]
+
+
+class _Made(_Saved):
+    files: dict[str, str | None]
+    """By path, the name of the copy; None for a file that is gone."""
 
 
 class _Journal(_Saved):
@@ -264,15 +269,30 @@ class Attempt:
             self._save_journal(known)
             raise
 
-    def journal_command(self, path: PurePosixPath, content: bytes | None) -> None:
-        """A command made something else of a file that the attempt wrote: that is the attempt's doing too. A copy of
-        it is kept."""
+    def journal_command(self, call: int, made: Mapping[PurePosixPath, bytes | None]) -> None:
+        """The command that a tool's call ran made something else of files that the attempt wrote: that is the attempt's
+        doing, too. It is kept, to be done again."""
         entries = list(self._journal)
-        before = next(change.before for change in entries if change.path == str(path))
-        if content is not None:
-            write_atomic(self.folder / f"by-command-{len(entries)}", content)
-        after = None if content is None else held(self.root / path, content)
-        self._save_journal([*entries, Change(str(path), before, after)])
+        firsts = {change.path: change.before for change in reversed(entries)}
+        kept: dict[str, str | None] = {}
+        for index, (path, content) in enumerate(made.items()):
+            kept[str(path)] = None if content is None else f"call-{call}-{index}"
+            if content is not None:
+                write_atomic(self.folder / f"call-{call}-{index}", content)
+            after = None if content is None else held(self.root / path, content)
+            entries.append(Change(str(path), firsts[str(path)], after))
+        self._write(f"call-{call}.json", _Made(files=kept).model_dump_json(indent=1))
+        self._save_journal(entries)
+
+    def forget_command(self, call: int) -> None:
+        """That of a round that was interrupted; another call has its number now."""
+        remove(self.folder / f"call-{call}.json")
+
+    def made_by_command(self, call: int) -> dict[PurePosixPath, bytes | None]:
+        """What the command of a call made of the attempt's files, as it was kept."""
+        saved = self._load(f"call-{call}.json", _Made)
+        kept = saved.files if saved else {}
+        return {PurePosixPath(path): read_bytes(self.folder / name) if name else None for path, name in kept.items()}
 
     def put_back(self) -> TakenBack:
         """Undo what the journal says was written; harmless when repeated, or when nothing was written.

@@ -22,6 +22,7 @@ from cdd_agent.events import (
     TestsFinished,
     TestsStarted,
     Tone,
+    ToolFinished,
 )
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
@@ -229,6 +230,8 @@ class StepRunner:
                         attempt.save_partial(spoken[-1].content)
                         raise ReplyRefused(f"{problem} Nothing of it was used.")
                     case _:
+                        if isinstance(item, ToolFinished):
+                            bench.next_call()
                         for event in (*bench.news(), item):
                             yield event
                         if bench.stopped is not None:

@@ -58,6 +58,8 @@ class Workbench:
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
     """What became of each file since the attempt began."""
     _declared: tuple[str, ...] = ()
+    _call: int = 0
+    """How many calls of tools are over."""
     is_begun: bool = False
     """Its checkpoint is taken."""
 
@@ -126,11 +128,15 @@ class Workbench:
             )
 
     async def do_again(self, messages: Sequence[Message]) -> None:
-        """Write what the calls of a dialogue wrote before it was put back. What commands did besides was not put back.
+        """Write what the calls of a dialogue wrote before it was put back, and what commands made of that. What else
+        commands did was not put back.
 
         Raises `ReplyRefused` where the files are no longer what they were then, and what `change` raises.
         """
         for call, answer in _answered(messages):
+            self.next_call()
+            if made := self.attempt.made_by_command(self._call - 1):
+                self._write_as_command(made)
             if "error" in answer:
                 continue
             if (edit := _edit_of(call)) is not None:
@@ -145,7 +151,12 @@ class Workbench:
         self.attempt.drop_dialogue()
         self._made.clear()
         self._seen.clear()
+        self._call = 0
         self.is_begun = False
+
+    def next_call(self) -> None:
+        """A tool's call is over."""
+        self._call += 1
 
     def show(self, shown: Shown) -> None:
         """The model is shown this."""
@@ -177,6 +188,7 @@ class Workbench:
         try:
             async for event in self.begin():
                 self.told.append(event)
+            self.attempt.forget_command(self._call)
         except CddError as error:
             self.stopped = error
             raise
@@ -211,11 +223,20 @@ class Workbench:
 
     def _take_over_from_command(self) -> None:
         """What the model has not seen: its knowledge of these files is out of date."""
-        for path, made in self._made.items():
-            content = read_bytes(self.root / path)
-            if content != made.after:
-                self.attempt.journal_command(path, content)
-                self._made[path] = replace(made, after=content)
+        now = {path: read_bytes(self.root / path) for path in self._made}
+        made = {path: content for path, content in now.items() if content != self._made[path].after}
+        if made:
+            self.attempt.journal_command(self._call, made)
+            for path, content in made.items():
+                self._made[path] = replace(self._made[path], after=content)
+
+    def _write_as_command(self, made: Mapping[PurePosixPath, bytes | None]) -> None:
+        """What a command made of the files as they are now, once more."""
+        changes = ChangeSet(tuple(FileChange(path, self._made[path].after, after) for path, after in made.items()))
+        with self.attempt.journalled(changes):
+            changes.apply(self.root)
+        for path, after in made.items():
+            self._made[path] = replace(self._made[path], after=after)
 
     def _present(self, path: str) -> str:
         """What is in a file, as the tool that reads it says it."""
@@ -271,7 +292,7 @@ def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
             try:
                 yield call, json.loads(answer.content)
             except ValueError:  # it was cut: of a tool that only looks
-                continue
+                yield call, {}
 
 
 def _plain(root: Path, path: str) -> str | None:

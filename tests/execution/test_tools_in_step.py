@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
@@ -35,7 +34,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus, Verification
 from tests.crash.story import git
-from tests.projects import Sandbox, Step, check, says
+from tests.projects import Sandbox, Step, check, collect, says
 
 STEP = Step("a.txt", check("a.txt"))
 FORMAT = "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
@@ -67,10 +66,6 @@ def read(path: str) -> tuple[str, object]:
 
 def execute(command: str) -> tuple[str, object]:
     return "execute_command", {"command": command}
-
-
-async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
-    return [event async for event in events]
 
 
 async def run(sandbox: Sandbox, *, attempts: int = 1) -> list[Event]:
