@@ -130,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(slug=None, kind=None, words=(), model=None, api_base=None, max_attempts=None, record=None)
     parser.set_defaults(interrupted="What was done is saved; the same command goes on from here.")
     parser.set_defaults(root=None, yaml=False, dry_run=False, paths=(), start_over=False, step=None, templates=False)
+    parser.set_defaults(regenerate=False, basic=False)
     _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 
@@ -186,10 +187,26 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     status.add_argument("slug", metavar="SLUG", nargs="?", help="a ticket's slug, a unique prefix, or a path")
     status.add_argument("--json", action="store_true", help="one event a line")
 
-    plan = add("plan", _plan_show, "show a ticket's plan", "cdd plan show feature-user-auth --json")
-    plan.add_argument("what", metavar="show", choices=["show"], help="show: the plan as it was read")
-    plan.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
-    plan.add_argument("--json", action="store_true", help="one JSON object")
+    plan = add(
+        "plan",
+        _plan,
+        "make, show or check a ticket's plan",
+        "cdd plan feature-user-auth",
+        "cdd plan feature-user-auth --basic       # without a model: a step for each acceptance criterion",
+        "cdd plan show feature-user-auth          # the plan as it was read",
+        "cdd plan check feature-user-auth         # compile it: exit code 1 where it has to be changed",
+        "",
+        "Nobody is asked: what the model assumes is written into the plan's risks. In the shell, `/plan SLUG` is a",
+        "dialogue.",
+    )
+    plan.add_argument("words", metavar="SLUG", nargs="+", help="a ticket's slug, a unique prefix, or a path")
+    plan.add_argument("--json", action="store_true", help="one event a line; of show and check, one JSON object")
+    plan.add_argument("--yes", action="store_true", help="write the plan also where compiling it finds errors")
+    plan.add_argument("--regenerate", action="store_true", help="in the place of a plan that is there; done steps stay")
+    plan.add_argument("--basic", action="store_true", help="without a model")
+    plan.usage = "cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic] [--model M] [-C DIR]"
+    plan.set_defaults(interrupted="What was learnt is kept; the same command goes on from here.")
+    _model_flags(plan)
 
     execute = add(
         "exec",
@@ -422,6 +439,31 @@ def _list(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     return _command(options, "status", *([_reference(options)] if options.slug else []))
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from cdd_agent.errors import BadInput
+
+    *what, options.slug = options.words
+    if what not in ([], ["show"], ["check"]):
+        raise BadInput(f"There is no `cdd plan {' '.join(what)}`", hint="Usage: cdd plan [show | check] SLUG")
+    if what and (options.yes or options.regenerate or options.basic):
+        raise BadInput(f"--yes, --regenerate and --basic are for making a plan, not for `cdd plan {what[0]}`")
+    if what == ["show"]:
+        return _plan_show(options)
+    from cdd_agent.headless import run_plan_check, run_planning
+
+    if what == ["check"]:
+        return run_plan_check(_project(options), _reference(options), as_json=options.json)
+    flags = {name: getattr(options, name) for name in ("model", "api_base", "record")}
+    return run_planning(
+        _project(options, **flags),
+        _reference(options),
+        as_json=options.json,
+        approve=options.yes,
+        regenerate=options.regenerate,
+        basic=options.basic,
+    )
 
 
 def _plan_show(options: argparse.Namespace) -> int:

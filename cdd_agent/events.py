@@ -17,7 +17,7 @@ from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import OfferedModel
-    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
     from cdd_agent.tickets.state import ExecutionState
 
 
@@ -152,6 +152,16 @@ class PlanOpened:
             for now in (state.of(step.number),)
         )
         return cls(state.ticket_slug, title, tuple(steps), resumed=state.started_at is not None)
+
+
+@dataclass(frozen=True)
+class PlanChecked:
+    """What compiling a plan found. Where none of it is an error, the plan can be carried out."""
+
+    ticket_slug: str
+    source: str
+    """The plan as people are told of it: a file, or one that is not written yet."""
+    problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True)
@@ -521,6 +531,7 @@ Event = (
     | TicketsListed
     | SpecOpened
     | PlanOpened
+    | PlanChecked
     | Cleared
     | ExitRequested
     | AgentChanged

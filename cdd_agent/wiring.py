@@ -26,7 +26,9 @@ from cdd_agent.workspace.paths import PathRefused, confine, find_root
 if TYPE_CHECKING:
     from cdd_agent.actions.run import ActionRunner
     from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.planning import Planning
     from cdd_agent.execution.engine import Engine
+    from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
 
@@ -73,14 +75,59 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         prepare_model(engine)
         return ExecutorAgent(engine)
 
+    def open_planner(ticket: Ticket) -> Agent:
+        from cdd_agent.agents.planner import PlannerAgent
+
+        planning = open_planning(session.project, ticket, model, commands(), tally=tally)
+        planning.desk.complete_spec()
+        return PlannerAgent(planning)
+
     def use(config: Config) -> None:
         exchanged = make_model(config, project.root, watched=True)
         equipped(exchanged, config, tally)  # raises where its budget could not be kept to
         session.project = replace(session.project, config=config)
         model().inner = exchanged
 
-    session = Session(project, {"executor": open_executor}, tally, use, find_servers)
+    session = Session(project, {"executor": open_executor, "planner": open_planner}, tally, use, find_servers)
     return session
+
+
+def open_planning(
+    project: Project,
+    ticket: Ticket,
+    model: Callable[[], Model],
+    commands: CommandRunner,
+    *,
+    tally: Tally | None = None,
+    clock: Clock | None = None,
+    may_ask: bool = True,
+) -> Planning:
+    """A ticket's planning. `model` is made when it is asked, and has the budget to itself."""
+    from cdd_agent.actions.read_only_tools import read_only_tools
+    from cdd_agent.agents.planning import Planning
+    from cdd_agent.events import ReplyLost
+    from cdd_agent.execution.planning import planning_log
+
+    config, root = project.config, project.root
+    desk = open_desk(project, ticket, commands)
+    log = planning_log(desk.record)
+
+    @cache
+    def of_this_planning() -> Model:
+        return equipped(model(), config, tally or Tally(), lost=lambda usage: log.add(ReplyLost(usage)), clock=clock)
+
+    return Planning(desk, of_this_planning, read_only_tools(root), config.tool_calls, may_ask)
+
+
+def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
+    """Where a ticket's plan is read, compiled and written. Nothing is written by opening it."""
+    from cdd_agent.execution.planning import PlanDesk
+    from cdd_agent.execution.record import RunRecord
+    from cdd_agent.workspace.redaction import Redactor
+
+    config, root = project.config, project.root
+    record = RunRecord.of(root, ticket.slug, Redactor.of_environment(config.commands.hide_env))
+    return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
 def open_engine(

@@ -20,6 +20,7 @@ from cdd_agent.events import (
     ModelChosen,
     ModelsFound,
     Notice,
+    PlanChecked,
     PlanOpened,
     Proposal,
     RunFinished,
@@ -117,6 +118,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+        case PlanChecked():
+            return _plan_checked(event)
         case SpecOpened():
             return _spec_opened(event)
         case StepStarted(step=step, title=title, attempt=attempt):
@@ -176,10 +179,22 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return []
 
 
+def _plan_checked(event: PlanChecked) -> list[tuple[str, Tone]]:
+    lines = []
+    for problem in event.problems:
+        where = f"{event.source}:{problem.line}" if problem.line else event.source
+        words = f"{where}: {'warning: ' * problem.is_warning}{problem.text}"
+        lines.append((words, Tone.WARNING if problem.is_warning else Tone.ERROR))
+    wrong = sum(not problem.is_warning for problem in event.problems)
+    if wrong:
+        return [*lines, (f"{wrong} {'problem has' if wrong == 1 else 'problems have'} to be mended.", Tone.ERROR)]
+    return [*lines, (f"{event.source} can be carried out.", Tone.GOOD)]
+
+
 def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
     heading = (f"{event.ticket_slug}: {event.title}" if event.title else event.ticket_slug, Tone.HEADING)
     if not event.missing:
-        next_one = f"Next: the plan. `/plan {event.ticket_slug}` in the shell says how."
+        next_one = f"Next: the plan. `/plan {event.ticket_slug}` in the shell makes it with you."
         return [heading, ("The spec is complete.", Tone.GOOD), (next_one, Tone.PLAIN)]
     lines = [(f"  {line}", Tone.PLAIN) for line in event.missing]
     next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}."

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.planner import PlannerAgent
+from cdd_agent.agents.planning import Planning
 from cdd_agent.events import Event
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
@@ -20,7 +22,7 @@ from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import open_commands, open_engine, open_project
+from cdd_agent.wiring import open_commands, open_engine, open_planning, open_project
 from cdd_agent.workspace.commands import CommandRunner
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
@@ -149,7 +151,23 @@ class Sandbox:
         def open_executor(ticket: Ticket, *, start_over: bool = False) -> ExecutorAgent:
             return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
-        return Session(project, {"executor": open_executor}, tally)
+        def open_planner(ticket: Ticket) -> PlannerAgent:
+            planning = self.planning(tally)
+            planning.desk.complete_spec()
+            return PlannerAgent(planning)
+
+        return Session(project, {"executor": open_executor, "planner": open_planner}, tally)
+
+    def planning(self, tally: Tally | None = None) -> Planning:
+        project = self.project
+        return open_planning(
+            project,
+            project.tickets.find(SLUG),
+            lambda: self.real_model or self.model,
+            open_commands(project, self.frontend),
+            tally=tally,
+            clock=self.time.clock,
+        )
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

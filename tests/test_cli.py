@@ -227,6 +227,44 @@ def test_plan_show_json_is_the_plan(sandbox: Sandbox, capsys: pytest.CaptureFixt
     assert ImplementationPlan.from_markdown(capsys.readouterr().out) == ImplementationPlan.from_markdown(text)
 
 
+def test_plan_check_names_what_has_to_be_mended_and_exits_1(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(Step("a.txt"), Step("b.txt", also=("a.txt (new)",), description="Serve.\n**Serves:** 2"))
+    assert cdd(sandbox, "plan", "check", SLUG) == 1
+    out = capsys.readouterr().out
+    plan = f"tickets/{SLUG}/plan.md"
+    assert f"✗ {plan}:7: step 1 changes `a.txt` before step 2 creates it" in out
+    assert f"! {plan}:7: warning: step 1 has no check of its own" in out
+    assert "the spec has 1" in out
+    assert out.endswith("3 problems have to be mended.\n")
+
+
+def test_plan_check_lets_a_plan_in_few_words_pass_and_says_what_to_look_at(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(Step("a.txt"))
+    assert cdd(sandbox, "plan", "check", SLUG, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ticket_slug"], report["ok"]) == (SLUG, True)
+    assert [(p["kind"], p["severity"], p["step"], p["line"]) for p in report["problems"]] == [
+        ("no_serves", "warning", None, 1),
+        ("no_check", "warning", 1, 7),
+        ("missing_file", "warning", 1, 7),
+    ]
+
+
+def test_plan_check_leaves_out_the_files_of_steps_that_were_carried_out(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = "**Files Affected:**\n- `a.txt` (new)"
+    sandbox.write(Step(None, check("a.txt"), description=f"Make it.\n**Serves:** 1\n{new}"))
+    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))) == 0
+    capsys.readouterr()
+    assert cdd(sandbox, "plan", "check", SLUG, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+
+
 def test_init_new_list_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "my shop"
     root.mkdir()

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
 from cdd_agent.commands.registry import command, commands
 from cdd_agent.errors import BadInput
@@ -17,28 +18,6 @@ from cdd_agent.events import (
     Tone,
 )
 from cdd_agent.session import Session
-
-_HOW_TO_PLAN = """\
-There is no plan yet. Write `{path}` like this, one section a step, then `/exec {slug}`:
-
-````markdown
-# Implementation Plan: What it is about
-
-**Ticket:** `{slug}`
-
-## Implementation Steps
-
-### Step 1: Create the model
-
-**Description:** What is to be done, in as many words as it needs.
-**Dependencies:** None
-**Verify:** `pytest tests/test_model.py`
-
-**Files Affected:**
-- `src/model.py` (new)
-````
-"""
-
 
 _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
@@ -114,13 +93,12 @@ async def list_tickets(session: Session, *words: str) -> AsyncGenerator[Event, N
 
 
 @command("plan", "SLUG")
-async def show_plan(session: Session, slug: str) -> AsyncGenerator[Event, None]:
-    """Show a ticket's plan; without one, say how to write it."""
+async def plan(session: Session, slug: str) -> AsyncGenerator[Event, None]:
+    """Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve."""
     ticket = session.project.tickets.find(slug)
-    if ticket.plan_path.exists():
-        yield Answer(ticket.read_plan().to_markdown())
-    else:
-        yield Answer(_HOW_TO_PLAN.format(path=ticket.shown(ticket.plan_path), slug=ticket.slug))
+    async with aclosing(session.engage("planner", ticket)) as events:
+        async for event in events:
+            yield event
 
 
 @command("new", "TYPE [KIND] NAME", words=((*TYPES, _DOCUMENTATION),))
@@ -195,10 +173,12 @@ async def choose_model(session: Session, *words: str) -> AsyncGenerator[Event, N
 
 @command("help")
 async def show_help(session: Session) -> AsyncGenerator[Event, None]:
-    """Show the commands, and the words that the Executor understands."""
+    """Show the commands, and the words that the Planner and the Executor understand."""
     del session
+    agents = (("Planner", PlannerAgent.HELP), ("Executor", ExecutorAgent.HELP))
+    words = "\n".join(f"In the {name}:\n\n{text}" for name, text in agents)
     rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
-    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\nIn the Executor:\n\n{ExecutorAgent.HELP}")
+    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{words}")
 
 
 @command("clear")

@@ -3,6 +3,7 @@
     events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything
     state.json                                the state, once more: the ticket's own file can be rebuilt from it
+    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans it replaced
     going-back.json                           while an undo is under way
     lock  holder.json                         while a run is open: whose it is
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them

@@ -2,53 +2,42 @@
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import CommandOutput, Event, ReplyDelta
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.report import Report
 from cdd_agent.execution.report_page import save
+from cdd_agent.execution.run_log import RunLog
+from cdd_agent.workspace.redaction import Redactor, StreamRedactor
 
 
-class Recorder:
-    """Between an engine and a face: whatever the engine tells goes through here."""
+@dataclass
+class Presented:
+    """Takes secrets out of events, also out of those that stream, and logs what is left."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._redactor = engine.record.redactor
-        self._stream = self._redactor.stream()
-        self._streamed: ReplyDelta | CommandOutput | None = None
-        """The last piece of the stream that goes on."""
+    redactor: Redactor
+    log: RunLog
+    _stream: StreamRedactor = field(init=False)
+    _streamed: ReplyDelta | CommandOutput | None = field(default=None, init=False)
+    """The last piece of the stream that goes on."""
 
-    async def recorded(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The same events, logged and redacted; when they end, or nobody listens any more, the report is saved.
+    def __post_init__(self) -> None:
+        self._stream = self.redactor.stream()
 
-        Raises `BadInput` when the disk refuses; the events are closed then.
-        """
-        is_over = False
+    async def presented(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The same events, logged and redacted. Raises `BadInput` when the disk refuses; the events are closed then."""
         try:
             async with aclosing(events):
                 async for event in events:
-                    for presentable in self._told(event):
+                    for presentable in self.one(event):
                         yield presentable
-            is_over = True
         finally:
             self._stream.end()  # the rest of a reply that nobody waits for
-            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
-                self.save_report()
 
-    def news(self) -> list[Event]:
-        """What the engine could tell nobody, as `Engine.news`."""
-        return [presentable for event in self._engine.news() for presentable in self._told(event)]
-
-    def save_report(self) -> None:
-        """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
-        engine = self._engine
-        if engine.state.started_at is not None:
-            save(Report.of(engine.spec.title, engine.plan, engine.state, engine.record), engine.record.folder)
-
-    def _told(self, event: Event) -> Iterator[Event]:
+    def one(self, event: Event) -> Iterator[Event]:
+        """What can be shown at this event: not yet the end of a stream that may be the beginning of a secret."""
         if isinstance(event, ReplyDelta | CommandOutput):
             self._streamed = event
             if text := self._stream.feed(event.text):
@@ -57,6 +46,39 @@ class Recorder:
         rest = self._stream.end()
         if rest and self._streamed:
             yield replace(self._streamed, text=rest)
-        presentable = self._redactor.redacted(event)
-        self._engine.record.log.add(presentable)
+        presentable = self.redactor.redacted(event)
+        self.log.add(presentable)
         yield presentable
+
+
+class Recorder:
+    """Between an engine and a face: whatever the engine tells goes through here."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._presented = Presented(engine.record.redactor, engine.record.log)
+
+    async def recorded(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The same events, logged and redacted; when they end, or nobody listens any more, the report is saved.
+
+        Raises `BadInput` when the disk refuses; the events are closed then.
+        """
+        is_over = False
+        try:
+            async with aclosing(self._presented.presented(events)) as presented:
+                async for presentable in presented:
+                    yield presentable
+            is_over = True
+        finally:
+            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
+                self.save_report()
+
+    def news(self) -> list[Event]:
+        """What the engine could tell nobody, as `Engine.news`."""
+        return [presentable for event in self._engine.news() for presentable in self._presented.one(event)]
+
+    def save_report(self) -> None:
+        """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
+        engine = self._engine
+        if engine.state.started_at is not None:
+            save(Report.of(engine.spec.title, engine.plan, engine.state, engine.record), engine.record.folder)

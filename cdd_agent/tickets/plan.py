@@ -11,15 +11,47 @@ from typing import Self
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.markdown import code_span, code_spans, is_plain, one_line, plain_text, spellings
-from cdd_agent.tickets.plan_reading import Field, StepText, read_plan
+from cdd_agent.tickets.plan_reading import REMARK, Field, StepText, read_plan
 
 NO_CHECK = "none"
 """The `verify` of a step that is to have no check of its own."""
 
+NEW, DELETED = "new", "deleted"
+"""Notes beside a file, as this program writes them."""
+
+_CREATED = re.compile(
+    r"(?:a )?new(?: file)?\s*(?:[,;:.(–—-].*)?|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*", re.IGNORECASE
+)
+_DELETED = re.compile(r"(?:to be )?(?:deleted?|removed?)\s*(?:[,;:.(–—-].*)?|(?:moved|renamed) to\b.*", re.IGNORECASE)
 _MAX_NUMBER = 999_999_999  # CommonMark's own limit for a list number
 _COMPLEXITY = "medium"
 _TIME = "unknown"
 _TYPE = "feature"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a plan that keeps it from being carried out, or from being carried out well."""
+
+    kind: str
+    """A word for scripts, as `cycle`."""
+    step: int | None
+    """None: it is the plan's, not one step's."""
+    line: int
+    """In plan.md, from 1; 0 if the plan was not read from there."""
+    text: str
+    """What is wrong and what would mend it, as a clause."""
+    is_warning: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """The problem as `cdd plan check --json` prints it."""
+        return {
+            "kind": self.kind,
+            "severity": "warning" if self.is_warning else "error",
+            "step": self.step,
+            "line": self.line,
+            "message": self.text,
+        }
 
 
 class PlanInvalid(BadInput):
@@ -36,6 +68,15 @@ class AffectedFile:
     def __post_init__(self) -> None:
         _set(self, path=one_line(self.path), note=one_line(self.note))
 
+    @property
+    def is_created(self) -> bool:
+        """The note says that the step creates it; "new tests" beside a file says nothing of the file."""
+        return _CREATED.fullmatch(self.note) is not None
+
+    @property
+    def is_deleted(self) -> bool:
+        return _DELETED.fullmatch(self.note) is not None
+
 
 @dataclass(frozen=True)
 class PlanStep:
@@ -50,12 +91,14 @@ class PlanStep:
     files_affected: tuple[AffectedFile, ...] = ()
     verify: str | None = None
     """The command that checks this step; `NO_CHECK` for no check, None to leave the choice to the engine."""
+    serves: tuple[int, ...] = ()
+    """The acceptance criteria that it serves, by their place in the spec, from 1."""
     line: int = field(default=0, compare=False, repr=False)
     """Where its heading stands in plan.md, from 1; 0 if it was not read from there."""
 
     def __post_init__(self) -> None:
-        if not all(0 <= number <= _MAX_NUMBER for number in (self.number, *self.dependencies)):
-            raise ValueError(f"step numbers go from 0 to {_MAX_NUMBER}")
+        if not all(0 <= number <= _MAX_NUMBER for number in (self.number, *self.dependencies, *self.serves)):
+            raise ValueError(f"numbers of steps and criteria go from 0 to {_MAX_NUMBER}")
         verify = one_line(self.verify or "") or None
         _set(
             self,
@@ -66,6 +109,7 @@ class PlanStep:
             dependencies=tuple(sorted(set(self.dependencies))),
             files_affected=tuple(file for file in self.files_affected if file.path),
             verify=NO_CHECK if verify and verify.lower() == NO_CHECK else verify,
+            serves=tuple(sorted(set(self.serves))),
         )
 
 
@@ -142,6 +186,7 @@ class ImplementationPlan:
                     "dependencies": list(step.dependencies),
                     "files_affected": [file.path for file in step.files_affected],
                     "verify": step.verify,
+                    "serves": list(step.serves),
                 }
                 for step in self.steps
             ],
@@ -159,13 +204,16 @@ class ImplementationPlan:
         self.check()
         return tuple(_in_order(self.steps))
 
+    def faults(self) -> list[Problem]:
+        """What keeps the plan from being run, in the order of its lines."""
+        return sorted(_faults(self.steps), key=lambda fault: fault.line)
+
     def check(self, source: str = "plan.md") -> None:
         """Raises `PlanInvalid`, with each problem and its line in `source`, for a plan that cannot be run."""
-        problems = sorted(_problems(self.steps), key=lambda problem: problem[0])
-        if problems:
+        if faults := self.faults():
             raise PlanInvalid(
-                "\n".join(f"{source}:{line}: {reason}" for line, reason in problems),
-                hint=f"Mend {source} by hand, or look at the form that `/plan` shows.",
+                "\n".join(f"{source}:{fault.line}: {fault.text}" for fault in faults),
+                hint=f"Mend {source} by hand, or let `/plan` change it.",
             )
 
 
@@ -208,28 +256,30 @@ def _others(step: PlanStep, known: Collection[int]) -> list[int]:
     return [number for number in step.dependencies if number != step.number and number in known]
 
 
-def _problems(steps: tuple[PlanStep, ...]) -> Iterator[tuple[int, str]]:
+def _faults(steps: tuple[PlanStep, ...]) -> Iterator[Problem]:
     if not steps:
-        yield 1, "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
+        text = "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
+        yield Problem("no_steps", None, 1, text)
     first: dict[int, PlanStep] = {}
     for step in steps:
         if step.number in first:
-            yield step.line, f"step {step.number} is there twice, first in line {first[step.number].line}"
+            text = f"step {step.number} is there twice, first in line {first[step.number].line}"
+            yield Problem("duplicate_step", step.number, step.line, text)
         first.setdefault(step.number, step)
     for step in steps:
         for other in step.dependencies:
             if other == step.number:
-                yield step.line, f"step {step.number} depends on itself"
+                yield Problem("cycle", step.number, step.line, f"step {step.number} depends on itself")
             elif other not in first:
-                yield step.line, f"step {step.number} depends on step {other}, which does not exist"
+                text = f"step {step.number} depends on step {other}, which does not exist"
+                yield Problem("unknown_dependency", step.number, step.line, text)
         for file in step.files_affected:
             if reason := _reason_against(file.path):
-                yield step.line, f"step {step.number} affects `{file.path}`: {reason}"
+                text = f"step {step.number} affects `{file.path}`: {reason}"
+                yield Problem("outside_project", step.number, step.line, text)
     for cycle in _cycles(first):
-        yield (
-            first[cycle[0]].line,
-            "steps that wait for each other: " + " → ".join(map(str, [*cycle, cycle[0]])),
-        )
+        text = "steps that wait for each other: " + " → ".join(map(str, [*cycle, cycle[0]]))
+        yield Problem("cycle", cycle[0], first[cycle[0]].line, text)
 
 
 def _reason_against(path: str) -> str:
@@ -265,10 +315,10 @@ def _cycles(steps: Mapping[int, PlanStep]) -> Iterator[list[int]]:
 _NOBODY = re.compile(r"(?:none|nothing|no|n/a|-|–|—)\b|[-–—]?$", re.IGNORECASE)
 _EVERYBODY = re.compile(r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE)
 _THE_LAST = re.compile(r"(?:the\s+)?(?:previous|prior|preceding)\s+step\b", re.IGNORECASE)
-_REMARK = re.compile(r"\([^()]*\)")
 _NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*(?:steps?\s*)?{_NUMBER})?", re.IGNORECASE)
 _LONGEST_RANGE = 100_000
+_LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)  # AC1, AC-2: acceptance criteria
 _RUN = re.compile(r"(?:(?:run|execute|running)\b:?\s*)?(?=`)", re.IGNORECASE)
 
 
@@ -282,18 +332,30 @@ def _step(text: StepText, earlier: list[int]) -> PlanStep:
         dependencies=_dependencies(text.fields.get(Field.DEPENDENCIES, ""), earlier, text.line),
         files_affected=tuple(AffectedFile(path, note) for path, note in text.files),
         verify=_command(text.fields.get(Field.VERIFY, "")),
+        serves=_numbers(_LABEL.sub("", REMARK.sub("", text.fields.get(Field.SERVES, "")))),
         line=text.line,
     )
 
 
 def _dependencies(text: str, earlier: list[int], line: int) -> tuple[int, ...]:
-    text = _REMARK.sub("", text).strip("*_` \t.")
+    text = REMARK.sub("", text).strip("*_` \t.")
     if _NOBODY.match(text):
         return ()
     if _EVERYBODY.search(text):
         return tuple(earlier)
     if _THE_LAST.match(text):
         return tuple(earlier[-1:])
+    numbers = _numbers(text)
+    if text and not numbers:
+        raise PlanInvalid(
+            f"The step in line {line} has dependencies that cannot be read: {text[:80]!r}",
+            hint="Write `None`, `Step 1`, `Steps 1-3` or `All previous steps`.",
+        )
+    return numbers
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers that a list such as `1, 3-5 and 8` names."""
     numbers: list[int] = []
     for first, last in _NUMBERS.findall(text):
         numbers.append(int(first))
@@ -301,11 +363,6 @@ def _dependencies(text: str, earlier: list[int], line: int) -> tuple[int, ...]:
             numbers.append(int(last))
             if int(last) - int(first) < _LONGEST_RANGE:  # of an absurd one the ends are enough for `check`
                 numbers.extend(range(int(first), int(last)))
-    if text and not numbers:
-        raise PlanInvalid(
-            f"The step in line {line} has dependencies that cannot be read: {text[:80]!r}",
-            hint="Write `None`, `Step 1`, `Steps 1-3` or `All previous steps`.",
-        )
     return tuple(numbers)
 
 
@@ -337,17 +394,18 @@ def _blocks(plan: ImplementationPlan) -> Iterator[str]:
     )
     if plan.overview:
         yield "## Overview"
-        yield _overview(plan.overview)
+        yield overview_block(plan.overview)
     yield "## Implementation Steps"
     for step in plan.steps:
-        yield from _step_blocks(step)
+        yield from step_blocks(step)
     if plan.risks:
         yield "## Risks & Considerations"
-        yield "\n".join(map(_risk, plan.risks))
+        yield risks_block(plan.risks)
 
 
-def _step_blocks(step: PlanStep) -> Iterator[str]:
-    yield _heading(f"### Step {step.number}: {step.title}")
+def step_blocks(step: PlanStep, depth: int = 3) -> Iterator[str]:
+    """A step's paragraphs, with a heading of this depth."""
+    yield _heading(f"{'#' * depth} Step {step.number}: {step.title}")
     fields = [
         f"**Complexity:** {step.complexity}",
         f"**Estimated Time:** {step.estimated_time}",
@@ -355,6 +413,8 @@ def _step_blocks(step: PlanStep) -> Iterator[str]:
     ]
     if step.verify:
         fields.append(f"**Verify:** {step.verify if step.verify == NO_CHECK else code_span(step.verify)}")
+    if step.serves:
+        fields.append(f"**Serves:** {', '.join(map(str, step.serves))}")
     if "\n" in step.description:
         yield _description(step.description)
     elif step.description:
@@ -394,12 +454,19 @@ def _description(text: str) -> str:
     return _first(reads_back, (f"**Description:**\n\n{spelling}" for spelling in spellings(text)))
 
 
-def _overview(text: str) -> str:
+def overview_block(text: str) -> str:
+    """An overview as it stands below its heading."""
+
     def reads_back(block: str) -> bool:
         found = read_plan(f"# Implementation Plan\n\n## Overview\n\n{block}\n\n## Implementation Steps\n\n### Step 1\n")
         return (found.overview, len(found.steps)) == ([text], 1)
 
     return text if is_plain(text) else _first(reads_back, spellings(text))
+
+
+def risks_block(risks: Iterable[str]) -> str:
+    """Risks as they stand below their heading."""
+    return "\n".join(map(_risk, risks))
 
 
 def _risk(text: str) -> str:

@@ -31,6 +31,7 @@ class Field(Enum):
     ESTIMATED_TIME = auto()
     DEPENDENCIES = auto()
     VERIFY = auto()
+    SERVES = auto()
     FILES = auto()
 
 
@@ -49,6 +50,7 @@ _STEP_FIELDS = {
     "dependencies": Field.DEPENDENCIES,
     "depends on": Field.DEPENDENCIES,
     "verify": Field.VERIFY,
+    "serves": Field.SERVES,
     "files affected": Field.FILES,
     "affected files": Field.FILES,
     "files": Field.FILES,
@@ -62,6 +64,12 @@ class StepText:
     number: int
     title: str
     line: int
+    end: int
+    """Its last line that is not blank or a thematic break."""
+    section_end: int
+    """The last line before the next section."""
+    depth: int
+    """Of its heading."""
     fields: dict[Field, str] = field(default_factory=dict)
     description: str = ""
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -77,6 +85,13 @@ class PlanText:
     overview: list[str] = field(default_factory=list)
     risks: list[str] = field(default_factory=list)
     steps: list[StepText] = field(default_factory=list)
+    field_lines: dict[Field, int] = field(default_factory=dict)
+    """Where the plan's own fields are, from 1."""
+    overview_at: list[range] = field(default_factory=list)
+    """The lines below each heading of an overview, from 1, without blank ones around them."""
+    risks_at: list[range] = field(default_factory=list)
+    top_end: int = 0
+    """How many lines stand above the first section."""
 
 
 def read_plan(text: str) -> PlanText:
@@ -84,13 +99,17 @@ def read_plan(text: str) -> PlanText:
     document = parse(text)
     plan = PlanText()
     for section in _sections(document):
+        if section.kind is _Kind.TOP:
+            plan.top_end = section.end
         match section.kind:
             case _Kind.TOP:
                 _read_top(plan, document, section)
             case _Kind.OVERVIEW:
                 plan.overview.append(prose(document.between(section.start, section.end)))
+                plan.overview_at.append(_written(document, section))
             case _Kind.RISKS:
                 plan.risks.extend(_risks(document, section))
+                plan.risks_at.append(_written(document, section))
             case _Kind.STEP:
                 plan.steps.append(_StepReader(document, section).read())
             case _Kind.OTHER:
@@ -179,6 +198,13 @@ def _is_text(heading: Heading, document: Document) -> bool:
     )
 
 
+def _written(document: Document, section: _Section) -> range:
+    """The lines of a section's text, from 1; where there is none, the place behind its heading."""
+    lines = document.between(section.start, section.end)
+    written = [at for at, line in enumerate(lines, section.start + 1) if not line.separates]
+    return range(written[0], written[-1] + 1) if written else range(section.start + 1, section.start + 1)
+
+
 # ------------------------------------------------------------------------------------------ lines, fields
 
 _FIELD = re.compile(
@@ -187,6 +213,11 @@ _FIELD = re.compile(
     re.DOTALL,
 )
 _FIELD_HEADING = re.compile(r"[*_]*(?P<name>[A-Za-z ]+?)[*_]*\s*(?::[*_]*(?P<value>.*))?", re.DOTALL)
+REMARK = re.compile(r"\([^()]*\)")
+"""Words in brackets beside a number: they say nothing of it that is read."""
+_CRITERIA = re.compile(
+    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]|[\s,;:&#`+._\-–—])*", re.IGNORECASE
+)
 _BULLET = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL)
 
 
@@ -205,12 +236,13 @@ def _named(found: re.Match[str] | None, known: dict[str, Field]) -> tuple[Field,
 def _read_top(plan: PlanText, document: Document, section: _Section) -> None:
     plan.title = plan.title or section.title
     text: list[Line] = []
-    for line in document.between(section.start, section.end):
+    for at, line in enumerate(document.between(section.start, section.end), section.start + 1):
         found = None if line.code else _field(line.text, _PLAN_FIELDS)
         if found is None or found[0] in plan.fields:
             text.append(line)
         else:
             plan.fields[found[0]] = found[1]
+            plan.field_lines[found[0]] = at
     if section.line >= 0:  # words above the first heading introduce the file, not the plan
         plan.overview.append(prose(text))
 
@@ -250,7 +282,8 @@ class _StepReader:
     def __init__(self, document: Document, section: _Section) -> None:
         self.document = document
         self.section = section
-        self.step = StepText(section.number, section.title, section.line + 1)
+        end = max(_written(document, section).stop - 1, section.start)
+        self.step = StepText(section.number, section.title, section.line + 1, end, section.end, section.depth)
         self.text: list[Line] = []
         self.open: Field | None = None
         """The field whose value may go on in the lines that follow."""
@@ -281,6 +314,8 @@ class _StepReader:
             found = _field(line.text, _STEP_FIELDS)
         if found is None or found[0] in self.step.fields:
             return None  # said twice: the second is kept as text
+        if found[0] is Field.SERVES and not _are_criteria(found[1]):
+            return None  # "the whole team": text, whatever its label
         return found
 
     def _start(self, name: Field, value: str) -> None:
@@ -339,14 +374,17 @@ class _StepReader:
         bullet = None if line.code or is_rule(line.text) else _BULLET.match(line.text)
         value = (bullet["text"] or "") if bullet else line.text
         known = self.step.fields[self.open]
-        many = bullet is not None and self.open is Field.DEPENDENCIES
+        many = bullet is not None and self.open in {Field.DEPENDENCIES, Field.SERVES}
         if not value.strip():
             self.apart = not self.labelled_by_heading
-        elif line.code or is_rule(line.text) or ((known or self.apart) and not many):
+        elif line.code or is_rule(line.text) or ((known or self.apart) and not many) or self._is_no_value(value):
             self._close(line)
         else:
             self.step.fields[self.open] = f"{known}, {value}" if known else value
             self.open = self.open if many else None
+
+    def _is_no_value(self, value: str) -> bool:
+        return self.open is Field.SERVES and not _are_criteria(value)
 
     def _take_check(self, line: Line) -> None:
         """The command below its label: on one line, or in a fence (then several lines are all to succeed)."""
@@ -366,6 +404,10 @@ class _StepReader:
             bullet = _BULLET.match(line.text)
             self.step.fields[Field.VERIFY] = (bullet["text"] or "") if bullet else text
             self.open = None
+
+
+def _are_criteria(value: str) -> bool:
+    return _CRITERIA.fullmatch(REMARK.sub("", value)) is not None
 
 
 _NO_FILES = {"", "none", "n/a", "-", "no files"}

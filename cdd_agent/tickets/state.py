@@ -125,6 +125,17 @@ class ExecutionState(_Record):
         """The number of steps that are over."""
         return sum(step.status.over for step in self.step_executions.values())
 
+    @property
+    def begun(self) -> frozenset[int]:
+        """The steps that are over, failed or under way: files may be as they left them."""
+        known = {**self.former_steps, **self.step_executions}
+        return frozenset(number for number, step in known.items() if step.status is not StepStatus.PENDING)
+
+    @property
+    def over(self) -> frozenset[int]:
+        known = {**self.former_steps, **self.step_executions}
+        return frozenset(number for number, step in known.items() if step.status.over)
+
     def of(self, number: int) -> StepExecution:
         return self.step_executions.get(number) or self.former_steps.get(number) or StepExecution(step_number=number)
 

@@ -67,7 +67,7 @@ class Ticket:
         """The plan as it is written; whether it can be run says its `check`. Raises `BadInput` if there is none."""
         from cdd_agent.tickets.plan import ImplementationPlan
 
-        hint = f"`/plan {self.slug}` in the shell shows how to write it."
+        hint = f"`/plan {self.slug}` in the shell makes one, and so does `cdd plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.removeprefix("\ufeff").strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)

@@ -72,6 +72,7 @@ _QUIET = 0.1
 _KEYS = "Enter sends · Tab completes · ↑ earlier lines · Ctrl+D leaves"
 _IN_CHAT = "/exec SLUG, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
+_IN_A_PLANNING = "approve, keep, show, or what to change ..."
 _AFTER_A_FAILURE = "retry, skip, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
@@ -307,7 +308,9 @@ class Shell(App[CddError]):
 
     def _say_what_to_type(self) -> None:
         text = _IN_CHAT
-        if self._agent is not None:
+        if self._agent is not None and self._agent.name == "planner":
+            text = _IN_A_PLANNING
+        elif self._agent is not None:
             text = _AFTER_A_FAILURE if self.query_one(StepList).has_failed else _IN_A_RUN
         self.query_one(Prompt).area.placeholder = text
 

@@ -65,16 +65,12 @@ async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> N
     assert now == Notice("This session: 0 tokens")
 
 
-async def test_plan_shows_the_plan_and_without_one_says_how_to_write_it(sandbox: Sandbox) -> None:
-    session = sandbox.write(Step("a.txt")).session()
-    (shown,) = await say(session, f"/plan {SLUG}")
+async def test_help_has_the_words_of_the_agents(sandbox: Sandbox) -> None:
+    (shown,) = await say(sandbox.session(), "/help")
     assert isinstance(shown, Answer)
-    assert "### Step 1: Make a.txt" in shown.text
-    (sandbox.ticket / "plan.md").unlink()
-    (shown,) = await say(session, f"/plan {SLUG}")
-    assert isinstance(shown, Answer)
-    assert f"tickets/{SLUG}/plan.md" in shown.text
-    assert "### Step 1:" in shown.text
+    assert "In the Planner:" in shown.text
+    assert "`regenerate`" in shown.text
+    assert "In the Executor:" in shown.text
 
 
 async def test_exec_without_a_plan_says_so(sandbox: Sandbox) -> None:

@@ -57,7 +57,7 @@ async def test_after_a_complete_spec_comes_the_plan(sandbox: Sandbox) -> None:
     assert await status(sandbox, SLUG) == [
         f"{SLUG}: Say words",
         "The spec is complete.",
-        f"Next: the plan. `/plan {SLUG}` in the shell says how.",
+        f"Next: the plan. `/plan {SLUG}` in the shell makes it with you.",
     ]
 
 

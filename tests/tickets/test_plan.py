@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
+from cdd_agent.execution.prompt import step_digest
+from cdd_agent.tickets.drift import fingerprint
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
 
 PLAN = """\
@@ -61,6 +65,8 @@ PIECES = st.sampled_from(
         "**Description:**",
         "**Files Affected:**",
         "**Verify:** `a`",
+        "**Serves:** 1",
+        "**Serves:**",
         "- ",
         "* ",
         "1. ",
@@ -127,6 +133,7 @@ STEPS = st.builds(
     dependencies=st.lists(NUMBERS, max_size=3).map(tuple),
     files_affected=st.lists(st.builds(AffectedFile, NASTY, NASTY), max_size=3).map(tuple),
     verify=st.none() | NASTY,
+    serves=st.lists(NUMBERS, max_size=3).map(tuple),
 )
 PLANS = st.builds(
     ImplementationPlan,
@@ -206,6 +213,7 @@ def test_a_plan_as_json_has_the_promised_keys() -> None:
             "dependencies": [],
             "files_affected": ["a.py"],
             "verify": None,
+            "serves": [],
         }
     ]
 
@@ -265,6 +273,21 @@ def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None
 
 
 @pytest.mark.parametrize(
+    ("written", "criteria", "description"),
+    [
+        *[(" 1, 3", (1, 3), ""), (" Criteria 1-3", (1, 2, 3), ""), (" AC1 and AC-4", (1, 4), ""), (" None", (), "")],
+        *[(" #2 (in 90 days)", (2,), ""), ("\n- 1\n- criterion 3", (1, 3), ""), ("", (), "")],
+        *[(" the whole team", (), "**Serves:** the whole team"), ("\nThe team.", (), "The team.")],
+    ],
+)
+def test_criteria_are_read_in_many_forms_and_other_words_stay_text(
+    written: str, criteria: tuple[int, ...], description: str
+) -> None:
+    step = step_of(f"**Serves:**{written}")
+    assert (step.serves, step.description) == (criteria, description)
+
+
+@pytest.mark.parametrize(
     "label",
     ["**Complexity:** ", "**Complexity**: ", "**COMPLEXITY:**", "- **Complexity:** ", "- item\n**complexity**:"],
 )
@@ -312,6 +335,12 @@ def test_order_follows_dependencies_and_otherwise_the_plan() -> None:
     plan = ImplementationPlan(steps=(PlanStep(3, dependencies=(1,)), PlanStep(2), PlanStep(1), PlanStep(4)))
 
     assert [step.number for step in plan.order()] == [2, 1, 3, 4]
+
+
+def test_what_a_step_serves_is_no_part_of_what_it_asks_for() -> None:
+    plain = PlanStep(1, "A", "Do it.", verify="make")
+    assert fingerprint(replace(plain, serves=(1,))) == fingerprint(plain)
+    assert step_digest(replace(plain, serves=(1,)), "") == step_digest(plain, "")
 
 
 def test_a_step_is_found_by_number() -> None:

@@ -1,0 +1,73 @@
+"""Looking around in a project within bounds: the read-only tools, counted."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdd_agent.actions.tools import Answer, Tool
+
+_READS_FILES = "read_file"
+
+
+@dataclass
+class Exploration:
+    """What may be looked at, and what was. One for each time that a model is asked."""
+
+    most_files: int = 40
+    most_searches: int = 40
+    """Lists, searches and looks at the history."""
+    most_seconds: float = 600.0
+    files: int = 0
+    searches: int = 0
+    _began: float = field(default_factory=time.monotonic)
+
+    def bounded(self, tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
+        """The same tools; at the bound they answer that there is nothing more to be had."""
+        return tuple(_Bounded(tool, self) for tool in tools)
+
+    def take(self, tool: str) -> str:
+        """Count a use; why it is one too many, or nothing."""
+        if time.monotonic() - self._began > self.most_seconds:
+            return f"The {self.most_seconds:.0f} seconds for looking around are over. {_GO_ON}"
+        if tool == _READS_FILES:
+            if self.files >= self.most_files:
+                return f"{self.most_files} files were read, which is all that may be. {_GO_ON}"
+            self.files += 1
+        else:
+            if self.searches >= self.most_searches:
+                return f"{self.most_searches} searches were made, which is all that may be. {_GO_ON}"
+            self.searches += 1
+        return ""
+
+    @property
+    def in_words(self) -> str:
+        seconds = time.monotonic() - self._began
+        return (
+            f"looked at {self.files} of {self.most_files} files, {self.searches} of {self.most_searches} searches, "
+            f"{seconds:.0f} of {self.most_seconds:.0f} s"
+        )
+
+
+_GO_ON = "Go on with what you know."
+
+
+class _Bounded(Tool[Any]):
+    """A tool that is counted; for a model it is the tool itself."""
+
+    def __init__(self, tool: Tool[Any], exploration: Exploration) -> None:
+        self._tool, self._exploration = tool, exploration
+        kind = type(tool)
+        vars(self).update(
+            name=kind.name, category=kind.category, tags=kind.tags, returns=kind.returns, examples=kind.examples
+        )
+        self.arguments = tool.arguments
+
+    @property
+    def description(self) -> str:
+        return self._tool.description
+
+    async def run(self, arguments: Any) -> Answer:
+        if why := self._exploration.take(self.name):
+            return {"error": why}
+        return await self._tool.run(arguments)

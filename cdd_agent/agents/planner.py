@@ -1,0 +1,199 @@
+"""The Planner in the shell: the words a person types, turned into a plan that they approve."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+
+from cdd_agent.agents.planning import Planning
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Answer, Event, Notice, PlanChecked, PlanOpened, Tone
+from cdd_agent.execution.planning import state_of
+
+
+class PlannerAgent:
+    """Plans a ticket as the person says; nothing is written to plan.md before `approve`. See `HELP` for the words."""
+
+    name = "planner"
+    HELP = """\
+| typed | does |
+|---|---|
+| `approve`, `yes`, `y` | write the proposed plan to plan.md, and leave |
+| `keep` | leave plan.md as it is, drop what was proposed, and leave |
+| `regenerate` | have a new plan made; steps that are done stay |
+| `basic` | propose a plan without a model: a step for each acceptance criterion |
+| `show` | the proposed plan, or the one that is there |
+| `check` | compile it: what would go wrong |
+| `continue`, `c`, `retry` | go on with a planning that was interrupted |
+| `discard` | drop the proposal and what was learnt, and stay |
+| `exit` | leave; a proposal is kept, and offered again |
+| anything else | an answer to the Planner's questions, or what to change in the plan |
+"""
+
+    def __init__(self, planning: Planning) -> None:
+        self._planning = planning
+        self._presented = planning.desk.presented()
+        self._left = False
+        self.ticket_slug = planning.desk.ticket.slug
+
+    @property
+    def done(self) -> bool:
+        return self._left
+
+    def news(self) -> list[Event]:
+        return []
+
+    def view(self) -> list[Event]:
+        """The steps of the plan that is there, and what is open."""
+        try:
+            present = self._planning.desk.present()
+            title = self._planning.desk.ticket.read_spec().title
+        except BadInput as error:  # by a hand meanwhile
+            return [Notice(error.message, Tone.WARNING)]
+        if present.plan is None or present.plan.faults():
+            return [self._what_next()]
+        return [PlanOpened.of(title, present.plan, state_of(present, self.ticket_slug)), self._what_next()]
+
+    def close(self) -> None:
+        """It holds nothing: what was learnt is on the disk."""
+
+    def opening(self) -> AsyncGenerator[Event, None]:
+        return self._presented.presented(self._opening())
+
+    async def _opening(self) -> AsyncGenerator[Event, None]:
+        planning, notes = self._planning, self._planning.notes
+        if planning.aside:
+            yield Notice(planning.aside, Tone.WARNING)
+        if notes.proposal:
+            yield Notice("A plan was proposed here, and not approved yet.")
+            for event in planning.shown():
+                yield event
+        elif planning.desk.present().plan is not None:
+            for event in self.view():
+                if isinstance(event, PlanOpened):
+                    yield event
+            yield self._checked()
+        elif not notes.conversation:
+            async with aclosing(self._plan()) as events:
+                async for event in events:
+                    yield event
+            return
+        for event in self._open():
+            yield event
+
+    async def say(self, line: str) -> AsyncGenerator[Event, None]:
+        async with aclosing(self._presented.presented(self._said(line.strip()))) as events:
+            async for event in events:
+                yield event
+
+    async def _said(self, text: str) -> AsyncGenerator[Event, None]:
+        planning = self._planning
+        match text.lower():
+            case "":
+                events = _all(self._open())
+            case "approve" | "yes" | "y":
+                events = self._approve()
+            case "keep":
+                events = self._keep()
+            case "regenerate":
+                events = self._plan()
+            case "basic":
+                events = self._proposed(_all(planning.basic()))
+            case "show":
+                events = _all([Answer(planning.text())])
+            case "check":
+                events = _all([self._checked()])
+            case "continue" | "c" | "retry":
+                events = self._continue()
+            case "discard":
+                events = self._discard()
+            case "exit":
+                events = self._leave()
+            case _ if planning.notes.questions or planning.notes.is_open:
+                events = self._proposed(planning.answer(text))
+            case _ if planning.notes.proposal or planning.desk.present().plan is not None:
+                events = self._proposed(planning.change(text))
+            case _:
+                events = self._plan(text)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def _plan(self, guidance: str = "") -> AsyncGenerator[Event, None]:
+        try:
+            self._planning.model()
+        except BadInput as error:  # there is a way without one
+            yield Notice(f"{error.message}. {error.hint}", Tone.WARNING)
+            yield Notice("`basic` proposes a plan without a model: a step for each acceptance criterion.")
+            return
+        async with aclosing(self._proposed(self._planning.plan(guidance))) as events:
+            async for event in events:
+                yield event
+
+    async def _proposed(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+        if not self._planning.notes.questions:
+            yield self._what_next()
+
+    async def _continue(self) -> AsyncGenerator[Event, None]:
+        if self._planning.notes.is_open:
+            async with aclosing(self._proposed(self._planning.go_on())) as events:
+                async for event in events:
+                    yield event
+            return
+        for event in self._open():
+            yield event
+
+    async def _approve(self) -> AsyncGenerator[Event, None]:
+        desk = self._planning.desk
+        self._planning.save()
+        self._left = True
+        yield Notice(f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.", Tone.GOOD)
+
+    async def _keep(self) -> AsyncGenerator[Event, None]:
+        desk = self._planning.desk
+        if desk.present().plan is None:
+            yield Notice("There is no plan to keep yet.")
+            yield self._what_next()
+            return
+        self._planning.discard()
+        self._left = True
+        yield Notice(f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out.")
+
+    async def _discard(self) -> AsyncGenerator[Event, None]:
+        self._planning.discard()
+        yield Notice("Dropped what was proposed and learnt; plan.md is as it was.")
+        yield self._what_next()
+
+    async def _leave(self) -> AsyncGenerator[Event, None]:
+        self._left = True
+        kept = " What was proposed or learnt is kept." if self._planning.is_kept else ""
+        yield Notice(f"Left the planning of {self.ticket_slug}.{kept}")
+
+    def _checked(self) -> PlanChecked:
+        return PlanChecked(self.ticket_slug, self._planning.name_of_plan, tuple(self._planning.problems()))
+
+    def _open(self) -> list[Event]:
+        """What waits for the person."""
+        return self._planning.open_questions() if self._planning.notes.questions else [self._what_next()]
+
+    def _what_next(self) -> Notice:
+        notes = self._planning.notes
+        if notes.questions:
+            return Notice("The Planner waits for your answers.")
+        if notes.is_open:
+            return Notice(
+                "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it."
+            )
+        if notes.proposal:
+            return Notice("`approve` writes it, `keep` drops it; or say what to change in it.")
+        if self._planning.desk.present().plan is not None:
+            return Notice(
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+            )
+        return Notice("`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it.")
+
+
+async def _all(events: Iterable[Event]) -> AsyncGenerator[Event, None]:
+    for event in events:
+        yield event

@@ -1,0 +1,420 @@
+"""Planning a ticket: the dialogue with the model from which a plan, or a change of one, is proposed.
+
+It knows no screen and no words that a person types; those are `planner.py`'s. What a plan must be is for `tickets` to
+say, and `execution/planning.py` writes it.
+"""
+
+import asyncio
+import difflib
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cdd_agent.actions.tools import Tool
+from cdd_agent.agents.exploring import Exploration
+from cdd_agent.agents.planning_notes import NotesFile, PlanningNotes
+from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, structured
+from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Answer, Event, Notice, PlanChecked, Tone
+from cdd_agent.execution.planning import PlanDesk, Present, text_with
+from cdd_agent.harmless import fenced
+from cdd_agent.llm.port import Message, Model
+from cdd_agent.tickets.basic_plan import basic_plan
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, changed, made_anew
+from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.workspace.context import project_context
+from cdd_agent.workspace.files import digest
+
+MOST_QUESTIONS = 3
+_ROUNDS = 30
+_MOST_OF_TREE = 60_000
+
+
+class Question(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str = Field(min_length=1)
+    why: str = Field(min_length=1, description="What would be different in the plan, by the answer.")
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: tuple[Question, ...] = Field(
+        default=(), max_length=MOST_QUESTIONS, description="Instead of a plan, if you cannot plan without the answers."
+    )
+
+
+class PlanReply(_Reply):
+    """Questions or a whole plan."""
+
+    plan: PlanDraft | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.questions) == (self.plan is not None):
+            raise ValueError("give either `questions` or `plan`")
+        return self
+
+
+class ChangeReply(_Reply):
+    """Questions or the changes."""
+
+    changes: PlanChanges | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.questions) == (self.changes is not None):
+            raise ValueError("give either `questions` or `changes`")
+        return self
+
+
+@dataclass
+class Planning:
+    """One ticket's planning. Whatever the model has said is on the disk before anything else is done with it."""
+
+    desk: PlanDesk
+    model: Callable[[], Model]
+    """Made when it is first needed; raises `BadInput` where none is configured."""
+    tools: Sequence[Tool[Any]] = ()
+    tool_calls: ToolCalls = "auto"
+    may_ask: bool = True
+    """Somebody is there to answer questions."""
+    notes: PlanningNotes = field(init=False)
+    aside: str = field(init=False)
+    """What a person has to be told of notes that could not be read."""
+
+    def __post_init__(self) -> None:
+        self._file = NotesFile(self.desk.record)
+        self.notes, self.aside = self._file.read()
+
+    # -------------------------------------------------------------------------------------- what there is
+
+    @property
+    def proposal(self) -> ImplementationPlan | None:
+        return ImplementationPlan.from_markdown(self.notes.proposal) if self.notes.proposal else None
+
+    def text(self) -> str:
+        """plan.md as the proposal would leave it; without one, as it is.
+
+        Raises `BadInput` where there is neither, or where the proposal cannot be written.
+        """
+        if self.proposal is not None:
+            return self.text_with(self.proposal)
+        if not (text := self.desk.present().text):
+            raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
+        return text
+
+    def text_with(self, plan: ImplementationPlan) -> str:
+        """plan.md as this plan would leave it. Raises `BadInput` where something that a person wrote would be lost."""
+        return text_with(plan, self._base(), anew=self.notes.is_anew)
+
+    def problems(self) -> list[Problem]:
+        """Of the proposal, or of the plan that is there; with the lines of `text`."""
+        plan = ImplementationPlan.from_markdown(self.text())
+        return self.desk.problems(plan, self.desk.ticket.read_spec(), self.desk.present())
+
+    @property
+    def name_of_plan(self) -> str:
+        """What people are told of it: the proposal, or else plan.md."""
+        return "The proposed plan" if self.notes.proposal else self.desk.shown_path
+
+    @property
+    def is_kept(self) -> bool:
+        """Something was proposed or learnt."""
+        return self.notes != PlanningNotes()
+
+    def shown(self) -> list[Event]:
+        """The proposal, or what it changes, and what compiling it found."""
+        text, problems = self.text(), tuple(self.problems())
+        shown = text if self.notes.is_anew else fenced(_difference(self.notes.base, text), "diff")
+        return [Answer(shown), PlanChecked(self.desk.ticket.slug, self.name_of_plan, problems)]
+
+    def _base(self) -> Present:
+        """The plan that the proposal was made of."""
+        if not self.notes.base.strip():
+            return Present()
+        plan = ImplementationPlan.from_markdown(self.notes.base)
+        named = plan if plan.ticket_slug else replace(plan, ticket_slug=self.desk.ticket.slug)
+        return replace(self.desk.present(), text=self.notes.base, plan=named)
+
+    # ----------------------------------------------------------------------------------------- proposing
+
+    async def plan(self, guidance: str = "") -> AsyncGenerator[Event, None]:
+        """Have a whole plan made; what the notes held is dropped."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        self._check_means()
+        opening = await asyncio.to_thread(self._opening, spec, present, guidance)
+        self._keep(
+            PlanningNotes(
+                task="plan",
+                conversation=(Message("user", opening),),
+                is_open=True,
+                spec=_identity(spec),
+                base=present.text,
+                is_anew=True,
+            )
+        )
+        async with aclosing(self.go_on()) as events:
+            async for event in events:
+                yield event
+
+    async def change(self, wish: str) -> AsyncGenerator[Event, None]:
+        """Have the proposal, or else the plan that is there, changed as a person says."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        self._check_means()
+        notes = self.notes
+        if not notes.proposal:
+            if present.plan is None:
+                raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan to change")
+            notes = notes.model_copy(update={"base": present.text, "is_anew": False})
+        plan = self.proposal or present.plan
+        assert plan is not None
+        parts = [] if notes.conversation else [await asyncio.to_thread(self._context, spec)]
+        parts += [
+            _plan_now(plan),
+            _numbering(_with_numbers(present.fixed, plan)),
+            f"# What to change\n\n{wish}",
+            self._may_ask(),
+        ]
+        said = Message("user", "\n\n".join(part for part in parts if part))
+        if not notes.conversation:
+            notes = notes.model_copy(update={"spec": _identity(spec)})
+        update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
+        self._keep(notes.model_copy(update={**update, "conversation": (*notes.conversation, said)}))
+        async with aclosing(self.go_on()) as events:
+            async for event in events:
+                yield event
+
+    async def answer(self, words: str) -> AsyncGenerator[Event, None]:
+        """Answer the questions that are open, or say more to a planning that was interrupted."""
+        self.model()
+        said = Message("user", f"# What the person says\n\n{words}")
+        conversation = (*self.notes.conversation, said)
+        self._keep(self.notes.model_copy(update={"conversation": conversation, "questions": (), "is_open": True}))
+        async with aclosing(self.go_on()) as events:
+            async for event in events:
+                yield event
+
+    async def go_on(self) -> AsyncGenerator[Event, None]:
+        """Ask the model, from where the conversation is. What was learnt stays, however this ends."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        exploration = Exploration()
+        dialogue = Dialogue(
+            self.model(),
+            exploration.bounded(self.tools),
+            self.tool_calls,
+            Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
+        )
+        system = Message("system", load_prompt(self.desk.root, "planner"))
+        conversation = self.notes.conversation
+        if self.notes.spec != _identity(spec):
+            conversation = (*conversation, Message("user", f"The spec was changed. It is now:\n\n{_spec(spec)}"))
+            self._keep(self.notes.model_copy(update={"conversation": conversation, "spec": _identity(spec)}))
+        if conversation[-1].role == "assistant":  # it was stopped before its answer was taken up
+            conversation = (*conversation, Message("user", "Go on, and give your answer again."))
+        judge = _Judge(self, spec, present)
+        kind: type[PlanReply] | type[ChangeReply] = PlanReply if self.notes.task == "plan" else ChangeReply
+        found: Structured[Any] | None = None
+        asked = structured(dialogue, (system, *conversation), kind, check=judge.problems)
+        async with aclosing(asked) as items:
+            async for item in items:
+                match item:
+                    case Added(messages=messages):
+                        conversation += messages
+                        self._keep(self.notes.model_copy(update={"conversation": conversation}))
+                        if len(messages) > 1:
+                            yield Notice(exploration.in_words, Tone.QUIET)
+                    case Structured():
+                        found = item
+                    case _:
+                        yield item
+        assert found is not None
+        for event in self._taken_up(found.value, judge):
+            yield event
+
+    def _taken_up(self, reply: PlanReply | ChangeReply, judge: "_Judge") -> list[Event]:
+        if reply.questions:
+            if not self.may_ask:
+                raise NoUsableAnswer(
+                    f"{self.model().name} asks instead of planning: {reply.questions[0].question}",
+                    hint=f"Answer it in the spec, or plan in the shell: /plan {self.desk.ticket.slug}",
+                )
+            questions = tuple(f"{asked.question} ({asked.why})" for asked in reply.questions)
+            asked = self.notes.asked + len(questions)
+            self._keep(self.notes.model_copy(update={"questions": questions, "asked": asked, "is_open": False}))
+            return self.open_questions()
+        try:
+            proposal = judge.plan_of(reply)
+            self.text_with(proposal)
+        except (ChangeRefused, BadInput) as refusal:
+            raise NoUsableAnswer(
+                f"What {self.model().name} proposes cannot be done: {refusal}",
+                hint="Nothing was changed. Say it in other words, or change plan.md by hand.",
+            ) from refusal
+        self._propose(proposal)
+        summary = reply.changes.summary if isinstance(reply, ChangeReply) and reply.changes else ""
+        return [*([Notice(summary)] if summary else []), *self.shown()]
+
+    def open_questions(self) -> list[Event]:
+        lines = [f"{number}. {question}" for number, question in enumerate(self.notes.questions, 1)]
+        return [Answer("\n".join(lines)), Notice("Answer in your own words; `exit` leaves, and keeps what was found.")]
+
+    def basic(self) -> list[Event]:
+        """Propose a plan without a model: a step for each criterion that no done step serves."""
+        spec, present = self.desk.complete_spec(), self.desk.present()
+        done = [step for step in (present.plan.steps if present.plan else ()) if step.number in present.fixed.steps]
+        served = frozenset(number for step in done for number in step.serves)
+        first = present.fixed.next_number if present.fixed.is_begun else 1
+        plan = basic_plan(spec, self.desk.ticket.slug, first=first, served=served)
+        if not plan.steps:
+            raise BadInput("Every acceptance criterion is served by a step that is done; nothing is left to plan")
+        self._keep(PlanningNotes(base=present.text, is_anew=True))
+        self._propose(made_anew(present.plan, plan, present.fixed) if present.plan else plan)
+        return self.shown()
+
+    def _check_means(self) -> None:
+        """Raises `BadInput`, before anything is kept or dropped, where the model could not be asked."""
+        self.model()
+        load_prompt(self.desk.root, "planner")
+
+    def _propose(self, plan: ImplementationPlan) -> None:
+        update = {"proposal": plan.to_markdown(), "is_open": False, "questions": ()}
+        self._keep(self.notes.model_copy(update=update))
+
+    # -------------------------------------------------------------------------------------------- ending
+
+    def save(self) -> None:
+        """Write the proposal to plan.md. Raises `BadInput` where that cannot be done; the proposal stays then."""
+        proposal = self.proposal
+        if proposal is None:
+            raise BadInput("There is no proposal to approve")
+        self.desk.save(proposal, self._base(), anew=self.notes.is_anew)
+        self.discard()
+
+    def discard(self) -> None:
+        """Drop the conversation and the proposal."""
+        self._file.discard()
+        self.notes = PlanningNotes()
+
+    def _keep(self, notes: PlanningNotes) -> None:
+        self.notes = notes
+        self._file.write(notes)
+
+    # ------------------------------------------------------------------------------------ what is asked
+
+    def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
+        plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
+        wish = f"# What the person says\n\n{guidance}" if guidance else ""
+        numbering = _numbering(present.fixed) if present.fixed.is_begun else ""
+        parts = [self._context(spec), plan, numbering, wish, "# Task\n\nPlan the ticket.", self._may_ask()]
+        return "\n\n".join(part for part in parts if part)
+
+    def _context(self, spec: TicketSpec) -> str:
+        """What is told once: the spec, the project's files as far as there is room, and how checks may begin."""
+        tree = project_context(self.desk.root, ()).repo_tree
+        most = min(_MOST_OF_TREE, self.model().window or _MOST_OF_TREE)  # characters: a third of a window, about
+        if len(tree) > most:
+            tree = tree[:most].rpartition("\n")[0] + "\n… and more: the tools show them"
+        commands = self.desk.commands
+        programs = (
+            f"`verify` may begin with: {', '.join(commands.allowed)}." if commands.settings.mode == "safe" else ""
+        )
+        tests = f"The project's tests: `{self.desk.test_command}`." if self.desk.test_command else ""
+        return "\n\n".join(filter(None, [_spec(spec), f"# Project\n\n{fenced(tree)}", tests, programs]))
+
+    def _may_ask(self) -> str:
+        if self.may_ask:
+            return ""
+        return "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
+
+
+class _Judge:
+    """What is wrong with a reply beyond its form: the rules of plans, and what compiling it finds."""
+
+    def __init__(self, planning: Planning, spec: TicketSpec, present: Present) -> None:
+        self._planning, self._spec, self._present = planning, spec, present
+        plan = planning.proposal or present.plan if planning.notes.task == "change" else None
+        self._known = {_told(problem) for problem in self._found(plan)} if plan else set[tuple[str, str]]()
+        """What was there before, so that nobody asked the model to see to it; and the warnings that it was told."""
+
+    def _found(self, plan: ImplementationPlan) -> list[Problem]:
+        found = self._planning.desk.problems(plan, self._spec, self._present)
+        return [problem for problem in found if problem.step not in self._present.fixed.steps]
+
+    def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
+        """Of each warning it is told only once: it may be meant."""
+        if reply.questions:
+            return self._against_questions(len(reply.questions))
+        try:
+            plan = self.plan_of(reply)
+            self._planning.text_with(plan)
+        except ChangeRefused as refusal:
+            return str(refusal).splitlines()
+        except BadInput as refusal:
+            return [f"{refusal.message}: leave alone what need not be different, such as overview and risks"]
+        new = [problem for problem in self._found(plan) if _told(problem) not in self._known]
+        self._known |= {_told(problem) for problem in new if problem.is_warning}
+        return [problem.text for problem in new]
+
+    def plan_of(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
+        """Raises `ChangeRefused`."""
+        present = self._present
+        match reply:
+            case PlanReply(plan=PlanDraft() as draft):
+                new = draft.to_plan(self._spec, self._planning.desk.ticket.slug)
+                return made_anew(present.plan, new, present.fixed) if present.plan else new
+            case ChangeReply(changes=PlanChanges() as changes):
+                plan = self._planning.proposal or present.plan
+                assert plan is not None
+                return changed(plan, changes, _with_numbers(present.fixed, plan))
+            case _:
+                raise AssertionError("a reply without questions has a plan or changes")
+
+    def _against_questions(self, count: int) -> list[str]:
+        if not self._planning.may_ask:
+            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
+        left = MOST_QUESTIONS - self._planning.notes.asked
+        return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
+
+
+def _spec(spec: TicketSpec) -> str:
+    criteria = "\n".join(f"{number}. {text}" for number, text in enumerate(spec.acceptance_criteria, 1))
+    return f"# Spec\n\n{fenced(spec.to_yaml(), 'yaml')}\n\n# Acceptance criteria, by number\n\n{criteria}"
+
+
+def _identity(spec: TicketSpec) -> str:
+    return digest(spec.to_yaml().encode("utf-8", errors="replace")) or ""
+
+
+def _told(problem: Problem) -> tuple[str, str]:
+    return problem.kind, problem.text
+
+
+def _plan_now(plan: ImplementationPlan) -> str:
+    return f"# The plan as it is now\n\n{fenced(plan.to_markdown(), 'markdown')}"
+
+
+def _numbering(fixed: Fixed) -> str:
+    done = f"Done, and to stay as they are: steps {_list(fixed.steps)}. Plan what is left. " if fixed.steps else ""
+    return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
+
+
+def _with_numbers(fixed: Fixed, plan: ImplementationPlan) -> Fixed:
+    return replace(fixed, taken=fixed.taken | {step.number for step in plan.steps})
+
+
+def _difference(before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm="")
+    return "\n".join(lines) or "Nothing is different."
+
+
+def _list(numbers: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))

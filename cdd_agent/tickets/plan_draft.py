@@ -1,0 +1,108 @@
+"""What a model writes of a plan, as JSON: a whole plan, or what is different in one. A typo is an error."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cdd_agent.tickets.plan import DELETED, NEW, AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.spec import TicketSpec
+
+_MOST_STEPS = 100
+_Number = Annotated[int, Field(ge=0, le=999_999)]
+
+
+class _Draft(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FileDraft(_Draft):
+    """A file that a step creates, edits or deletes."""
+
+    path: str = Field(min_length=1, description="Relative to the project's root, with forward slashes.")
+    change: Literal["create", "edit", "delete"] = Field(
+        description="`create` only if it does not exist yet and no earlier step creates it."
+    )
+
+    def affected(self, before: PlanStep | None) -> AffectedFile:
+        """With the note that the step had for it, where that says the same."""
+        plain = AffectedFile(self.path, {"create": NEW, "delete": DELETED, "edit": ""}[self.change])
+        known = next((file for file in before.files_affected if file.path == plain.path), None) if before else None
+        if known and (known.is_created, known.is_deleted) == (plain.is_created, plain.is_deleted):
+            return known
+        return plain
+
+
+class StepDraft(_Draft):
+    """One step: one change that can be made, checked and taken back as a whole."""
+
+    number: _Number
+    title: str = Field(min_length=1, description="A few words, in the imperative.")
+    description: str = Field(
+        min_length=1, description="What to do, in Markdown; whoever does it reads this and the spec, and no other step."
+    )
+    complexity: Literal["simple", "medium", "complex"]
+    estimated_time: str = Field(min_length=1, description="As `30 min` or `2 hours`.")
+    dependencies: tuple[_Number, ...] = Field(description="The numbers of the steps that have to be done before.")
+    files: tuple[FileDraft, ...]
+    verify: str = Field(
+        min_length=1,
+        description="The command that checks this step, without pipes or `&&`, as `pytest tests/test_user.py`; "
+        "`none` only for a step that changes no files.",
+    )
+    serves: tuple[_Number, ...] = Field(description="The numbers of the acceptance criteria that it serves.")
+
+    def to_step(self, before: PlanStep | None = None) -> PlanStep:
+        """`before`: the step that it takes the place of."""
+        return PlanStep(
+            number=self.number,
+            title=self.title,
+            description=self.description,
+            complexity=self.complexity,
+            estimated_time=self.estimated_time,
+            dependencies=self.dependencies,
+            files_affected=tuple(file.affected(before) for file in self.files),
+            verify=self.verify,
+            serves=self.serves,
+        )
+
+
+class PlanDraft(_Draft):
+    """A whole plan."""
+
+    overview: str = Field(min_length=1, description="Why it is done like this, in a few sentences of Markdown.")
+    complexity: Literal["simple", "medium", "complex"]
+    estimated_time: str = Field(min_length=1)
+    steps: tuple[StepDraft, ...] = Field(min_length=1, max_length=_MOST_STEPS)
+    risks: tuple[str, ...] = Field(description="What may go wrong, and every assumption that the plan rests on.")
+
+    def to_plan(self, spec: TicketSpec, slug: str) -> ImplementationPlan:
+        return ImplementationPlan(
+            ticket_slug=slug,
+            ticket_title=spec.title,
+            ticket_type=spec.type.value,
+            overview=self.overview,
+            total_complexity=self.complexity,
+            total_estimated_time=self.estimated_time,
+            steps=tuple(step.to_step() for step in self.steps),
+            risks=self.risks,
+        )
+
+
+class ChangedStep(StepDraft):
+    """A step as it is to be from now on, or a new one."""
+
+    after: int | None = Field(
+        default=None, description="Only of a new step: the number of the step that it stands behind; 0: before all."
+    )
+
+
+class PlanChanges(_Draft):
+    """What is different in a plan from now on. What is not named stays as it is, word for word."""
+
+    summary: str = Field(min_length=1, description="What was changed and why, in one or two sentences for the person.")
+    steps: tuple[ChangedStep, ...] = Field(default=(), max_length=_MOST_STEPS)
+    removed: tuple[int, ...] = Field(default=(), description="The numbers of steps that are to go.")
+    overview: str | None = Field(default=None, description="null: stays as it is.")
+    complexity: Literal["simple", "medium", "complex"] | None = None
+    estimated_time: str | None = None
+    risks: tuple[str, ...] | None = Field(default=None, description="All of them, if any is different.")

@@ -1,0 +1,442 @@
+"""The Planner: from a complete spec to a plan.md that a person approved."""
+
+import json
+import os
+import re
+from contextlib import aclosing
+
+import pytest
+
+from cdd_agent.commands.registry import handle
+from cdd_agent.dialogue.structured import NoUsableAnswer
+from cdd_agent.errors import BadInput
+from cdd_agent.events import AgentChanged, Answer, Event, Notice, PlanChecked, PlanOpened, ReplyDelta, ToolFinished
+from cdd_agent.execution.frontend import Nobody
+from cdd_agent.execution.lock import TicketLock
+from cdd_agent.llm.port import ConnectionFailed, ToolCall
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.session import Session
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.wiring import open_session
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+SPEC = """\
+title: Say words
+description: The files say the right words.
+acceptance_criteria:
+  - a.txt says good
+  - b.txt says good
+"""
+
+
+def step(number: int, path: str, change: str = "create", **values: object) -> dict[str, object]:
+    plain: dict[str, object] = {
+        "number": number,
+        "title": f"Write {path}",
+        "description": f"Make {path} say good.",
+        "complexity": "simple",
+        "estimated_time": "10 min",
+        "dependencies": [],
+        "files": [{"path": path, "change": change}],
+        "verify": check(path),
+        "serves": [number],
+    }
+    return plain | values
+
+
+GOOD_STEPS = (step(1, "a.txt"), step(2, "b.txt", dependencies=[1]))
+
+
+def answer(words: str = "Here is the plan.", **value: object) -> str:
+    return f"{words}\n\n```json\n{json.dumps(value)}\n```\n"
+
+
+def plan(*steps: dict[str, object], **values: object) -> str:
+    draft = {"overview": "One file a step.", "complexity": "simple", "estimated_time": "20 min", "risks": []}
+    return answer(plan=draft | {"steps": list(steps or GOOD_STEPS)} | values)
+
+
+def changes(**values: object) -> str:
+    return answer("As you say.", changes={"summary": "Changed as asked.", **values})
+
+
+def asking(*questions: str) -> str:
+    return answer("I looked.", questions=[{"question": question, "why": "another file"} for question in questions])
+
+
+def call(name: str, **arguments: object) -> ToolCall:
+    return ToolCall("1", name, json.dumps(arguments))
+
+
+async def say(session: Session, *lines: str) -> list[Event]:
+    return [event for line in lines for event in [event async for event in handle(session, line)]]
+
+
+def told(events: list[Event]) -> str:
+    return "\n".join(event.text for event in events if isinstance(event, Notice | Answer))
+
+
+def kinds(events: list[Event]) -> list[str]:
+    (checked,) = [event for event in events if isinstance(event, PlanChecked)]
+    return [problem.kind for problem in checked.problems]
+
+
+@pytest.fixture
+def ticket(sandbox: Sandbox) -> Sandbox:
+    """A ticket with a complete spec and no plan."""
+    sandbox.write(spec=SPEC)
+    (sandbox.ticket / "plan.md").unlink()
+    return sandbox
+
+
+def written(sandbox: Sandbox) -> ImplementationPlan:
+    return ImplementationPlan.from_markdown((sandbox.ticket / "plan.md").read_text())
+
+
+async def test_a_plan_is_proposed_shown_and_written_only_when_approved(ticket: Sandbox) -> None:
+    session = ticket.replies(plan()).session()
+    events = await say(session, f"/plan {SLUG}")
+    assert events[0] == AgentChanged("planner", SLUG)
+    assert "### Step 2: Write b.txt" in told(events)
+    assert kinds(events) == []
+    assert "`approve` writes it" in told(events)
+    assert not (ticket.ticket / "plan.md").exists()
+    assert "```json" not in "".join(event.text for event in events if isinstance(event, ReplyDelta))
+
+    events = await say(session, "approve")
+    assert [step.serves for step in written(ticket).steps] == [(1,), (2,)]
+    assert f"Wrote tickets/{SLUG}/plan.md" in told(events)
+    assert session.agent is None
+
+
+async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbox) -> None:
+    (ticket.ticket / "spec.yaml").write_text("title: Say words\n")
+    session = ticket.session()
+    with pytest.raises(BadInput, match="not complete") as caught:
+        await say(session, f"/plan {SLUG}")
+    assert "- description:" in caught.value.message
+    assert "- acceptance_criteria:" in caught.value.message
+    assert session.agent is None
+    assert ticket.model.requests == []
+
+
+async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
+    (ticket.root / "words.py").write_text("GOOD = 'good'\n")
+    looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"), call("list_files", path=".")))
+    ticket.replies(looking, plan())
+    events = await say(ticket.session(), f"/plan {SLUG}")
+    assert "looked at 1 of 40 files, 1 of 40 searches" in told(events)
+    assert "GOOD = 'good'" in ticket.prompt(1)
+    assert "1. a.txt says good" in ticket.prompt(0)
+    assert {tool.name for tool in ticket.model.requests[0].tools} == {
+        *("read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"),
+    }
+
+
+async def test_looking_around_has_bounds(ticket: Sandbox) -> None:
+    for number in range(42):
+        (ticket.root / f"f{number}.txt").write_text(str(number))
+    many = ScriptedReply("", tool_calls=tuple(call("read_file", path=f"f{number}.txt") for number in range(42)))
+    events = await say(ticket.replies(many, plan()).session(), f"/plan {SLUG}")
+    refused = [
+        event for event in events if isinstance(event, ToolFinished) and "which is all that may be" in event.problem
+    ]
+    assert len(refused) == 2
+    assert "### Step 1" in told(events)
+
+
+async def test_wrong_arguments_of_a_tool_go_back_to_the_model(ticket: Sandbox) -> None:
+    wrong = ScriptedReply(
+        "",
+        tool_calls=(call("read_file", file="a"), call("write_file", path="a"), call("read_file", path="/etc/passwd")),
+    )
+    events = await say(ticket.replies(wrong, plan()).session(), f"/plan {SLUG}")
+    problems = [event.problem for event in events if isinstance(event, ToolFinished)]
+    assert "there is no parameter `file`" in problems[0]
+    assert "There is no tool 'write_file'" in problems[1]
+    assert problems[2]
+    assert "### Step 1" in told(events)
+
+
+async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(ticket: Sandbox) -> None:
+    session = ticket.replies("No plan.", answer(plan={"steps": []}), plan()).session()
+    assert "### Step 1" in told(await say(session, f"/plan {SLUG}"))
+    await say(session, "discard")
+    ticket.replies(*["No plan."] * 3)
+    session = ticket.session()
+    with pytest.raises(NoUsableAnswer, match="asked 3 times"):
+        await say(session, f"/plan {SLUG}")
+    assert not (ticket.ticket / "plan.md").exists()
+    assert "`continue` goes on with it" in told(await say(session, ""))
+
+
+async def test_what_compiling_finds_goes_back_to_the_model(ticket: Sandbox) -> None:
+    cycle = plan(step(1, "a.txt", dependencies=[2]), step(2, "b.txt", dependencies=[1]))
+    events = await say(ticket.replies(cycle, plan()).session(), f"/plan {SLUG}")
+    assert "steps that wait for each other: 1 → 2 → 1" in ticket.prompt(1)
+    assert kinds(events) == []
+
+
+async def test_a_warning_goes_back_once_and_what_remains_is_shown(ticket: Sandbox) -> None:
+    (ticket.root / "b.txt").write_text("bad")
+    there = plan(step(1, "a.txt"), step(2, "b.txt"))
+    events = await say(ticket.replies(there, there).session(), f"/plan {SLUG}")
+    assert len(ticket.model.requests) == 2
+    assert kinds(events) == ["exists_already"]
+
+
+async def test_errors_that_remain_are_shown_and_a_plan_that_cannot_run_is_not_written(ticket: Sandbox) -> None:
+    cycle = plan(step(1, "a.txt", dependencies=[2]), step(2, "b.txt", dependencies=[1]))
+    session = ticket.replies(cycle, cycle, cycle).session()
+    assert kinds(await say(session, f"/plan {SLUG}")) == ["cycle"]
+    with pytest.raises(BadInput, match="wait for each other"):
+        await say(session, "approve")
+    assert not (ticket.ticket / "plan.md").exists()
+
+
+async def test_a_check_that_would_be_refused_is_found_before_the_run(ticket: Sandbox) -> None:
+    piped = plan(step(1, "a.txt", verify="pytest | tail"), step(2, "b.txt"))
+    events = await say(ticket.replies(piped, plan()).session(), f"/plan {SLUG}")
+    assert "its check would be refused" in ticket.prompt(1)
+    assert kinds(events) == []
+
+
+async def test_questions_are_asked_at_most_three_and_answered_in_words(ticket: Sandbox) -> None:
+    ticket.replies(asking("Which file?", "Which words?"), asking("More?", "And more?"), plan())
+    session = ticket.session()
+    events = await say(session, f"/plan {SLUG}")
+    assert "1. Which file? (another file)\n2. Which words?" in told(events)
+    events = await say(session, "The first, and good.")
+    assert "# What the person says\n\nThe first, and good." in ticket.prompt(1)
+    assert "You may ask 1 more" in ticket.prompt(2)
+    assert "### Step 1" in told(events)
+
+
+async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(ticket: Sandbox) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}", "approve")
+    by_hand = (ticket.ticket / "plan.md").read_text().replace("## Implementation", "<!-- mine -->\n\n## Implementation")
+    (ticket.ticket / "plan.md").write_text(by_hand)
+
+    ticket.replies(changes(steps=[step(2, "b.txt", title="Write b.txt well", dependencies=[1])]))
+    session = ticket.session()
+    events = await say(session, f"/plan {SLUG}")
+    assert any(isinstance(event, PlanOpened) for event in events)
+    assert ticket.model.requests == []
+    events = await say(session, "step 2 has to be better", "approve")
+    assert "Changed as asked." in told(events)
+    assert "-### Step 2: Write b.txt\n+### Step 2: Write b.txt well\n" in told(events)
+    assert "step 2 has to be better" in ticket.prompt()
+    text = (ticket.ticket / "plan.md").read_text()
+    assert text == by_hand.replace("### Step 2: Write b.txt", "### Step 2: Write b.txt well")
+    (kept,) = (ticket.root / ".cdd/runs" / SLUG / "plans").iterdir()
+    assert kept.read_text() == by_hand
+
+
+async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"), spec=SPEC)
+    session = ticket.replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "continue", "exit")
+    before = (ticket.ticket / "plan.md").read_text()
+
+    ticket.replies(
+        changes(steps=[step(1, "a.txt")]),
+        changes(steps=[step(2, "b.txt", serves=[1, 2])], removed=[1]),
+        changes(steps=[step(2, "b.txt", title="B", serves=[1, 2]), step(3, "c.txt", after=2, serves=[1])]),
+    )
+    session = ticket.session()
+    events = await say(session, f"/plan {SLUG}", "split step 2", "approve")
+    assert "step 1 is done and stays as it is" in ticket.prompt(1)
+    assert "Done, and to stay as they are: steps 1" in ticket.prompt(0)
+    assert "Wrote" in told(events)
+    text = (ticket.ticket / "plan.md").read_text()
+    assert text.startswith(before[: before.index("### Step 2")])
+    assert [step.number for step in written(ticket).steps] == [1, 2, 3]
+
+    ticket.replies(plan(step(2, "b.txt"), step(3, "c.txt")), plan(step(4, "b.txt", serves=[1, 2])))
+    await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
+    assert "number 2 is taken: new steps are numbered from 4 on" in ticket.prompt(1)
+    assert [step.number for step in written(ticket).steps] == [1, 4]
+    assert before[before.index("### Step 1") : before.index("### Step 2")] in (ticket.ticket / "plan.md").read_text()
+
+
+async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    file = ticket.ticket / "plan.md"
+    file.write_text(f"## Overview\n\nOurs.\n\n## Summary\n\nAlso ours.\n\n{file.read_text()}")
+    before = file.read_text()
+    ticket.replies(changes(overview="New."), changes(risks=["r"]))
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", "name the risk")
+    assert "without losing something you wrote" in ticket.prompt(1)
+    assert (await say(session, "approve"))[-1] == AgentChanged(None)
+    assert file.read_text() == f"{before}\n## Risks & Considerations\n\n- r\n"
+
+    session = ticket.replies(*[changes(overview="New.")] * 3).session()
+    with pytest.raises(NoUsableAnswer, match="cannot be done"):
+        await say(session, f"/plan {SLUG}", "another overview")
+    with pytest.raises(BadInput, match="no proposal"):
+        await say(session, "approve")
+
+
+async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandbox) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}", "approve")
+    file = ticket.ticket / "plan.md"
+
+    ticket.replies(changes(steps=[step(2, "b.txt", title="B")]), changes(steps=[step(2, "b.txt", title="C")]))
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", "change step 2")
+    file.write_text(file.read_text().replace("Step 1: Write a.txt", "Step 1: My own words"))
+    await say(session, "approve")
+    assert [step.title for step in written(ticket).steps] == ["My own words", "B"]
+
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", "again")
+    file.write_text(file.read_text().replace("Step 2: B", "Step 2: Mine"))
+    with pytest.raises(BadInput, match="step 2 was edited meanwhile"):
+        await say(session, "approve")
+    assert [step.title for step in written(ticket).steps] == ["My own words", "Mine"]
+
+
+async def test_a_run_at_work_on_the_ticket_is_not_written_under(ticket: Sandbox) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}")
+    lock = TicketLock.take(ticket.root / ".cdd/runs" / SLUG, SLUG, "now")
+    with pytest.raises(BadInput, match=f"Another cdd is at work on {SLUG}: process {os.getpid()}"):
+        await say(session, "approve")
+    lock.release()
+    assert "Wrote" in told(await say(session, "approve"))
+
+
+async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
+    ticket: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "hush-hush-hush-1234")
+    (ticket.root / "words.py").write_text("KEY = 'hush-hush-hush-1234'\nGOOD = 'good'\n")
+    looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"),))
+    session = ticket.replies(looking, plan()).session()
+    async with aclosing(handle(session, f"/plan {SLUG}")) as events:
+        async for event in events:
+            if isinstance(event, Notice) and "looked at 1 of 40" in event.text:
+                break
+    record = ticket.root / ".cdd/runs" / SLUG
+    kept = (record / "planning.json").read_text()
+    assert "GOOD = 'good'" in kept
+    assert not any("hush-hush" in file.read_text() for file in record.glob("planning*"))
+
+    ticket.replies(plan())
+    session = ticket.session()
+    events = await say(session, f"/plan {SLUG}")
+    assert "A planning was interrupted" in told(events)
+    assert ticket.model.requests == []
+    events = await say(session, "continue")
+    assert "GOOD = 'good'" in ticket.prompt(0)
+    assert "### Step 1" in told(events)
+
+
+async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sandbox) -> None:
+    with pytest.raises(ConnectionFailed):
+        await say(ticket.replies(*[ConnectionFailed("gone")] * 10).session(), f"/plan {SLUG}")
+    (ticket.ticket / "spec.yaml").write_text(SPEC.replace("b.txt says good", "b.txt says fine"))
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}", "continue")
+    assert "The spec was changed." in ticket.prompt()
+    assert "2. b.txt says fine" in ticket.prompt()
+
+
+async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    session = open_session(ticket.project, Nobody())
+    await say(session, f"/plan {SLUG}")
+    with pytest.raises(BadInput, match="No model is configured"):
+        await say(session, "split step 1")
+    assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
+    assert "runs/" in (ticket.root / ".cdd/.gitignore").read_text()
+
+
+async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) -> None:
+    (ticket.root / os.fsdecode(b"gr\xf6sse.txt")).write_text("")
+    looking = ScriptedReply("", tool_calls=(call("list_files", path="."),))
+    assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
+
+
+async def test_after_a_lost_connection_the_person_goes_on_or_says_more(ticket: Sandbox) -> None:
+    broken = [ConnectionFailed("gone")] * 10
+    session = ticket.replies(*broken).session()
+    with pytest.raises(ConnectionFailed):
+        await say(session, f"/plan {SLUG}")
+    ticket.replies(plan())
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}")
+    assert "### Step 1" in told(await say(session, "Keep it small."))
+    assert "Keep it small." in ticket.prompt()
+
+
+async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(ticket: Sandbox) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}")
+    assert "is kept" in told(await say(session, "exit"))
+    session = ticket.replies().session()
+    events = await say(session, f"/plan {SLUG}")
+    assert "proposed here, and not approved yet" in told(events)
+    assert "### Step 2: Write b.txt" in told(events)
+    await say(session, "discard")
+    assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
+    with pytest.raises(BadInput, match="no proposal"):
+        await say(session, "approve")
+
+
+async def test_keep_leaves_the_plan_and_drops_the_proposal(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    before = (ticket.ticket / "plan.md").read_bytes()
+    session = ticket.replies(changes(risks=["r"])).session()
+    events = await say(session, f"/plan {SLUG}", "add a risk", "keep")
+    assert "stays as it is" in told(events)
+    assert session.agent is None
+    assert (ticket.ticket / "plan.md").read_bytes() == before
+
+
+async def test_show_and_check_look_at_what_there_is(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}")
+    (shown,) = await say(session, "show")
+    assert shown == Answer((ticket.ticket / "plan.md").read_text())
+    assert kinds(await say(session, "check")) == ["no_serves", "no_check", "missing_file"]
+
+
+async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None:
+    session = open_session(ticket.project, Nobody())
+    events = await say(session, f"/plan {SLUG}")
+    assert "No model is configured" in told(events)
+    assert re.search(r"`basic` proposes", told(events))
+    await say(session, "basic", "approve")
+    plan = written(ticket)
+    assert "Basic plan" in plan.overview
+    assert [step.serves for step in plan.steps] == [(1,), (2,)]
+
+
+async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket: Sandbox) -> None:
+    for number in range(300):
+        (ticket.root / f"a-rather-long-name-of-a-file-{number:03}.txt").write_text("")
+    (ticket.root / ".cdd/config.yaml").write_text("context_window: 8000\ntest_command: make test\n")
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
+    assert "… and more: the tools show them" in ticket.prompt(0)
+    assert "The project's tests: `make test`." in ticket.prompt(0)
+    assert "`verify` may begin with: ls, " in ticket.prompt(0)
+
+
+async def test_a_projects_own_prompt_is_used(ticket: Sandbox) -> None:
+    (ticket.root / ".cdd/prompts").mkdir()
+    (ticket.root / ".cdd/prompts/planner.md").write_text("Plan like a pirate.")
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
+    assert ticket.model.requests[0].messages[0].content.startswith("Plan like a pirate.")
+
+
+async def test_notes_that_cannot_be_read_are_set_aside_and_told(ticket: Sandbox) -> None:
+    record = ticket.root / ".cdd/runs" / SLUG
+    record.mkdir(parents=True)
+    (record / "planning.json").write_text("{torn")
+    events = await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
+    assert "cannot be read; it is now planning.aside-" in told(events)
+    assert "### Step 1" in told(events)

@@ -1,0 +1,163 @@
+"""`cdd plan` without a screen: a plan is made and written without a question."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdd_agent.cli import main
+from cdd_agent.tickets.plan import ImplementationPlan
+from tests.agents.test_planner import GOOD_STEPS, SPEC, asking, plan, step
+from tests.projects import SLUG, Sandbox, Step
+
+
+@pytest.fixture
+def ticket(sandbox: Sandbox) -> Sandbox:
+    sandbox.write(spec=SPEC)
+    (sandbox.ticket / "plan.md").unlink()
+    return sandbox
+
+
+def script(sandbox: Sandbox, *replies: str | dict[str, object], pace: int = 0) -> str:
+    entries = [json.dumps({"reply": reply} if isinstance(reply, str) else reply) for reply in replies]
+    (sandbox.root / ".cdd/script.yaml").write_text(f"pace: {pace}\nreplies: [{', '.join(entries)}]\n")
+    return "script:.cdd/script.yaml"
+
+
+def cdd(sandbox: Sandbox, *arguments: str) -> int:
+    return main([*arguments, "-C", str(sandbox.root)])
+
+
+def written(sandbox: Sandbox) -> ImplementationPlan:
+    return ImplementationPlan.from_markdown((sandbox.ticket / "plan.md").read_text())
+
+
+def test_a_plan_is_made_and_written_and_passes_its_check(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, plan(risks=["Assumed: two files"]))) == 0
+    out = capsys.readouterr().out
+    assert "The proposed plan can be carried out" in out
+    assert f"Wrote tickets/{SLUG}/plan.md. `cdd exec {SLUG}` carries it out." in out
+    assert len(written(ticket).steps) == len(GOOD_STEPS)
+    assert cdd(ticket, "plan", "check", SLUG) == 0
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_json_is_one_event_a_line(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cdd(ticket, "plan", SLUG, "--json", "--model", script(ticket, plan())) == 0
+    events: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"reply_started", "reply_finished", "answer", "plan_checked", "notice"} <= {
+        event["event"] for event in events
+    }
+    (checked,) = [event for event in events if event["event"] == "plan_checked"]
+    assert checked["problems"] == []
+
+
+def test_a_plan_that_is_there_stays_unless_it_is_to_be_made_anew(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ticket.write(Step("mine.txt"), spec=SPEC)
+    before = (ticket.ticket / "plan.md").read_text()
+    model = script(ticket, plan())
+    assert cdd(ticket, "plan", SLUG, "--model", model) == 0
+    assert "is there, and stays" in capsys.readouterr().out
+    assert (ticket.ticket / "plan.md").read_text() == before
+    assert cdd(ticket, "plan", SLUG, "--model", model, "--regenerate") == 0
+    assert written(ticket).steps[0].title == "Write a.txt"
+    (kept,) = (ticket.root / ".cdd/runs" / SLUG / "plans").iterdir()
+    assert kept.read_text() == before
+
+
+def test_nobody_is_asked(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, asking("Which?"), plan())) == 0
+    capsys.readouterr()
+    (ticket.ticket / "plan.md").unlink()
+    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, *[asking("Which?")] * 3)) == 1
+    assert "asks instead of planning: Which?" in capsys.readouterr().err
+    assert not (ticket.ticket / "plan.md").exists()
+
+
+def test_errors_that_remain_are_written_only_with_yes_and_not_paid_for_again(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    narrow = plan(step(1, "a.txt"))
+    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, *[narrow] * 3)) == 1
+    out = capsys.readouterr().out
+    assert "no step serves acceptance criterion 2" in out
+    assert "was not written" in out
+    assert not (ticket.ticket / "plan.md").exists()
+    assert cdd(ticket, "plan", SLUG, "--model", script(ticket), "--yes") == 0
+    assert "Taking up the plan" in capsys.readouterr().out
+    assert len(written(ticket).steps) == 1
+
+
+def test_a_basic_plan_needs_no_model(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cdd(ticket, "plan", SLUG) == 2
+    assert "No model is configured" in capsys.readouterr().err
+    assert cdd(ticket, "plan", SLUG, "--basic") == 0
+    assert "Basic plan" in written(ticket).overview
+    assert cdd(ticket, "plan", "check", SLUG) == 0
+
+
+def test_checking_writes_nothing(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    before = sorted(ticket.root.rglob("*"))
+    assert cdd(ticket, "plan", "check", SLUG) == 0
+    assert sorted(ticket.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan", "nope"], "no ticket"),
+        (["plan", "shwo", SLUG], "There is no `cdd plan shwo`"),
+        (["plan", "show", SLUG, "--basic"], "for making a plan"),
+        (["plan", SLUG, "--basic"], "is not complete"),
+    ],
+)
+def test_bad_input_is_a_message_and_exit_2(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    (ticket.ticket / "spec.yaml").write_text("title: Say words\ndescription: <what is wanted>\n")
+    assert cdd(ticket, *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (ticket.root / "words.py").write_text("GOOD = 'good'\n")
+    looking: dict[str, object] = {
+        "reply": "I look.",
+        "tool_calls": [{"name": "read_file", "arguments": {"path": "words.py"}}],
+    }
+    model = script(ticket, looking, {"reply": plan(), "slow": 60})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cdd_agent", "plan", SLUG, "--model", model],
+        cwd=ticket.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    notes = ticket.root / ".cdd/runs" / SLUG / "planning.json"
+    until = time.monotonic() + 30
+    while not (notes.exists() and "GOOD = 'good'" in notes.read_text()):
+        assert time.monotonic() < until, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "What was learnt is kept; the same command goes on from here." in err
+    assert not (ticket.ticket / "plan.md").exists()
+
+    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, plan())) == 0
+    assert "Going on with the planning that was interrupted." in capsys.readouterr().out
+    assert len(written(ticket).steps) == 2
+    assert not notes.exists()

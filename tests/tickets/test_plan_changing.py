@@ -1,0 +1,275 @@
+"""Changing a plan and its plan.md: what nobody asked for stays as it is, byte for byte."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.basic_plan import MARK, basic_plan
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, step_blocks
+from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over, changed, made_anew
+from cdd_agent.tickets.plan_check import Places, errors, problems_of
+from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
+from cdd_agent.tickets.plan_rewriting import rewritten
+from cdd_agent.tickets.spec import TicketSpec
+from tests.tickets.test_plan import PLANS
+
+BY_HAND = """\
+<!-- ours, do not format -->
+
+# Implementation Plan: Sign in
+
+**Ticket:** `feature-sign-in`
+**Complexity:** medium
+
+## Overview
+
+Short.
+
+## Notes of the team
+
+Ask Kim about the `users` table.
+
+## Step 1 - The table
+
+Some *words*   with  odd spacing.
+* **Files:** src/table.py (new)
+
+---
+
+## Step 2 - The form
+* **Depends on:** all previous steps
+
+The form, with `name`.
+
+---
+
+## Step 3 - The mail
+
+Mail it.
+
+## Appendix
+
+| a | b |
+"""
+SPEC = TicketSpec("Sign in", description="d", acceptance_criteria=("Users sign in", "Mail is sent"))
+
+
+def draft(number: int, title: str = "New", **values: object) -> dict[str, object]:
+    """A step as a model writes it."""
+    plain = {"description": "Do it.", "complexity": "simple", "estimated_time": "1 hour", "dependencies": []}
+    return plain | {"number": number, "title": title, "files": [], "verify": "none", "serves": []} | values
+
+
+def changes(**values: object) -> PlanChanges:
+    return PlanChanges.model_validate_json(json.dumps({"summary": "As asked.", **values}))
+
+
+def refined(text: str, fixed: Fixed | None = None, **values: object) -> str:
+    plan = ImplementationPlan.from_markdown(text)
+    numbers = frozenset(step.number for step in plan.steps)
+    return rewritten(text, changed(plan, changes(**values), fixed or Fixed(taken=numbers)))
+
+
+def lines_lost(before: str, after: str) -> list[str]:
+    return [line for line in before.splitlines() if line not in after.splitlines()]
+
+
+def test_only_the_changed_step_is_written_anew() -> None:
+    after = refined(BY_HAND, steps=[draft(3, "The letter", description="Print it.")])
+    assert lines_lost(BY_HAND, after) == ["## Step 3 - The mail", "Mail it."]
+    assert "\n## Step 3: The letter\n\n**Description:** Print it.\n" in after
+    assert after.endswith("\n\n## Appendix\n\n| a | b |\n")
+
+
+def test_a_step_is_split_and_the_others_keep_their_words() -> None:
+    after = refined(BY_HAND, steps=[draft(1, "The table"), draft(4, "Its index", after=1, dependencies=[1])])
+    plan = ImplementationPlan.from_markdown(after)
+    assert [step.number for step in plan.steps] == [1, 4, 2, 3]
+    assert plan.step(2).dependencies == (1, 4)  # "all previous steps" is what it says
+    assert BY_HAND[BY_HAND.index("## Step 2") :] == after[after.index("## Step 2") :]
+    assert BY_HAND[: BY_HAND.index("## Step 1")] == after[: after.index("## Step 1")]
+
+
+@pytest.mark.parametrize(("after", "order"), [(0, [4, 1, 2, 3]), (2, [1, 2, 4, 3]), (None, [1, 2, 3, 4])])
+def test_a_new_step_stands_where_it_is_to(after: int | None, order: list[int]) -> None:
+    text = refined(BY_HAND, steps=[draft(4, after=after)])
+    assert [step.number for step in ImplementationPlan.from_markdown(text).steps] == order
+    assert lines_lost(BY_HAND, text) == []
+
+
+def test_new_steps_may_stand_behind_each_other() -> None:
+    text = refined(BY_HAND, steps=[draft(4, after=3), draft(5, after=4)])
+    assert [step.number for step in ImplementationPlan.from_markdown(text).steps] == [1, 2, 3, 4, 5]
+
+
+def test_a_step_is_removed_with_its_section_alone() -> None:
+    after = refined(BY_HAND, removed=[3])
+    assert lines_lost(BY_HAND, after) == ["## Step 3 - The mail", "Mail it."]
+
+
+def test_overview_risks_and_totals_are_changed_in_their_place_or_added() -> None:
+    after = refined(BY_HAND, overview="Long.", risks=["Mail is slow"], complexity="complex", estimated_time="2 hours")
+    plan = ImplementationPlan.from_markdown(after)
+    assert (plan.overview, plan.risks) == ("Long.", ("Mail is slow",))
+    assert (plan.total_complexity, plan.total_estimated_time) == ("complex", "2 hours")
+    assert lines_lost(BY_HAND, after) == ["**Complexity:** medium", "Short."]
+
+
+def test_a_last_step_that_goes_leaves_no_blank_end() -> None:
+    assert refined("### Step 1: A\n\n### Step 2: B\n\nB.\n", removed=[2]) == "### Step 1: A\n"
+
+
+def test_a_total_is_put_beside_the_others() -> None:
+    after = refined(BY_HAND, estimated_time="1 hour")
+    assert "**Complexity:** medium\n**Estimated Time:** 1 hour\n\n## Overview" in after
+
+
+def test_overview_risks_and_totals_are_put_in_where_there_are_none() -> None:
+    after = refined("# Plan: X\n\n### Step 1: A\n", overview="Long.", risks=["r"], complexity="complex")
+    assert after == (
+        "# Plan: X\n\n**Complexity:** complex\n\n## Overview\n\nLong.\n\n### Step 1: A\n\n"
+        "## Risks & Considerations\n\n- r\n"
+    )
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+@pytest.mark.parametrize("text", [BY_HAND, BY_HAND.rstrip(), "### Step 1: A\n### Step 2: B"])
+def test_line_ends_are_those_of_the_file(text: str, end: str) -> None:
+    written = text.replace("\n", end)
+    after = refined(written, steps=[draft(9, after=2), draft(1)])
+    assert after.count("\n") == after.count(end)
+    assert "\r\r" not in after
+    assert refined(text, steps=[draft(9, after=2), draft(1)]).replace("\n", end) == after
+
+
+def test_what_is_not_changed_is_not_touched() -> None:
+    assert refined(BY_HAND) == BY_HAND
+    assert refined("\ufeff" + BY_HAND, removed=[3]).startswith("\ufeff<!-- ours")
+
+
+def test_what_could_only_be_lost_is_refused() -> None:
+    twice = BY_HAND.replace("## Notes of the team", "## Summary")
+    with pytest.raises(BadInput, match="without losing something you wrote"):
+        refined(twice, overview="Long.")
+    with pytest.raises(BadInput, match="Step 1 is there twice"):
+        rewritten("### Step 1: A\n### Step 1: B\n", ImplementationPlan(steps=(PlanStep(1),)))
+    plan = ImplementationPlan.from_markdown(BY_HAND)
+    with pytest.raises(BadInput, match="change places"):
+        rewritten(BY_HAND, replace(plan, steps=plan.steps[::-1]))
+
+
+@settings(max_examples=100)
+@given(PLANS, PLANS, st.data())
+def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_bytes(
+    plan: ImplementationPlan, other: ImplementationPlan, data: st.DataObject
+) -> None:
+    plan = replace(plan, steps=tuple({step.number: step for step in plan.steps}.values()))
+    numbers = {step.number for step in plan.steps}
+    steps = [step for step in plan.steps if data.draw(st.booleans())]
+    steps = [replace(step, description=other.overview) if data.draw(st.booleans()) else step for step in steps]
+    for new in {step.number: step for step in other.steps if step.number not in numbers}.values():
+        steps.insert(data.draw(st.integers(0, len(steps))), new)
+    wanted = replace(plan, steps=tuple(steps), overview=data.draw(st.sampled_from([plan.overview, other.overview])))
+
+    after = rewritten(plan.to_markdown(), wanted)
+
+    assert ImplementationPlan.from_markdown(after) == wanted
+    for step in steps:
+        assert "\n\n".join(step_blocks(step)) in after
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"steps": [draft(1, "Other")]}, "step 1 is done and stays as it is"),
+        ({"removed": [1]}, "step 1 is done and stays as it is"),
+        ({"steps": [draft(7)]}, "number 7 was another step's: new steps are numbered from 10 on"),
+        ({"steps": [draft(10), draft(10)]}, "step 10 is there twice"),
+        ({"removed": [5]}, "there is no step 5 to remove"),
+        ({"steps": [draft(2)], "removed": [2]}, "step 2 is both changed and removed"),
+        ({"steps": [draft(10, after=5)]}, "behind step 5, which is not there"),
+    ],
+)
+def test_a_change_that_breaks_a_rule_is_refused_in_words(values: dict[str, object], reason: str) -> None:
+    plan = ImplementationPlan.from_markdown(BY_HAND)
+    with pytest.raises(ChangeRefused, match=reason):
+        changed(plan, changes(**values), Fixed(steps=frozenset({1}), taken=frozenset({1, 2, 3, 7, 9})))
+
+
+def test_a_note_beside_a_file_stays_where_it_says_the_same() -> None:
+    plan = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a", "new, the model"),)),))
+    files = [{"path": "a", "change": "create"}, {"path": "b", "change": "delete"}]
+    step = changed(plan, changes(steps=[draft(1, files=files)]), Fixed()).step(1)
+    assert [(file.path, file.note) for file in step.files_affected] == [("a", "new, the model"), ("b", "deleted")]
+    step = changed(plan, changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]), Fixed()).step(1)
+    assert [(file.path, file.note) for file in step.files_affected] == [("a", "")]
+
+
+def test_a_plan_made_anew_keeps_what_was_done_and_takes_no_number_twice() -> None:
+    plan = ImplementationPlan.from_markdown(BY_HAND)
+    fixed = Fixed(steps=frozenset({1}), taken=frozenset({1, 2, 3}), is_begun=True)
+    new = ImplementationPlan(steps=(PlanStep(4, "Anew"),))
+    assert [step.number for step in made_anew(plan, new, fixed).steps] == [1, 4]
+    with pytest.raises(ChangeRefused, match="number 2 is taken: new steps are numbered from 4 on"):
+        made_anew(plan, ImplementationPlan(steps=(PlanStep(2),)), fixed)
+    assert made_anew(plan, new, Fixed(taken=frozenset({1, 2, 3}))) == new
+
+
+def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
+    base = ImplementationPlan.from_markdown(BY_HAND)
+    wanted = changed(base, changes(steps=[draft(3, "Letter"), draft(4, after=1)], risks=["r"]), Fixed())
+    now = ImplementationPlan.from_markdown(
+        BY_HAND.replace("The form, with", "A form, with").replace("Short.", "Brief.")
+    )
+    merged = carried_over(base, wanted, now)
+    assert [step.title for step in merged.steps] == ["The table", "New", "The form", "Letter"]
+    assert merged.step(2).description == "A form, with `name`."
+    assert (merged.overview, merged.risks) == ("Brief.", ("r",))
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (("Mail it.", "Send it."), "step 3 was edited meanwhile"),
+        (("Short.", "Brief."), "the overview was edited meanwhile"),
+        (("## Appendix", "## Step 4: Mine\n\n## Appendix"), "there is another step 4 by now"),
+    ],
+)
+def test_what_both_have_changed_is_refused(edit: tuple[str, str], reason: str) -> None:
+    base = ImplementationPlan.from_markdown(BY_HAND)
+    wanted = changed(base, changes(steps=[draft(3, "Letter"), draft(4)], overview="Long."), Fixed())
+    with pytest.raises(ChangeRefused, match=reason):
+        carried_over(base, wanted, ImplementationPlan.from_markdown(BY_HAND.replace(*edit)))
+
+
+def test_a_models_plan_becomes_a_plan() -> None:
+    files = [{"path": "a.py", "change": "create"}, {"path": "b.py", "change": "edit"}]
+    written = {
+        "overview": "Why.",
+        "complexity": "simple",
+        "estimated_time": "1 hour",
+        "steps": [draft(1, "One", files=files, verify="pytest -q", serves=[1, 2])],
+        "risks": ["Assumed: one database"],
+    }
+    plan = PlanDraft.model_validate_json(json.dumps(written)).to_plan(SPEC, "feature-sign-in")
+    assert (plan.ticket_slug, plan.ticket_title, plan.ticket_type) == ("feature-sign-in", "Sign in", "feature")
+    assert plan.steps[0].files_affected == (AffectedFile("a.py", "new"), AffectedFile("b.py"))
+    assert plan.steps[0].serves == (1, 2)
+    assert problems_of(plan, SPEC, Places(frozenset({"b.py"}))) == []
+    with pytest.raises(ValidationError, match="verfy"):
+        PlanDraft.model_validate_json(json.dumps(written | {"verfy": "x"}))
+
+
+def test_a_basic_plan_has_a_step_for_each_criterion_says_what_it_is_and_can_be_run() -> None:
+    plan = basic_plan(SPEC, "feature-sign-in")
+    assert [(step.title, step.serves) for step in plan.steps] == [("Users sign in", (1,)), ("Mail is sent", (2,))]
+    assert plan.overview.startswith(MARK)
+    problems = problems_of(plan, SPEC, Places(frozenset()))
+    assert {problem.kind for problem in problems} == {"no_check"}
+    assert errors(problems) == []
+    assert ImplementationPlan.from_markdown(plan.to_markdown()) == plan
