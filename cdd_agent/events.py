@@ -176,6 +176,14 @@ class StepStarted:
 
 
 @dataclass(frozen=True)
+class QuestionAsked:
+    """The person asks something about a run, before or after this step; no step runs for it."""
+
+    step: int
+    question: str
+
+
+@dataclass(frozen=True)
 class ReplyStarted:
     """The model is asked; or, with `saved`, a reply that was paid for earlier is used again.
 
@@ -243,19 +251,23 @@ class ToolFinished:
 
 @dataclass(frozen=True)
 class ChangesProposed:
-    """A reply's changes are valid; nothing is written yet."""
+    """Changes of files are valid; nothing is written yet. `step` is None in chat."""
 
     choices: ClassVar = (Choice.YES, Choice.NO)
 
-    step: int
+    step: int | None
     created: tuple[str, ...]
     modified: tuple[str, ...]
     deleted: tuple[str, ...] = ()
+    diff: str = ""
+    """What would be different, where the person has not seen it as it was written."""
 
 
 @dataclass(frozen=True)
 class ChangesApplied:
-    step: int
+    """Files were written. `step` is None in chat."""
+
+    step: int | None
     created: tuple[str, ...]
     modified: tuple[str, ...]
     undeclared: tuple[str, ...]
@@ -281,8 +293,26 @@ class TestsStarted:
 
 
 @dataclass(frozen=True)
+class OwnCommandStarted:
+    """The person runs a command of their own."""
+
+    command: str
+
+
+@dataclass(frozen=True)
+class OwnCommandFinished:
+    """It ended, by itself or because the person ended it."""
+
+    command: str
+    result: str
+    """How, in a few words; empty when it succeeded."""
+
+
+@dataclass(frozen=True)
 class CommandOutput:
-    step: int
+    """A piece of what a command prints, as it comes: a step's check, or a person's own (`step` is None)."""
+
+    step: int | None
     text: str
 
 
@@ -489,6 +519,7 @@ Event = (
     | BaselineTaken
     | CheckpointStarted
     | StepStarted
+    | QuestionAsked
     | ReplyStarted
     | ReplyDelta
     | ReplyDelayed
@@ -501,6 +532,8 @@ Event = (
     | ChangesApplied
     | ChangesPutBack
     | TestsStarted
+    | OwnCommandStarted
+    | OwnCommandFinished
     | CommandOutput
     | CommandProposed
     | ActionProposed

@@ -18,6 +18,7 @@ from cdd_agent.events import (
     CommandProposed,
     Event,
     Notice,
+    OwnCommandFinished,
     PlanOpened,
     Proposal,
     RunFinished,
@@ -62,7 +63,8 @@ def question(proposal: Proposal) -> str:
             lines.sort(key=lambda line: not line.startswith("  delete"))  # first, so that none is cut off
             if len(lines) > _SHOWN_FILES:
                 lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
-            return "\n".join([f"May step {step} write this?", *lines])
+            who = "the model" if step is None else f"step {step}"
+            return "\n".join([f"May {who} write this?", *lines, *proposal.diff.splitlines()])
         case CommandProposed(command=command, reason=reason):
             first = f"May this run? {reason}. (Always: this very command, as long as the program runs.)"
             return "\n  ".join([first, *command.splitlines()])
@@ -110,6 +112,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             words += f", {failed} failed" * bool(failed) + f", {not_run} not run" * bool(not_run)
             words += f", in {event.seconds:.1f} s, in {event.cwd}"
             return [(words, Tone.WARNING if failed or not_run else Tone.GOOD)]
+        case OwnCommandFinished(result=""):
+            return []
+        case OwnCommandFinished(result=result):
+            return [(result, Tone.WARNING)]
         case ToolFinished(call=call, problem=""):
             return [(call, Tone.QUIET)]
         case ToolFinished(call=call, problem=problem):

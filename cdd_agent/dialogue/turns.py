@@ -245,7 +245,7 @@ class _Round:
             return Request(messages)
         if self._is_native:
             return Request(messages, definitions(tools))
-        first, *others = messages
+        first, *others = in_words.in_words(messages)
         told = replace(first, content=f"{first.content}\n\n{in_words.instructions(tools)}")
         return Request((told, *others))
 
