@@ -1,0 +1,36 @@
+"""The agents' prompts: Markdown files beside the code, each of which a project can replace by one of its own."""
+
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.errors import BadInput
+from cdd_agent.workspace.reading import SourceMissing, SourceUnreadable, read_source
+
+OWN = PurePosixPath(".cdd/prompts")
+"""Where a project keeps the prompts that replace ours, as `<name>.md`."""
+LONGEST = 50_000
+"""Characters of a project's own prompt. It is part of every request, so it is used whole or not at all."""
+
+
+def load_prompt(root: Path, name: str) -> str:
+    """The text of the prompt `name`, such as `socrates`: the project's own, else the one of the program.
+
+    Read anew at each call, so that an edit counts from the next turn on. Raises `BadInput` when the project has one
+    that cannot be used: it is never silently passed over.
+    """
+    own = (OWN / f"{name}.md").as_posix()
+    try:
+        source = read_source(root, own, limit=LONGEST)
+    except SourceMissing:
+        return files("cdd_agent.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+    except SourceUnreadable as error:
+        raise BadInput(error.message, hint=f"Mend {own}, or remove it to use the prompt of the program.") from error
+    problem = (
+        (source.is_folder and "is a folder, not a prompt")
+        or (source.cut and f"is longer than {LONGEST:,} characters")
+        or (source.replaced and "is not UTF-8 text")
+        or (not source.text.strip() and "is empty")
+    )
+    if problem:
+        raise BadInput(f"{own} {problem}", hint="Mend it, or remove it to use the prompt of the program.")
+    return source.text.strip()

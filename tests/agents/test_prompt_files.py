@@ -1,0 +1,55 @@
+"""Prompts: ours, and a project's own in their place."""
+
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.agents.prompt_files import LONGEST, load_prompt
+from cdd_agent.errors import BadInput
+
+
+def own(root: Path, content: bytes) -> None:
+    (root / ".cdd" / "prompts").mkdir(parents=True)
+    (root / ".cdd" / "prompts" / "socrates.md").write_bytes(content)
+
+
+def test_without_one_of_its_own_a_project_has_the_prompt_of_the_program(tmp_path: Path) -> None:
+    assert load_prompt(tmp_path, "socrates").startswith("# You are Socrates")
+
+
+def test_a_projects_own_prompt_takes_its_place(tmp_path: Path) -> None:
+    own(tmp_path, "\ufeffAsk in Größe 12.\n".encode())
+    assert load_prompt(tmp_path, "socrates") == "Ask in Größe 12."
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b" \n", "is empty"),
+        (b"x" * (LONGEST + 1), "is longer than 50,000 characters"),
+        (b"Gr\xf6\xdfe", "is not UTF-8 text"),
+        (b"a\0b", "binary file"),
+    ],
+)
+def test_one_that_cannot_be_used_is_told_and_not_passed_over(tmp_path: Path, content: bytes, reason: str) -> None:
+    own(tmp_path, content)
+    with pytest.raises(BadInput, match=reason) as caught:
+        load_prompt(tmp_path, "socrates")
+    assert "socrates.md" in caught.value.message
+    assert "remove it" in caught.value.hint
+
+
+def test_a_folder_in_its_place_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".cdd" / "prompts" / "socrates.md").mkdir(parents=True)
+    with pytest.raises(BadInput, match="is a folder"):
+        load_prompt(tmp_path, "socrates")
+
+
+def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("the key")
+    root = tmp_path / "project"
+    (root / ".cdd" / "prompts").mkdir(parents=True)
+    (root / ".cdd" / "prompts" / "socrates.md").symlink_to(tmp_path / "secret")
+    with pytest.raises(BadInput, match="leads outside the project"):
+        load_prompt(root, "socrates")
