@@ -23,6 +23,7 @@ from cdd_agent.workspace.paths import PathRefused, confine, find_root
 if TYPE_CHECKING:
     from cdd_agent.actions.run import ActionRunner
     from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.chat import ChatAgent, ChatTools
     from cdd_agent.execution.engine import Engine
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
@@ -70,7 +71,60 @@ def open_session(project: Project, frontend: Frontend) -> Session:
         prepare_model(engine)
         return ExecutorAgent(engine)
 
-    return Session(project, {"executor": open_executor}, tally)
+    return Session(
+        project,
+        {"executor": open_executor},
+        tally,
+        open_chat=lambda: open_chat(project, frontend, model, commands, tally),
+    )
+
+
+def open_chat(
+    project: Project,
+    frontend: Frontend,
+    model: Callable[[], Model],
+    commands: Callable[[], CommandRunner],
+    tally: Tally,
+    clock: Clock | None = None,
+) -> ChatAgent:
+    """The general agent. Its model and its tools are made when they are first needed."""
+    from cdd_agent.agents.chat import ChatAgent
+    from cdd_agent.workspace.redaction import Redactor
+
+    @cache
+    def tools() -> ChatTools:
+        return _chat_tools(project, frontend, commands())
+
+    @cache
+    def equipped_model() -> Model:
+        return equipped(model(), project.config, tally, clock=clock)
+
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    return ChatAgent(project.root, equipped_model, tools, redactor)
+
+
+def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
+    """All but asking the person, who reads along anyway; and searching only where there is something to search with."""
+    from dataclasses import replace
+    from importlib.util import find_spec
+
+    from cdd_agent.actions.acting_tools import acting_tools
+    from cdd_agent.actions.changes import ChangeSet
+    from cdd_agent.actions.read_only_tools import read_only_tools
+    from cdd_agent.agents.chat import ChatTools
+    from cdd_agent.events import ChangesProposed, Choice
+
+    written: list[ChangeSet] = []
+    asked = frontend if project.config.approval == "ask" else ChangesApproved(frontend)
+
+    async def permit(changes: ChangeSet) -> bool:
+        proposal = ChangesProposed(None, changes.created, changes.modified, changes.deleted, changes.diff())
+        return await asked.approve(proposal) is Choice.YES
+
+    runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
+    left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
+    acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
+    return ChatTools((*read_only_tools(project.root), *acting), written)
 
 
 def open_engine(
@@ -176,16 +230,15 @@ def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
     return CommandRunner(project.root, project.config.commands, permit)
 
 
-def open_runner(project: Project, frontend: Frontend) -> ActionRunner:
-    """What does actions in a project, under its settings."""
+def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | None = None) -> ActionRunner:
+    """What does actions in a project, under its settings; with `commands` that are open already, or its own."""
     from cdd_agent.actions.run import ActionRunner
     from cdd_agent.web.pages import PageReader
     from cdd_agent.web.search import DdgsSearcher
 
-    commands = open_commands(project, frontend)
     return ActionRunner(
         project.root,
-        commands,
+        commands or open_commands(project, frontend),
         PageReader(project.config.web.private),
         DdgsSearcher(),
         frontend.ask,

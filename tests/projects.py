@@ -19,7 +19,7 @@ from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import open_commands, open_engine, open_project
+from cdd_agent.wiring import open_chat, open_commands, open_engine, open_project
 from cdd_agent.workspace.commands import CommandRunner
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
@@ -148,7 +148,14 @@ class Sandbox:
         def open_executor(ticket: Ticket, *, start_over: bool = False) -> ExecutorAgent:
             return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
-        return Session(project, {"executor": open_executor}, tally)
+        return Session(
+            project,
+            {"executor": open_executor},
+            tally,
+            open_chat=lambda: open_chat(
+                project, self.frontend, lambda: self.real_model or self.model, lambda: commands, tally, self.time.clock
+            ),
+        )
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

@@ -30,7 +30,6 @@ from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk
 from cdd_agent.workspace.reading import read_source
 
-
 Permit = Callable[[ChangeSet], Awaitable[bool]]
 """Whether these changes may be written."""
 
@@ -90,7 +89,7 @@ class ActionRunner:
                 raise TypeError(f"{action.action_type} is not done by anyone; only reports hold it")
 
     async def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
-        if not await self.permit(changes):
+        if changes.changes and not await self.permit(changes):
             raise ActionFailed("The person did not approve of this change; nothing was written")
         changes.apply(self.root)
         self.wrote(changes)

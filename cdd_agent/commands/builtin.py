@@ -6,6 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.last_active import LastActive, last_active
 from cdd_agent.commands.registry import command, commands
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput, CddError
@@ -76,6 +77,17 @@ There is no plan yet. Write `{path}` like this, one section a step, then `/exec 
 """
 
 
+_IN_CHAT = """\
+While no agent is active, all other lines are chat:
+
+| typed | does |
+|---|---|
+| `@src/app.py`, `@docs/`, `@"my notes.md"` | sends the file, or what is in the folder, with the line |
+| `!git status` | runs a command of your own, in every agent; chat gets to know what it printed |
+| anything else | is answered by the model, which can look, and change files as `approval` lets it |
+"""
+
+
 @command("exec", "SLUG [--start-over]")
 async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator[Event, None]:
     """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
@@ -89,15 +101,37 @@ async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator
 
 @command("resume")
 async def resume(session: Session) -> AsyncGenerator[Event, None]:
-    """Go on with the run that was left last, before all of its steps were over."""
+    """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
+    told = session.chat.resume()
+    for event in told:
+        yield event
+    last = last_active(session.project.root)
+    left = _left_last(session)
+    if last is not None and last.agent is not None:
+        agent, ticket = last.agent, _still_there(session, last)
+        if agent == "executor" and (ticket is None or _view(ticket).state == "done"):
+            ticket = left
+    else:
+        agent, ticket = "executor", None if told and last is not None else left
+    if ticket is not None:
+        async with aclosing(session.engage(agent, ticket)) as events:
+            async for event in events:
+                yield event
+    elif left is not None:
+        yield Notice(f"`/exec {left.slug}` goes on with the run that was left.")
+    elif not told:
+        yield Notice("No run was left before its end, and there is no earlier conversation to go back to.")
+
+
+def _left_last(session: Session) -> Ticket | None:
+    """That of the run that was left last, before all of its steps were over."""
     left = [ticket for ticket in session.project.tickets.list() if _view(ticket).state in ("in progress", "failed")]
-    if not left:
-        yield Notice("No run was left before its end.")
-        return
-    last = max(left, key=lambda ticket: ticket.state_path.stat().st_mtime)
-    async with aclosing(session.engage("executor", last)) as events:
-        async for event in events:
-            yield event
+    return max(left, key=lambda ticket: ticket.state_path.stat().st_mtime, default=None)
+
+
+def _still_there(session: Session, last: LastActive) -> Ticket | None:
+    tickets = (ticket for ticket in session.project.tickets.list() if ticket.slug == last.ticket_slug)
+    return next(tickets, None) if session.can_engage(last.agent or "") else None
 
 
 @command("undo", "[SLUG] [STEP]")
@@ -211,13 +245,13 @@ async def show_help(session: Session) -> AsyncGenerator[Event, None]:
     """Show the commands, and the words that the Executor understands."""
     del session
     rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
-    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\nIn the Executor:\n\n{ExecutorAgent.HELP}")
+    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{_IN_CHAT}\n\nIn the Executor:\n\n{ExecutorAgent.HELP}")
 
 
 @command("clear")
 async def clear(session: Session) -> AsyncGenerator[Event, None]:
-    """Empty the transcript."""
-    del session
+    """Empty the transcript, and begin a new conversation; `/resume` goes back to the old one."""
+    session.chat.begin_anew()
     yield Cleared()
 
 
