@@ -15,11 +15,10 @@ from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.redacting import Redacting
-from cdd_agent.dialogue.turns import Added, Dialogue, Limits, Turn, definitions
+from cdd_agent.dialogue.turns import Added, Dialogue, Limits, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
-from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
+from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError
 from cdd_agent.workspace.reading import read_source
 from cdd_agent.workspace.redaction import Redactor
 
@@ -163,8 +162,7 @@ class ChatAgent:
     def _needs_room(self, dialogue: Dialogue, turn: "_Turn") -> bool:
         """It gets too long for the model, and something can be done about it."""
         messages = (self._system(), *self._conversation.messages, *turn.new)
-        size = estimated_prompt(Request(messages, definitions(dialogue.tools)))
-        return size > Room.of(dialogue.model).full and self._can_be_shorter(dialogue.model, turn)
+        return dialogue.size(messages) > Room.of(dialogue.model).full and self._can_be_shorter(dialogue.model, turn)
 
     def _system(self) -> Message:
         where = f"- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"

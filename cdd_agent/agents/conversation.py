@@ -53,12 +53,8 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """As a model gets them: a person's lines in a row are one message, as some models want them to be."""
-        return tuple(_merged(self._said))
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._said
+        """All of them, the system's left out."""
+        return self._said
 
     def add(self, messages: Iterable[Message]) -> None:
         """Go on with these, and save them. A disk that refuses is told by `news`."""
@@ -141,19 +137,6 @@ def read_conversation(file: Path) -> Saved:
     except OSError as error:
         raise BadInput(f"{file} could not be read: {error.strerror or error}") from error
     return Saved(messages, damaged)
-
-
-def _merged(messages: Iterable[Message]) -> Iterator[Message]:
-    last: Message | None = None
-    for message in messages:
-        if last is not None and last.role == message.role == "user":
-            last = Message("user", f"{last.content}\n\n{message.content}")
-            continue
-        if last is not None:
-            yield last
-        last = message
-    if last is not None:
-        yield last
 
 
 def _back_in(saved: Saved) -> Iterator[Event]:

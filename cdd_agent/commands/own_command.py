@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from cdd_agent.dialogue.redacting import Redacting
 from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
-from cdd_agent.harmless import fenced
+from cdd_agent.harmless import fenced, without_escapes
 from cdd_agent.session import Session
 from cdd_agent.workspace.process import CommandResult, Kept, run_command, shell_argv
 from cdd_agent.workspace.redaction import Redactor
@@ -73,6 +73,7 @@ def _signal(number: int) -> str:
 
 
 def _told(command: str, output: str, result: str) -> str:
+    output = "\n".join(map(without_escapes, output.split("\n"))).replace("\0", "\ufffd")
     printed = f"It printed:\n\n{fenced(output)}" if output.strip() else "It printed nothing."
     ran = f"I ran a command of my own in the project:\n\n{fenced(command, 'sh')}"
     return f"{ran}\n\n{result or 'Exit code 0'}\n\n{printed}"

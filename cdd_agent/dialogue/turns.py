@@ -6,10 +6,10 @@ costs is bounded by rounds and time; at the bound the model is asked for its las
 
 import json
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, groupby
 from typing import Any, Literal
 
 from cdd_agent.actions.tools import Answer, Tool
@@ -147,6 +147,17 @@ class Dialogue:
             spoken += added
             yield Added(added)
 
+    def size(self, messages: Sequence[Message]) -> int:
+        """Tokens that the next round would send, by an estimate."""
+        return estimated_prompt(self._request(tuple(messages), self.is_native))
+
+    def _request(self, messages: tuple[Message, ...], is_native: bool) -> Request:
+        if not self.tools or is_native:
+            return Request(tuple(_joined(messages)), definitions(self.tools))
+        first, *others = in_words.in_words(messages)
+        told = replace(first, content=f"{first.content}\n\n{in_words.instructions(self.tools)}")
+        return Request(tuple(_joined((told, *others))))
+
     def _may_be_for_the_tools(self, error: RequestRejected, is_native: bool, is_first: bool) -> bool:
         """Some servers know no tools, although their models would."""
         is_offered = is_native and bool(self.tools) and self.tool_calls == "auto"
@@ -215,7 +226,7 @@ class _Round:
 
     async def listen(self, messages: tuple[Message, ...]) -> AsyncGenerator[Event, None]:
         model, step = self._dialogue.model, self._step
-        request = self._request(messages)
+        request = self._dialogue._request(messages, self._is_native)
         yield ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request))
         async with aclosing(model.stream(request)) as stream:
             async for item in stream:
@@ -239,15 +250,14 @@ class _Round:
                             yield ReplyDelta(step, rest)
                         yield ReplyFinished(step, item.usage)
 
-    def _request(self, messages: tuple[Message, ...]) -> Request:
-        tools = self._dialogue.tools
-        if not tools:
-            return Request(messages)
-        if self._is_native:
-            return Request(messages, definitions(tools))
-        first, *others = in_words.in_words(messages)
-        told = replace(first, content=f"{first.content}\n\n{in_words.instructions(tools)}")
-        return Request((told, *others))
+
+def _joined(messages: Sequence[Message]) -> Iterator[Message]:
+    """Two messages of a person in a row are one: some models take no others."""
+    for role, group in groupby(messages, key=lambda message: message.role):
+        if role == "user":
+            yield Message("user", "\n\n".join(message.content for message in group))
+        else:
+            yield from group
 
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:

@@ -30,6 +30,7 @@ from cdd_agent.events import (
     Event,
     ExitRequested,
     Notice,
+    OwnCommandStarted,
     PlanOpened,
     Proposal,
     ReplyDelayed,
@@ -69,8 +70,10 @@ if TYPE_CHECKING:
 _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
 _KEYS = "Enter sends · Tab completes · ↑ earlier lines · Ctrl+D leaves"
-_IN_CHAT = "/exec SLUG, /help ..."
+_IN_CHAT = "Ask, @file, !command, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
+_BUSY = "This line is still being carried out. Esc stops it."
+_BUSY_IN_A_RUN = "A step is running. Esc stops it."
 _AFTER_A_FAILURE = "retry, skip, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
@@ -188,7 +191,7 @@ class Shell(App[CddError]):
             if questions := self.query(Question):
                 questions.first().focus()
             else:
-                self.notify("A step is running. Esc stops it.", timeout=3)
+                self.notify(_BUSY if self._agent is None else _BUSY_IN_A_RUN, timeout=3)
             return
         prompt.accepted(event.line)
         if event.line.strip():
@@ -210,8 +213,9 @@ class Shell(App[CddError]):
                 self.show(Notice(error.hint))
         except asyncio.CancelledError:
             if self.is_running:
-                self.show(Notice("Stopped; `continue` goes on.", Tone.WARNING))
-                for event in self._agent.news() if self._agent is not None else ():
+                in_a_run = self._agent is not None and self._agent.name == "executor"
+                self.show(Notice("Stopped; `continue` goes on." if in_a_run else "Stopped.", Tone.WARNING))
+                for event in self.session.news():
                     self.show(event)
             raise
         finally:
@@ -245,6 +249,9 @@ class Shell(App[CddError]):
             case BaselineStarted(command=command):
                 activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
+                transcript.begin(BlockKind.OUTPUT)
+                activity.busy(f"Running {command}")
+            case OwnCommandStarted(command=command):
                 transcript.begin(BlockKind.OUTPUT)
                 activity.busy(f"Running {command}")
             case CommandOutput(text=text):

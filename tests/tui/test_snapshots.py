@@ -13,7 +13,10 @@ from cdd_agent.events import (
     CommandOutput,
     Event,
     Notice,
+    OwnCommandFinished,
+    OwnCommandStarted,
     ReplyDelta,
+    ReplyFinished,
     RunFinished,
     StepDiff,
     StepFinished,
@@ -23,9 +26,13 @@ from cdd_agent.events import (
     TestsFinished,
     TestsStarted,
     Tone,
+    ToolFinished,
+    ToolStarted,
 )
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.wiring import NO_MODEL_HINT
@@ -61,7 +68,9 @@ tests/test_report.py ....F.                                              [100%]
 E       AssertionError: assert 'food   12.5' == 'food  12.50'
 1 failed, 5 passed
 """
-OPENING = (Notice("`/exec SLUG` carries out a plan, `/new TYPE NAME` makes a ticket, `/help` says more."),)
+OPENING = (
+    Notice("Ask anything. `/new TYPE NAME` makes a ticket, `/exec SLUG` carries out its plan, `/help` says more."),
+)
 
 
 def step(number: int, status: StepStatus, error: str | None = None, done: int = 0) -> StepFinished:
@@ -173,6 +182,71 @@ def test_the_question(shop: Sandbox, snap_compare: Compare) -> None:
         await pilot.pause()
 
     assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=ask)
+
+
+CHAT: tuple[Event | str, ...] = (
+    "why does @tally/report.py print 12.5?",
+    Notice("Sent with it: tally/report.py (31 lines).", Tone.QUIET),
+    ReplyDelta(None, "I look at the test first."),
+    ReplyFinished(None, None),
+    ToolStarted(None, "read_file(path=tests/test_report.py)"),
+    ToolFinished(None, "read_file(path=tests/test_report.py)"),
+    ToolStarted(None, "execute_command(command=rm -r build)"),
+    ToolFinished(None, "execute_command(command=rm -r build)", "Command 'rm' is not allowed"),
+    ReplyDelta(None, "`amount` is formatted with `{:>8}`, which **does not pad** the cents:\n\n"),
+    ReplyDelta(None, '```python\nf"{category:<10}{amount:>8.2f}"\n```\n'),
+    ReplyFinished(None, None),
+)
+
+
+def test_a_chat_with_tools(shop: Sandbox, snap_compare: Compare) -> None:
+    async def talk(pilot: Pilot[None]) -> None:
+        await saying(*CHAT)(pilot)
+        await saying(
+            ToolStarted(None, "edit_file(file_path=tally/report.py, find={amount:>8})"),
+            ToolFinished(None, "edit_file(file_path=tally/report.py, find={amount:>8})"),
+            ChangesApplied(None, (), ("tally/report.py",), ()),
+            ReplyDelta(None, "It prints the cents now."),
+            ReplyFinished(None, None),
+            "!git status --short",
+            OwnCommandStarted("git status --short"),
+            CommandOutput(None, " M tally/report.py\n"),
+            OwnCommandFinished("git status --short", ""),
+        )(pilot)
+
+    assert snap_compare(shell(shop, opening=()), run_before=talk)
+
+
+def test_a_chat_that_asks_before_it_writes(shop: Sandbox, snap_compare: Compare) -> None:
+    async def ask(pilot: Pilot[None]) -> None:
+        await saying(*CHAT)(pilot)
+        app = pilot.app
+        assert isinstance(app, Shell)
+        app.run_worker(app.approve(ChangesProposed(None, (), ("tally/totals.py",), (), DIFF.partition("\n--- ")[2])))
+        await pilot.pause()
+
+    assert snap_compare(shell(shop, opening=()), run_before=ask)
+
+
+def saying(*items: Event | str) -> Callable[[Pilot[None]], Awaitable[None]]:
+    """As `showing`, with what a person types in between."""
+
+    async def run(pilot: Pilot[None]) -> None:
+        await showing()(pilot)
+        for item in items:
+            if isinstance(item, str):
+                pilot.app.query_one(Transcript).add(BlockKind.USER, item)
+            else:
+                await showing(item)(pilot)
+
+    return run
+
+
+def test_path_completions(shop: Sandbox, snap_compare: Compare) -> None:
+    for name in ("report.py", "totals.py", "read me.md"):
+        (shop.root / "tally").mkdir(exist_ok=True)
+        (shop.root / "tally" / name).touch()
+    assert snap_compare(shell(shop, opening=OPENING), press=(*"explain @tally/", "down"), run_before=showing())
 
 
 def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
