@@ -46,7 +46,7 @@ async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
 
 
 async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(project: Sandbox) -> None:
-    project.model = ScriptedModel(["One " + "long " * 1000, "Shorter."], pace=40)
+    project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
     async with person_at(project) as person:
         await person.begin("tell me")
         await person.until_told("One ")
@@ -56,7 +56,6 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(project: 
         assert "continue" not in person.told
         project.model.pace = 0
         await person.say("shorter")
-        assert "Shorter." in person.told
         assert project.model.requests[-1].messages[-1].content == "tell me\n\nshorter"
 
 
