@@ -158,7 +158,14 @@ def open_engine(
         )
 
     runner = StepRunner(
-        root, of_this_run, asked, config.test_command, config.test_timeout, project.tickets.owns, commands
+        root,
+        of_this_run,
+        asked,
+        config.test_command,
+        config.test_timeout,
+        project.tickets.owns,
+        commands,
+        config.tool_calls,
     )
     own = [*project.tickets.places, *([_shown(root, config.record)] if config.record else [])]
     engine = Engine.open(root, ticket, runner, own=own, commits=config.commit == "step", start_over=start_over)

@@ -200,8 +200,10 @@ class Engine:
         now = self.state.of(number)
         if step is None or not now.attempts:
             return "starts again"
-        has_reply = self.record.attempt(number, now.attempts).reply is not None
-        return "goes on from its saved reply" if has_reply and self._goes_on(step, now) else "starts again"
+        attempt = self.record.attempt(number, now.attempts)
+        if not self._goes_on(step, now) or (attempt.reply is None and not attempt.dialogue):
+            return "starts again"
+        return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
 
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""
@@ -534,7 +536,7 @@ class Engine:
         if now.attempts == now.forgotten:
             return False
         attempt = self.record.attempt(step.number, now.attempts)
-        if attempt.failure is not None or attempt.reply is None:
+        if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
             return attempt.failure is None
         shown = attempt.shown
         return (
@@ -560,7 +562,7 @@ class Engine:
         for before in range(number - 1, self.state.of(step).forgotten, -1):
             attempt = self.record.attempt(step, before)
             if (failure := attempt.failure) is not None:
-                return Earlier(failure.detail, attempt.reply or ""), failure.unseen
+                return Earlier(failure.detail, attempt.said), failure.unseen
         return None, frozenset()
 
     def _save(self, state: ExecutionState) -> None:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -35,6 +35,12 @@ class Prompt:
     request: Request
     shown: Shown
 
+    def with_tools(self) -> "Prompt":
+        """The same to a model that is offered tools."""
+        first, *others = self.request.messages
+        told = replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
+        return replace(self, request=Request((told, *others)))
+
     @property
     def text(self) -> str:
         return "\n\n".join(f"<!-- {message.role} -->\n{message.content}" for message in self.request.messages)
@@ -58,7 +64,7 @@ def step_prompt(
     parts = [_earlier(plan, state, step), shown, _step(plan, step), _failed(earlier), _guided(guidance)]
     request = Request(
         (
-            Message("system", f"{_rules()}\n\n{_ticket(spec)}\n\n{_overview(plan)}"),
+            Message("system", f"{_text('rules.md')}\n\n{_ticket(spec)}\n\n{_overview(plan)}"),
             Message("user", "\n\n".join(part for part in parts if part)),
         )
     )
@@ -71,8 +77,8 @@ def step_digest(step: PlanStep, guidance: str) -> str:
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
-def _rules() -> str:
-    return files("cdd_agent.execution").joinpath("rules.md").read_text(encoding="utf-8").strip()
+def _text(name: str) -> str:
+    return files("cdd_agent.execution").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _ticket(spec: TicketSpec) -> str:

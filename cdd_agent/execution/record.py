@@ -8,7 +8,9 @@
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
+      dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
+      by-command-2 …                          and what a command made of one, in between
       span.json  changes.diff                 the checkpoints before and after it, and what differs
     earlier-20261122T101500123456/            all of this, of a run that was started over
 
@@ -18,6 +20,8 @@ attempt replaced stays here also when it is put back: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -26,13 +30,24 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.edits import ReplyRefused
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.execution.run_log import RunLog
+from cdd_agent.llm.port import Message
 from cdd_agent.workspace.checkpoints import Checkpoint
 from cdd_agent.workspace.files import ignore_runs, read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.workspace.redaction import Redactor
-from cdd_agent.workspace.taking_back import Change, Contents, Piece, TakenBack, held, put_back
+from cdd_agent.workspace.taking_back import (
+    Change,
+    Contents,
+    Entry,
+    Piece,
+    TakenBack,
+    held,
+    is_there,
+    put_back,
+)
 
 
 class _Saved(BaseModel):
@@ -107,9 +122,16 @@ class _Tests(_Saved):
     tests: SuiteRun
 
 
+class _Dialogue(_Saved):
+    messages: tuple[Message, ...]
+
+
 class _Journal(_Saved):
     files: tuple[Change, ...]
-    """In the order of their `before-N`."""
+    """What was written, in that order; the content before the N-th is in `before-N`.
+
+    A file that was written more than once is there more than once, each time with what it was before the first.
+    """
 
     @field_validator("files")
     @classmethod
@@ -139,8 +161,11 @@ class Attempt:
         self._write("guidance.md", self.redactor.redact(guidance))
 
     def save_request(self, prompt: str, shown: Shown) -> None:
-        self._write("shown.json", shown.model_dump_json(indent=1))
+        self.save_shown(shown)
         self._write("request.md", self.redactor.redact(prompt))
+
+    def save_shown(self, shown: Shown) -> None:
+        self._write("shown.json", shown.model_dump_json(indent=1))
 
     def save_reply(self, text: str) -> None:
         """Word for word: it is what gets applied."""
@@ -149,6 +174,16 @@ class Attempt:
     def save_partial(self, text: str) -> None:
         """A reply that stopped early: kept to be looked at, never to be applied."""
         self._write("reply-partial.md", self.redactor.redact(text))
+
+    def save_dialogue(self, messages: Sequence[Message]) -> None:
+        """All that was said so far, with the request: word for word, as it is what goes on."""
+        self._write("dialogue.json", _Dialogue(messages=tuple(messages)).model_dump_json(indent=1))
+
+    def drop_dialogue(self) -> None:
+        """It cannot go on, and neither can what it led to; both are kept to be looked at."""
+        for name in ("dialogue.json", "reply.md"):
+            if (self.folder / name).exists():
+                set_aside(self.folder / name)
 
     def save_output(self, text: str) -> None:
         self._write("output.txt", self.redactor.redact(text))
@@ -176,6 +211,21 @@ class Attempt:
         return self._read("reply.md")
 
     @property
+    def dialogue(self) -> tuple[Message, ...]:
+        """Empty where the model used no tools."""
+        saved = self._load("dialogue.json", _Dialogue)
+        return saved.messages if saved else ()
+
+    @property
+    def said(self) -> str:
+        """What the model said, and which tools it called, for the next one to learn from."""
+        parts: list[str] = []
+        for message in self.dialogue:
+            if message.role == "assistant":
+                parts += [message.content, *(f"→ {call.name} {call.arguments}" for call in message.tool_calls)]
+        return "\n\n".join(filter(None, (*parts, self.reply)))
+
+    @property
     def shown(self) -> Shown | None:
         return self._load("shown.json", Shown)
 
@@ -192,34 +242,69 @@ class Attempt:
     def failure(self) -> Failure | None:
         return self._load("failure.json", Failure)
 
-    def journal(self, changes: ChangeSet) -> None:
-        """Write down what is about to be written, with the content that it replaces."""
-        entries = []
-        for index, change in enumerate(changes.changes):
-            place = self.root / change.path
-            if change.before is not None:
-                write_atomic(self.folder / f"before-{index}", change.before)
-            before = None if change.before is None else held(place, change.before)
+    @contextmanager
+    def journalled(self, changes: ChangeSet) -> Iterator[None]:
+        """Write down what is about to be written, with the content that it replaces. A refusal, after which nothing of
+        it was written, is forgotten again."""
+        known = self._journal
+        firsts = {change.path: change.before for change in reversed(known)}
+        entries = list(known)
+        for change in changes.changes:
+            place, path = self.root / change.path, str(change.path)
+            before = firsts.get(path) if path in firsts else self._keep_before(len(entries), place, change.before)
             after = None if change.after is None else held(self.root / (change.like or change.path), change.after)
-            entries.append(Change(str(change.path), before, after))
-        self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
+            entries.append(Change(path, before, after))
+        self._save_journal(entries)
+        try:
+            yield
+        except ReplyRefused:
+            self._save_journal(known)
+            raise
+
+    def journal_command(self, path: PurePosixPath, content: bytes | None) -> None:
+        """A command made something else of a file that the attempt wrote: that is the attempt's doing too. A copy of
+        it is kept."""
+        entries = list(self._journal)
+        before = next(change.before for change in entries if change.path == str(path))
+        if content is not None:
+            write_atomic(self.folder / f"by-command-{len(entries)}", content)
+        after = None if content is None else held(self.root / path, content)
+        self._save_journal([*entries, Change(str(path), before, after)])
 
     def put_back(self) -> TakenBack:
         """Undo what the journal says was written; harmless when repeated, or when nothing was written.
 
         Only a file that still holds what the attempt wrote is put back: anybody's later edit stays.
         """
-        journal = self._load("changes.json", _Journal)
-        if journal is None:
+        journal = self._journal
+        if not journal:
             return TakenBack()
-        back = put_back(self.root, journal.files, self._contents_before(journal))
+        last: dict[str, Change] = {}
+        for change in journal:  # a kill may have come before the last of them was written
+            if change.path not in last or is_there(self.root, change.path, change.after):
+                last[change.path] = change
+        back = put_back(self.root, tuple(last.values()), self._contents_before(journal))
         remove(self.folder / "changes.json")
         return back
 
-    def _contents_before(self, journal: _Journal) -> Contents:
+    @property
+    def _journal(self) -> tuple[Change, ...]:
+        saved = self._load("changes.json", _Journal)
+        return saved.files if saved else ()
+
+    def _save_journal(self, entries: Sequence[Change]) -> None:
+        self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
+
+    def _keep_before(self, number: int, place: Path, content: bytes | None) -> Entry | None:
+        if content is None:
+            return None
+        write_atomic(self.folder / f"before-{number}", content)
+        return held(place, content)
+
+    def _contents_before(self, journal: Sequence[Change]) -> Contents:
         places: dict[str, Piece] = {}
-        for index, change in enumerate(journal.files):
-            if change.before is None:
+        for index, change in enumerate(journal):
+            if change.before is None or change.path in {earlier.path for earlier in journal[:index]}:
                 continue
             path = self.folder / f"before-{index}"
             content = read_bytes(path)

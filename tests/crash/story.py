@@ -66,6 +66,8 @@ class Storyteller:
     story: Story
     calls: Path
     name: str = "storyteller"
+    calls_tools: bool = False
+    window: int | None = None
 
     def warm_up(self) -> None:
         """Nothing is slow here."""

@@ -70,7 +70,8 @@ def test_a_person_is_asked_about_deletions_first() -> None:
 def journalled(root: Path, reply: str) -> tuple[Attempt, ChangeSet]:
     changes = change_set(root, parse_reply(reply).edits, Terms(seen=None))
     attempt = Attempt(root, root / ".cdd/runs/x/step-01/attempt-1")
-    attempt.journal(changes)
+    with attempt.journalled(changes):
+        pass
     return attempt, changes
 
 
