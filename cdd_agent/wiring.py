@@ -100,7 +100,7 @@ def open_chat(
         return equipped(model(), project.config, tally, clock=clock)
 
     redactor = Redactor.of_environment(project.config.commands.hide_env)
-    return ChatAgent(project.root, equipped_model, tools, redactor)
+    return ChatAgent(project.root, equipped_model, tools, redactor, project.config.tool_calls)
 
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
@@ -189,10 +189,12 @@ def equipped(
 ) -> Model:
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty
+    from cdd_agent.llm.around import NeverEmpty, StatedWindow
     from cdd_agent.llm.known_models import FREE, price_of
 
     costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
+    if config.context_window is not None:
+        model = StatedWindow(model, config.context_window)
     budgeted = Budgeted(
         NeverEmpty(model),
         Limit(config.budget.tokens, config.budget.usd),

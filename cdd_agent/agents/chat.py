@@ -15,7 +15,7 @@ from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.redacting import Redacting
-from cdd_agent.dialogue.turns import Added, Dialogue, Limits, Turn
+from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError
@@ -43,13 +43,14 @@ class ChatAgent:
         model: Callable[[], Model],
         tools: Callable[[], ChatTools],
         redactor: Redactor,
-        limits: Limits | None = None,
+        tool_calls: ToolCalls = "auto",
     ) -> None:
         """`model` and `tools` are made when something is said. `model` raises `BadInput` where there is none."""
         self._root, self._model, self._tools = root, model, tools
         self._redactor = redactor
-        self._limits = limits or Limits()
+        self._tool_calls = tool_calls
         self._conversation = Conversation(root, redactor)
+        self._untold: list[Event] = []
 
     async def say(self, line: str) -> AsyncGenerator[Event, None]:
         """Take what the person typed, to the model's last word. Raises `CddError`.
@@ -75,8 +76,9 @@ class ChatAgent:
         self._conversation.add((Message("user", text),))
 
     def news(self) -> list[Event]:
-        """What nobody could be told yet."""
-        return self._conversation.news()
+        """What nobody could be told yet: files that were written when it was stopped, and a disk that refuses."""
+        untold, self._untold = self._untold, []
+        return [*untold, *self._conversation.news()]
 
     def begin_anew(self) -> None:
         """Forget what was said; it stays saved."""
@@ -87,7 +89,7 @@ class ChatAgent:
         return [*self._conversation.resume(), *self.news()]
 
     async def _turn(self, model: Model, said: Message) -> AsyncGenerator[Event, None]:
-        turn = _Turn((said,), self._limits)
+        turn = _Turn((said,), Limits())
         try:
             while not turn.is_over:
                 async with aclosing(self._rounds(model, turn)) as events:
@@ -97,13 +99,17 @@ class ChatAgent:
             turn.new = ()
             raise
         finally:
+            self._untold += _changes_in(self._tools(), turn)
+            if turn.written:  # by a round that did not come to its end: the model must know all the same
+                what = f"(I stopped you. What you had written by then: {', '.join(turn.written)}.)"
+                turn.new += (Message("user", what),)
             if turn.new:
                 self._conversation.add(turn.new)
 
     async def _rounds(self, model: Model, turn: "_Turn") -> AsyncGenerator[Event, None]:
         """To the model's last word, or until room has to be made for the next round."""
         tools = self._tools()
-        dialogue = Dialogue(model, tools.tools, limits=turn.limits)
+        dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits)
         if self._needs_room(dialogue, turn):
             async with aclosing(self._made_shorter(model, turn)) as events:
                 async for event in events:
@@ -127,14 +133,15 @@ class ChatAgent:
         match item:
             case Added(messages=messages):
                 self._conversation.add((*turn.new, *messages))
-                turn.new, turn.limits = (), replace(turn.limits, rounds=max(turn.limits.rounds - 1, 1))
+                turn.new, turn.written = (), ()
+                turn.limits = replace(turn.limits, rounds=max(turn.limits.rounds - 1, 1))
             case Turn(problem=problem):
                 turn.is_over = True
                 if problem:
                     yield Notice(problem, Tone.WARNING)
             case ToolFinished():
                 yield item
-                yield from _changes_in(tools)
+                yield from _changes_in(tools, turn)
             case _:
                 yield item
 
@@ -178,6 +185,8 @@ class _Turn:
     new: tuple[Message, ...]
     """What is not in the conversation yet: it is there once the model has answered, or was stopped."""
     limits: Limits
+    written: tuple[str, ...] = ()
+    """Files that were changed in this round."""
     may_be_shorter: bool = True
     """The conversation; once that has failed, or did not help, it is not tried again."""
     is_over: bool = False
@@ -187,8 +196,9 @@ def _is_in_the_middle(added: Added) -> bool:
     return added.messages[-1].role != "assistant"
 
 
-def _changes_in(tools: ChatTools) -> Iterator[Event]:
+def _changes_in(tools: ChatTools, turn: _Turn) -> Iterator[Event]:
     """What was written since this was asked last."""
     while tools.written:
         changes = tools.written.pop(0)
+        turn.written += changes.touched
         yield ChangesApplied(None, changes.created, changes.modified, (), changes.deleted)

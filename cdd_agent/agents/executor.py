@@ -173,11 +173,11 @@ class ExecutorAgent:
         step = self._engine.next_step
         assert step is not None
         yield QuestionAsked(step.number, question)
-        root, state = self._engine.runner.root, self._engine.state
         asked = Message("user", self._engine.record.redactor.redact(question))
-        messages = (about_the_run(root, self._engine.spec, self._engine.plan, state), *self._asked, asked)
-        dialogue = Dialogue(self._engine.runner.model(), read_only_tools(root))
-        async with aclosing(dialogue.turn(messages, step=step.number)) as items:
+        runner = self._engine.runner
+        dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls)
+        about = about_the_run(runner.root, self._engine.spec, self._engine.plan, self._engine.state)
+        async with aclosing(dialogue.turn((about, *self._asked, asked), step=step.number)) as items:
             async for item in items:
                 match item:
                     case Added():

@@ -137,7 +137,7 @@ class Dialogue:
                 shown = shown_call(call)
                 yield ToolStarted(step, shown)
                 answer = await self._answer(call, used)
-                yield ToolFinished(step, shown, str(answer.get("error") or ""))
+                yield ToolFinished(step, shown, _problem(answer))
                 answers.append((call, _cut(json.dumps(answer, ensure_ascii=False, default=str))))
             if number >= self.limits.rounds:
                 why = f"the {self.limits.rounds} rounds of this turn are used"
@@ -259,6 +259,13 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
             yield Message("user", "\n\n".join(message.content for message in group))
         else:
             yield from group
+
+
+def _problem(answer: Answer) -> str:
+    """What went wrong, for people; also that a command which did run has failed."""
+    if code := answer.get("return_code"):
+        return f"exit code {code}"
+    return str(answer.get("error") or "")
 
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:

@@ -28,6 +28,23 @@ class Around:
         self.inner.warm_up()
 
 
+class StatedWindow(Around):
+    """A model that takes in as many tokens as a person says, whatever is known of it."""
+
+    def __init__(self, model: Model, window: int) -> None:
+        super().__init__(model)
+        self._window = window
+
+    @property
+    def window(self) -> int | None:
+        return self._window
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(self.inner.stream(request)) as events:
+            async for event in events:
+                yield event
+
+
 class NeverEmpty(Around):
     """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use. One that was cut stays cut."""
 

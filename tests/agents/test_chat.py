@@ -182,6 +182,11 @@ async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> Non
     assert not (project.root / "greet.py").exists()
 
 
+async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) -> None:
+    events = await say(project.replies(calls("execute_command", command="ls none"), "Not there.").session(), "go")
+    assert re.fullmatch(r"exit code \d", problems(events)[0])
+
+
 async def test_there_is_no_tool_to_ask_the_person_who_reads_along(project: Sandbox) -> None:
     await say(project.replies(calls("chat_with_user", prompt="Which?"), "Which one?").session(), "go")
     assert "There is no tool 'chat_with_user'" in asked_last(project)[-1].content
@@ -204,6 +209,21 @@ def seen_output(events: list[Event]) -> str:
 async def test_exit_in_chat_is_no_message(project: Sandbox, line: str) -> None:
     assert "`/exit` leaves the shell" in told(await say(project.session(), line))
     assert project.model.requests == []
+
+
+async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) -> None:
+    script = {
+        "replies": [
+            {"tool_calls": [{"name": "create_file", "arguments": {"file_path": "new.py", "content": "x = 1\n"}}]},
+            {"reply": "Made it."},
+        ]
+    }
+    (project.root / "script.yaml").write_text(json.dumps(script))
+    project.flags = {"model": "script:script.yaml", "approval": "ask"}
+    session = open_session(project.project, project.frontend)
+    assert seen(await say(session, "make it")) == "Made it."
+    assert project.text("new.py") == "x = 1\n"
+    assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]
 
 
 async def test_exit_comes_back_to_the_same_conversation(project: Sandbox) -> None:
@@ -232,6 +252,23 @@ async def test_an_interrupted_turn_keeps_what_was_said_before_it(project: Sandbo
     await say(again, "/resume", "go on")
     assert "GREETING" in asked_last(project)[-1].content
     assert asked_last(project)[-1].content.endswith("\n\ngo on")
+
+
+async def test_what_a_stopped_round_had_written_is_known(project: Sandbox) -> None:
+    both = (*create("one.py").tool_calls, ToolCall("2", "grep_files", "{}"))
+    session = project.replies(ScriptedReply(tool_calls=both), "Fine.").session()
+    async with aclosing(handle(session, "make it")) as events:
+        async for event in events:
+            if isinstance(event, ToolFinished):
+                break
+    assert session.news() == [ChangesApplied(None, ("one.py",), (), ())]
+    assert session.news() == []
+    await say(session, "go on")
+    assert "What you had written by then: one.py." in asked_last(project)[-1].content
+
+
+def create(path: str) -> ScriptedReply:
+    return calls("create_file", file_path=path, content="x = 1\n")
 
 
 async def until_asked_again(events: AsyncGenerator[Event, None], project: Sandbox) -> None:
@@ -282,6 +319,12 @@ async def filled(sandbox: Sandbox, *script: str | ScriptedReply | ContextTooLong
     session = sandbox.session()
     await say(session, "first", "second", "third")
     return session
+
+
+async def test_room_is_made_by_the_window_that_the_settings_state(project: Sandbox) -> None:
+    project.flags = {"context_window": 9_000}
+    session = await filled(project, "We counted to three.", "Four.", window=None)
+    assert "is a summary now" in told(await say(session, "and now?"))
 
 
 async def test_a_long_conversation_is_summed_up_before_it_does_not_fit(project: Sandbox) -> None:

@@ -222,7 +222,8 @@ def test_a_chat_that_asks_before_it_writes(shop: Sandbox, snap_compare: Compare)
         await saying(*CHAT)(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.run_worker(app.approve(ChangesProposed(None, (), ("tally/totals.py",), (), DIFF.partition("\n--- ")[2])))
+        diff = DIFF[DIFF.index("--- ") :].replace("a/", "").replace("b/", "")
+        app.run_worker(app.approve(ChangesProposed(None, (), ("tally/totals.py",), (), diff)))
         await pilot.pause()
 
     assert snap_compare(shell(shop, opening=()), run_before=ask)
