@@ -15,6 +15,7 @@ from cdd_agent.events import (
     ReplyFinished,
     ReplyStarted,
     RunFinished,
+    StepDiff,
     StepFinished,
     StepStarted,
     ToolFinished,
@@ -133,6 +134,16 @@ async def test_a_question_is_answered_and_runs_nothing(sandbox: Sandbox) -> None
     prompt = sandbox.prompt()
     for known in ("files say the right words", "### Step 2: Make b.txt", "it failed with: ", "created a.txt"):
         assert known in prompt
+    session.leave()
+
+
+async def test_a_conversation_in_another_shell_is_no_part_of_a_step(sandbox: Sandbox) -> None:
+    talking = "python -c \"import os; os.makedirs('.cdd/conversations'); open('.cdd/conversations/x.jsonl', 'w')\""
+    session = sandbox.write(Step("a.txt", talking), Step("b.txt")).replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "c")
+    (shown,) = [event for event in await say(session, "diff") if isinstance(event, StepDiff)]
+    assert "a.txt" in shown.diff
+    assert "x.jsonl" not in shown.diff
     session.leave()
 
 
