@@ -184,6 +184,13 @@ class QuestionAsked:
 
 
 @dataclass(frozen=True)
+class QuestionAnswered:
+    """The model has had its say about it, or could not be asked."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class ReplyStarted:
     """The model is asked; or, with `saved`, a reply that was paid for earlier is used again.
 
@@ -520,6 +527,7 @@ Event = (
     | CheckpointStarted
     | StepStarted
     | QuestionAsked
+    | QuestionAnswered
     | ReplyStarted
     | ReplyDelta
     | ReplyDelayed

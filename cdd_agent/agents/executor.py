@@ -7,7 +7,8 @@ from contextlib import aclosing
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.agents.questions import about_the_run
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
-from cdd_agent.events import Event, Notice, QuestionAsked, Tone
+from cdd_agent.errors import CddError
+from cdd_agent.events import Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.llm.port import Message
@@ -177,17 +178,22 @@ class ExecutorAgent:
         runner = self._engine.runner
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls)
         about = about_the_run(runner.root, self._engine.spec, self._engine.plan, self._engine.state)
-        async with aclosing(dialogue.turn((about, *self._asked, asked), step=step.number)) as items:
-            async for item in items:
-                match item:
-                    case Added():
-                        pass
-                    case Turn():
-                        self._asked = (*self._asked, asked, Message("assistant", item.text or "…"))[-_REMEMBERED:]
-                        if item.problem:
-                            yield Notice(item.problem, Tone.WARNING)
-                    case _:
-                        yield item
+        try:
+            async with aclosing(dialogue.turn((about, *self._asked, asked), step=step.number)) as items:
+                async for item in items:
+                    match item:
+                        case Added():
+                            pass
+                        case Turn():
+                            self._asked = (*self._asked, asked, Message("assistant", item.text or "…"))[-_REMEMBERED:]
+                            if item.problem:
+                                yield Notice(item.problem, Tone.WARNING)
+                        case _:
+                            yield item
+        except CddError:
+            yield QuestionAnswered(step.number)
+            raise
+        yield QuestionAnswered(step.number)
 
     async def _leave(self) -> AsyncGenerator[Event, None]:
         self._left = True

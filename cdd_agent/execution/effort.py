@@ -15,6 +15,7 @@ from cdd_agent.events import (
     ChangesProposed,
     CommandProposed,
     PlanOpened,
+    QuestionAnswered,
     QuestionAsked,
     ReplyFinished,
     ReplyLost,
@@ -112,6 +113,8 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case StepFinished(step=step, status=status):
                 if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
                     efforts[step] += spent
+                asked = began = None
+            case QuestionAnswered():
                 asked = began = None
             case CommandProposed():
                 began = None

@@ -12,6 +12,7 @@ from cdd_agent.events import (
     Event,
     Notice,
     PlanOpened,
+    QuestionAnswered,
     ReplyFinished,
     ReplyStarted,
     RunFinished,
@@ -129,7 +130,8 @@ async def test_a_question_is_answered_and_runs_nothing(sandbox: Sandbox) -> None
     events = await say(session, f"/exec {SLUG}", "c", "Why did it fail?")
     assert started(events) == [1]
     assert [event.call for event in events if isinstance(event, ToolFinished)] == ["read_file(path=a.txt)"]
-    assert events[-1] == ReplyFinished(1, events[-1].usage)  # type: ignore[union-attr]
+    assert [event.step for event in events if isinstance(event, ReplyFinished)] == [1, 1, 1]
+    assert events[-1] == QuestionAnswered(1)
     assert sandbox.statuses() == ["failed", "pending"]
     prompt = sandbox.prompt()
     for known in ("files say the right words", "### Step 2: Make b.txt", "it failed with: ", "created a.txt"):
