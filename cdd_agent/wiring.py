@@ -189,12 +189,10 @@ def equipped(
 ) -> Model:
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty, StatedWindow
+    from cdd_agent.llm.around import NeverEmpty, Sized
     from cdd_agent.llm.known_models import FREE, price_of
 
     costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
-    if config.context_window is not None:
-        model = StatedWindow(model, config.context_window)
     budgeted = Budgeted(
         NeverEmpty(model),
         Limit(config.budget.tokens, config.budget.usd),
@@ -203,7 +201,8 @@ def equipped(
         spend=tally.add,
         lost=lost,
     )
-    return Patient(budgeted, clock)
+    patient = Patient(budgeted, clock)
+    return Sized(patient, config.context_window) if config.context_window else patient
 
 
 def _spent_before(engine: Engine) -> Spent:

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -453,7 +454,7 @@ class Engine:
         settled = False
         try:
             yield StepStarted(step.number, step.title, number)
-            prompt = self._prompt(step, number, also_show)
+            prompt = partial(self._prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.state, self.record)
             async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.history)) as events:
                 async for item in events:
@@ -545,7 +546,7 @@ class Engine:
             and all(digest(read_bytes(self.runner.root / path)) == seen for path, seen in shown.files.items())
         )
 
-    def _prompt(self, step: PlanStep, number: int, also_show: frozenset[str]) -> Prompt:
+    def _prompt(self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None) -> Prompt:
         earlier, unseen = self._last_failure(step.number, number)
         return step_prompt(
             self.runner.root,
@@ -553,6 +554,7 @@ class Engine:
             self.plan,
             self.state,
             step,
+            window=window,
             earlier=earlier,
             also_show=also_show | unseen,
             guidance=self.record.attempt(step.number, number).guidance,

@@ -6,6 +6,7 @@
     going-back.json                           while an undo is under way
     lock  holder.json                         while a run is open: whose it is
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
+    check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
       dialogue.json                           what was said before the reply, where the model used tools
@@ -32,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.edits import ReplyRefused
 from cdd_agent.errors import BadInput
+from cdd_agent.execution.checks import remove_abandoned
 from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.execution.run_log import RunLog
 from cdd_agent.llm.port import Message
@@ -359,10 +361,11 @@ class RunRecord:
         ignore_runs(self.root)
 
     def tidy(self) -> None:
-        """Remove what writes left whose process was killed in the middle of them. To be called by who has the lock."""
+        """Remove what writes and checks left whose run was killed in the middle. To be called by who has the lock."""
         folders = (self.folder, *self.folder.glob("step-*"), *self.folder.glob("step-*/attempt-*"))
         for folder in (self.root / ".cdd", *folders):
             remove_leftovers(folder)
+            remove_abandoned(folder)
 
     @property
     def baseline(self) -> Baseline | None:

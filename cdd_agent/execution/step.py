@@ -1,6 +1,7 @@
 """One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
 put back by whoever called it (`engine.py`)."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRefused, CommandRunner
 from cdd_agent.workspace.process import OutputChunk
+
+MakePrompt = Callable[[int | None], Prompt]
+"""Makes the prompt for a window of so many tokens."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,8 @@ class StepRunner:
         """
         if not is_of_use(left, self.test_command, self.commands):
             return
-        taken = take_baseline(
-            step.number, project_check(self.test_command, self.commands), self.commands, self.test_timeout
-        )
+        check = project_check(self.test_command, self.commands)
+        taken = take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
         async with aclosing(taken) as items:
             async for item in items:
                 if isinstance(item, Taken):
@@ -95,7 +98,7 @@ class StepRunner:
                     yield item
 
     async def attempt(
-        self, step: PlanStep, prompt: Prompt, attempt: Attempt, before: Before, history: History
+        self, step: PlanStep, prompt: MakePrompt, attempt: Attempt, before: Before, history: History
     ) -> AsyncGenerator[Event | Outcome, None]:
         """Yield what happens, then one `Outcome`.
 
@@ -148,7 +151,7 @@ class StepRunner:
             return
         yield TestsStarted(step.number, check.shown)
         work = Work(changes, Asked.by(step, attempt.guidance), has_own_check=step.verify is not None)
-        async with aclosing(verify(check, self.commands, self.test_timeout, before, work)) as output:
+        async with aclosing(verify(check, self.commands, self.test_timeout, attempt.folder, before, work)) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
                     yield CommandOutput(step.number, item.text)
@@ -170,7 +173,7 @@ class StepRunner:
             why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
             raise NotApproved(why) from refusal
 
-    async def _reply(self, prompt: Prompt, bench: Workbench) -> AsyncGenerator[Event, None]:
+    async def _reply(self, prompt: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
         attempt = bench.attempt
         try:
@@ -185,7 +188,7 @@ class StepRunner:
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             try:
                 dialogue = Dialogue(model, bench.tools(), "on")
-                async with aclosing(self._said(dialogue, prompt.with_tools(), bench)) as events:
+                async with aclosing(self._said(dialogue, prompt, bench)) as events:
                     async for event in events:
                         yield event
                 return
@@ -202,10 +205,14 @@ class StepRunner:
             async for event in events:
                 yield event
 
-    async def _said(self, dialogue: Dialogue, prompt: Prompt, bench: Workbench) -> AsyncGenerator[Event, None]:
+    async def _said(self, dialogue: Dialogue, make: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
         """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
         attempt, spoken = bench.attempt, bench.attempt.dialogue
         if not spoken:
+            prompt = await asyncio.to_thread(make, dialogue.model.window)
+            prompt = prompt.with_tools() if dialogue.tools else prompt
+            if prompt.left_out:
+                yield Notice(f"Left out of the prompt, for want of room: {', '.join(prompt.left_out)}", Tone.WARNING)
             attempt.save_request(prompt.text, prompt.shown)
             bench.show(prompt.shown)
             spoken = prompt.request.messages

@@ -28,21 +28,19 @@ class Around:
         self.inner.warm_up()
 
 
-class StatedWindow(Around):
-    """A model that takes in as many tokens as a person says, whatever is known of it."""
+class Sized(Around):
+    """A model whose window somebody has set."""
 
     def __init__(self, model: Model, window: int) -> None:
         super().__init__(model)
         self._window = window
 
     @property
-    def window(self) -> int | None:
+    def window(self) -> int:
         return self._window
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(self.inner.stream(request)) as events:
-            async for event in events:
-                yield event
+    def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        return self.inner.stream(request)
 
 
 class NeverEmpty(Around):

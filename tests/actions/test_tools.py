@@ -107,6 +107,7 @@ def test_execute_command_has_its_promised_description(tools: dict[str, Tool[Any]
     assert "return_code" in words
 
 
+@pytest.mark.xdist_group("litellm")
 def test_litellm_takes_the_definitions_as_they_are(
     tools: dict[str, Tool[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
