@@ -21,6 +21,7 @@ from cdd_agent.events import (
     PlanOpened,
     Proposal,
     RunFinished,
+    SpecShown,
     StepCommitted,
     StepDiff,
     StepFinished,
@@ -97,6 +98,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+        case SpecShown(in_full=True):
+            return [(spec_in_full(event), Tone.PLAIN)]
+        case SpecShown():
+            return [(f"Spec: {spec_in_short(event)}", Tone.QUIET)]
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
         case ActionStarted(number=number, total=total, title=title):
@@ -152,6 +157,38 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [_run_finished(event)]
         case _:
             return []
+
+
+def spec_in_short(spec: SpecShown) -> str:
+    """How far a spec is, in a line."""
+    unchecked = sum(not item.check for item in spec.criteria)
+    words = [f"{len(spec.criteria)} {'criterion' if len(spec.criteria) == 1 else 'criteria'}"]
+    words += [f"{unchecked} without a check"] if unchecked else []
+    words += [f"{len(spec.open_questions)} open"] if spec.open_questions else []
+    words += [f"missing: {', '.join(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
+    words += [f"not written yet: {', '.join(spec.not_written)}"] if spec.not_written else []
+    return " · ".join(words).replace("acceptance_criteria", "criteria")
+
+
+def spec_in_full(spec: SpecShown) -> str:
+    """All of a spec, and what is open, as Markdown."""
+    parts = [f"## {spec.title or '(no title yet)'}\n\n{spec.ticket_slug} · {spec.type} · priority {spec.priority}"]
+    parts.append(spec.description or "*(no description yet)*")
+    criteria = "\n".join(
+        f"- {item.text}\n  - *{f'checked by: {item.check}' if item.check else 'nobody knows yet how to check this'}*"
+        for item in spec.criteria
+    )
+    parts.append(f"### Acceptance criteria\n\n{criteria or '*(none yet)*'}")
+    parts += [f"### Scope: {area}\n\n{_bullets(items)}" for area, items in spec.scope]
+    parts += [f"### Technical notes\n\n{spec.technical_notes}"] if spec.technical_notes else []
+    parts += [f"### Missing\n\n{_bullets(spec.missing)}"] if spec.missing else []
+    parts += [f"### Open questions\n\n{_bullets(spec.open_questions)}"] if spec.open_questions else []
+    parts += [f"Not written to spec.yaml yet: {', '.join(spec.not_written)}."] if spec.not_written else []
+    return "\n\n".join(parts)
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
 
 
 def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:

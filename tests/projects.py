@@ -4,23 +4,25 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
-from cdd_agent.llm.budget import Tally
+from cdd_agent.llm.budget import Spent, Tally
 from cdd_agent.llm.patient import Clock
-from cdd_agent.llm.port import Model, ModelError
+from cdd_agent.llm.port import Model, ModelError, Usage
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import open_commands, open_engine, open_project
+from cdd_agent.wiring import equipped, open_commands, open_engine, open_project
 from cdd_agent.workspace.commands import CommandRunner
+from cdd_agent.workspace.redaction import Redactor
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -148,7 +150,14 @@ class Sandbox:
         def open_executor(ticket: Ticket, *, start_over: bool = False) -> ExecutorAgent:
             return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
-        return Session(project, {"executor": open_executor}, tally)
+        def open_socrates(ticket: Ticket) -> SocratesAgent:
+            def equipped_model(spent: Spent, lost: Callable[[Usage], None]) -> Model:
+                asked = self.real_model or self.model
+                return equipped(asked, project.config, tally, spent=spent, lost=lost, clock=self.time.clock)
+
+            return SocratesAgent.open(project.tickets, ticket, Redactor.of_environment(), equipped_model)
+
+        return Session(project, {"executor": open_executor, "socrates": open_socrates}, tally)
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

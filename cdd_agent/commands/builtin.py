@@ -87,6 +87,15 @@ async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator
             yield event
 
 
+@command("socrates", "SLUG")
+async def socrates(session: Session, slug: str) -> AsyncGenerator[Event, None]:
+    """Work out a ticket's spec in a dialogue: Socrates asks until it is clear."""
+    ticket = session.project.tickets.find(slug)
+    async with aclosing(session.engage("socrates", ticket)) as events:
+        async for event in events:
+            yield event
+
+
 @command("resume")
 async def resume(session: Session) -> AsyncGenerator[Event, None]:
     """Go on with the run that was left last, before all of its steps were over."""

@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, nullcontext, suppress
-from dataclasses import replace
 
+from cdd_agent.dialogue.presentable import Presentable
 from cdd_agent.errors import CddError
-from cdd_agent.events import CommandOutput, Event, ReplyDelta
+from cdd_agent.events import Event
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.report import Report
 from cdd_agent.execution.report_page import save
@@ -16,10 +16,7 @@ class Recorder:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._redactor = engine.record.redactor
-        self._stream = self._redactor.stream()
-        self._streamed: ReplyDelta | CommandOutput | None = None
-        """The last piece of the stream that goes on."""
+        self._presentable = Presentable(engine.record.redactor)
 
     async def recorded(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The same events, logged and redacted; when they end, or nobody listens any more, the report is saved.
@@ -34,7 +31,7 @@ class Recorder:
                         yield presentable
             is_over = True
         finally:
-            self._stream.end()  # the rest of a reply that nobody waits for
+            self._presentable.forget()
             with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
                 self.save_report()
 
@@ -49,14 +46,6 @@ class Recorder:
             save(Report.of(engine.spec.title, engine.plan, engine.state, engine.record), engine.record.folder)
 
     def _told(self, event: Event) -> Iterator[Event]:
-        if isinstance(event, ReplyDelta | CommandOutput):
-            self._streamed = event
-            if text := self._stream.feed(event.text):
-                yield event if text == event.text else replace(event, text=text)
-            return
-        rest = self._stream.end()
-        if rest and self._streamed:
-            yield replace(self._streamed, text=rest)
-        presentable = self._redactor.redacted(event)
-        self._engine.record.log.add(presentable)
-        yield presentable
+        for presentable in self._presentable.of(event):
+            self._engine.record.log.add(presentable)
+            yield presentable

@@ -103,11 +103,11 @@ class TicketSpec:
     def missing(self) -> list[str]:
         """What keeps the spec from being complete, one line each; a template's placeholder is not an answer."""
         lines = []
-        if _unwritten(self.title):
+        if unwritten(self.title):
             lines.append("title: one line that says what is wanted")
-        if _unwritten(self.description):
+        if unwritten(self.description):
             lines.append("description: what is wanted, and why")
-        if all(map(_unwritten, self.acceptance_criteria)):
+        if all(map(unwritten, self.acceptance_criteria)):
             lines.append("acceptance_criteria: at least one thing to check when the work is done")
         return lines
 
@@ -244,7 +244,8 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def _unwritten(text: str) -> bool:
+def unwritten(text: str) -> bool:
+    """Nothing, or a template's placeholder."""
     return all(not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n"))
 
 

@@ -167,11 +167,16 @@ class _Document:
         yield from self._put(colon.end(), place.end, _Written.of({name: value}, len(name) + 1), "")
 
     def _put(self, start: int, end: int, written: "_Written", indent: str) -> Iterator[_Edit]:
-        """A value where another one is. What is behind it in its last line, a comment, stays in the first line."""
+        """A value where another one is. What is behind that in its last line, a comment, stays behind it; where the new
+        one is a block or a list, that is in the first line."""
+        line_end = self._line_end(end)
+        body = self._lines(indent, "", written.body)
+        if written.is_folded:
+            yield _Edit(start, line_end, f"{written.head}{body}{self.text[end:line_end]}")
+            return
         yield _Edit(start, end, written.head)
-        if written.body:
-            at = self._line_end(end)
-            yield _Edit(at, at, self._lines(indent, "", written.body))
+        if body:
+            yield _Edit(line_end, line_end, body)
 
     def _lines(self, indent: str, first: str, body: Iterable[str]) -> str:
         return first + "".join(f"\n{indent}{line}" if line else "\n" for line in body)
@@ -216,11 +221,14 @@ class _Document:
         return _Edit(at, at, "\n" + "\n".join(lines))
 
     def _removed(self, dash: int, end: int) -> _Edit:
-        """An item goes with its lines; a comment in them stays, in a line of its own."""
+        """An item goes with its lines; a comment in them stays, in a line of its own.
+
+        The line end that goes is the one before it: what is put in behind the list goes behind the other one.
+        """
         start, line_end = self._line_start(dash), self._line_end(end)
-        after = _LINE_END.match(self.text, line_end)
-        kept = self._comment_lines(start, line_end, self._column(dash))
-        return _Edit(start, after.end() if after else line_end, kept)
+        kept = self._comment_lines(start, line_end, self._column(dash)).removesuffix("\n")
+        before = start - (2 if self.text[:start].endswith("\r\n") else 1)
+        return _Edit(before, line_end, f"\n{kept}" if kept else "")
 
     def _hoisted(self, place: int, start: int, end: int) -> _Edit:
         """The comments in what is about to be replaced, above the line of it."""
@@ -249,6 +257,11 @@ class _Written:
 
     head: str
     body: tuple[str, ...]
+
+    @property
+    def is_folded(self) -> bool:
+        """A text that goes on in the next line, so that no comment can be between the two."""
+        return bool(self.body) and self.head.lstrip()[:1] not in ("", "|")
 
     @classmethod
     def of(cls, value: object, name: int) -> "_Written":

@@ -84,6 +84,11 @@ def test_comments_inside_a_value_are_put_above_it() -> None:
     assert changed(text, acceptance_criteria=("c",)) == "title: x\n# first\nacceptance_criteria: # last\n  - c\n"
 
 
+def test_a_comment_stays_behind_a_long_line_that_is_broken_in_two() -> None:
+    long = "word " * 30
+    assert changed("title: x # why\nowner: Ada\n", title=long).splitlines()[-2].endswith("word # why")
+
+
 def test_new_keys_go_where_templates_have_them() -> None:
     text = "owner: Ada\ntitle: x\nextra: 1\n"
     new = changed(text, description="What\nfor", acceptance_criteria=("a",), implementation_scope={"api": ("b",)})
@@ -128,6 +133,7 @@ def test_a_template_is_filled_in_and_keeps_its_questions(kind: TicketType) -> No
         ("technical_notes: | # why\n  old\n\n# c\nx: 1\n", "# why\ntechnical_notes: |-\n  a\n  b\n\n# c\nx: 1\n"),
         ("technical_notes:\nx: 1\n", "technical_notes: |-\n  a\n  b\nx: 1\n"),
         ("technical_notes: # none\nx: 1\n", "technical_notes: |- # none\n  a\n  b\nx: 1\n"),
+        ("technical_notes: x # y\n", "technical_notes: |- # y\n  a\n  b\n"),
         ("a: &n old\ntechnical_notes: *n # same\n", "a: &n old\ntechnical_notes: |- # same\n  a\n  b\n"),
     ],
 )
@@ -231,6 +237,9 @@ specs = st.builds(
 
 
 @given(files(), specs, st.sets(st.sampled_from([name for name in FIELDS if name != "type"])))
+@example(
+    "acceptance_criteria:\n- a\n- a\n- a # b\nx: 1\n", TicketSpec(acceptance_criteria=("c",)), set(FIELDS) - {"type"}
+)
 @example("title: x\nowner: |\n  y", TicketSpec(title="z", technical_notes="n"), {"technical_notes", "title"})
 def test_what_is_written_reads_back_and_nothing_else_is_different(
     text: str, wanted: TicketSpec, names: set[str]
