@@ -1,6 +1,6 @@
 """What events say to people, the same in the shell and without a screen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from cdd_agent.events import (
@@ -49,6 +49,7 @@ REMARKS: dict[Verification | None, str] = {
     Verification.BASELINE: "old failures remain",
 }
 """What has to be said of a completed step."""
+_FIELD_NAMES = {"acceptance_criteria": "criteria", "implementation_scope": "scope", "technical_notes": "notes"}
 
 
 def question(proposal: Proposal) -> str:
@@ -164,10 +165,16 @@ def spec_in_short(spec: SpecShown) -> str:
     unchecked = sum(not item.check for item in spec.criteria)
     words = [f"{len(spec.criteria)} {'criterion' if len(spec.criteria) == 1 else 'criteria'}"]
     words += [f"{unchecked} without a check"] if unchecked else []
-    words += [f"{len(spec.open_questions)} open"] if spec.open_questions else []
-    words += [f"missing: {', '.join(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
-    words += [f"not written yet: {', '.join(spec.not_written)}"] if spec.not_written else []
-    return " · ".join(words).replace("acceptance_criteria", "criteria")
+    asked = len(spec.open_questions)
+    words += [f"{asked} open question{'s' * (asked != 1)}"] if asked else []
+    words += [f"missing: {named_fields(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
+    words += ["not written yet"] if spec.not_written else []
+    return " · ".join(words)
+
+
+def named_fields(names: Iterable[str]) -> str:
+    """Fields of a spec as people call them."""
+    return ", ".join(_FIELD_NAMES.get(name, name) for name in names)
 
 
 def spec_in_full(spec: SpecShown) -> str:
@@ -183,7 +190,7 @@ def spec_in_full(spec: SpecShown) -> str:
     parts += [f"### Technical notes\n\n{spec.technical_notes}"] if spec.technical_notes else []
     parts += [f"### Missing\n\n{_bullets(spec.missing)}"] if spec.missing else []
     parts += [f"### Open questions\n\n{_bullets(spec.open_questions)}"] if spec.open_questions else []
-    parts += [f"Not written to spec.yaml yet: {', '.join(spec.not_written)}."] if spec.not_written else []
+    parts += [f"Not in spec.yaml yet: {named_fields(spec.not_written)}."] if spec.not_written else []
     return "\n\n".join(parts)
 
 

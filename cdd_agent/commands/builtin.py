@@ -217,10 +217,13 @@ async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Even
 
 @command("help")
 async def show_help(session: Session) -> AsyncGenerator[Event, None]:
-    """Show the commands, and the words that the Executor understands."""
+    """Show the commands, and the words that the agents understand."""
+    from cdd_agent.agents.socrates import SocratesAgent
+
     del session
     rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
-    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\nIn the Executor:\n\n{ExecutorAgent.HELP}")
+    words = f"In the Executor:\n\n{ExecutorAgent.HELP}\n\nWith Socrates:\n\n{SocratesAgent.HELP}"
+    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{words}")
 
 
 @command("clear")

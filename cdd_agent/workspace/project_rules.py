@@ -46,12 +46,16 @@ def project_rules(root: Path) -> ProjectRules:
             if source.is_folder or not text or text in seen:
                 continue
             seen.add(text)
+            if not room:
+                notes.append(
+                    f"The rules in {path} are left out: those before them are {LONGEST_TOGETHER:,} characters."
+                )
+                continue
             if source.cut or len(text) > room:
-                text = text[:room].rstrip()
+                text = text[:room]
                 notes.append(f"The rules in {path} are cut: only the first {len(text):,} characters are used.")
             room -= len(text)
-            if text:
-                parts.append(f"## {harmless(path)}\n\n{text}")
+            parts.append(f"## {harmless(path)}\n\n{text}")
     return ProjectRules("\n\n".join(parts), tuple(notes))
 
 
