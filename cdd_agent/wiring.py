@@ -70,7 +70,7 @@ def open_session(project: Project, frontend: Frontend) -> Session:
         prepare_model(engine)
         return ExecutorAgent(engine)
 
-    def open_socrates(ticket: Ticket) -> Agent:
+    def open_socrates(ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.socrates import SocratesAgent
         from cdd_agent.workspace.redaction import Redactor
 
@@ -80,7 +80,7 @@ def open_session(project: Project, frontend: Frontend) -> Session:
             return asked
 
         redactor = Redactor.of_environment(project.config.commands.hide_env)
-        return SocratesAgent.open(project.tickets, ticket, redactor, of_this_ticket)
+        return SocratesAgent.open(project.tickets, ticket, redactor, of_this_ticket, start_over=start_over)
 
     return Session(project, {"executor": open_executor, "socrates": open_socrates}, tally)
 

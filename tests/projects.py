@@ -150,12 +150,13 @@ class Sandbox:
         def open_executor(ticket: Ticket, *, start_over: bool = False) -> ExecutorAgent:
             return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
-        def open_socrates(ticket: Ticket) -> SocratesAgent:
+        def open_socrates(ticket: Ticket, *, start_over: bool = False) -> SocratesAgent:
             def equipped_model(spent: Spent, lost: Callable[[Usage], None]) -> Model:
                 asked = self.real_model or self.model
                 return equipped(asked, project.config, tally, spent=spent, lost=lost, clock=self.time.clock)
 
-            return SocratesAgent.open(project.tickets, ticket, Redactor.of_environment(), equipped_model)
+            redactor = Redactor.of_environment()
+            return SocratesAgent.open(project.tickets, ticket, redactor, equipped_model, start_over=start_over)
 
         return Session(project, {"executor": open_executor, "socrates": open_socrates}, tally)
 

@@ -73,9 +73,14 @@ class Notebook:
     """Fields that were changed in spec.yaml while nobody was there."""
 
     @classmethod
-    def open(cls, record: RunRecord, now: TicketSpec) -> "Notebook":
-        """As it was left, over the spec as it is `now`. One that is damaged is set aside, and a new one is begun."""
+    def open(cls, record: RunRecord, now: TicketSpec, *, start_over: bool = False) -> "Notebook":
+        """As it was left, over the spec as it is `now`. One that is damaged is set aside, and a new one is begun, as with
+        `start_over`."""
         path = record.folder / NAME
+        if start_over and path.exists():
+            kept_in = set_aside(path).relative_to(record.root).as_posix()
+            notice = Notice(f"Starting over. What was kept is in {kept_in}.")
+            return cls(path, record.redactor, Draft(now), news=(notice,))
         data = read_bytes(path)
         if data is None:
             return cls(path, record.redactor, Draft(now))
@@ -170,7 +175,7 @@ def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
     ]
     kept: list[Message] = []
     room = most
-    for user, answer in reversed(list(zip(plain[::2], plain[1::2], strict=True))):
+    for user, answer in reversed(list(zip(plain[::2], plain[1::2], strict=False))):
         room -= len(user.content) + len(answer.content)
         if room < 0 and kept:
             break

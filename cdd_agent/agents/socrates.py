@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +26,7 @@ from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.workspace.threads import to_its_end
 
 _MOST_HISTORY = 60_000
 """Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
@@ -63,9 +65,11 @@ class SocratesAgent:
         ticket: Ticket,
         redactor: Redactor,
         equipped: Callable[[Spent, Callable[[Usage], None]], Model],
+        *,
+        start_over: bool = False,
     ) -> Self:
         """Read the ticket's spec and what was kept of it, and take its lock. `equipped` makes the model, given what the
-        ticket's dialogue took before and who is told of lost calls.
+        ticket's dialogue took before and who is told of lost calls. `start_over` sets aside what was kept.
 
         Raises `BadInput` for a spec that cannot be read, when another process is at work on the ticket, and for a model
         that cannot be made.
@@ -76,7 +80,7 @@ class SocratesAgent:
         record.prepare()
         lock = TicketLock.take(record.folder, ticket.slug, datetime.now(UTC).isoformat())
         try:
-            notebook = Notebook.open(record, now.spec)
+            notebook = Notebook.open(record, now.spec, start_over=start_over)
             model = equipped(notebook.spent, notebook.count)
         except BaseException:
             lock.release()
@@ -246,7 +250,7 @@ class SocratesAgent:
                 yield Notice("Answer what is open, or `approve anyway` to write it as it is.")
                 return
             try:
-                was_changed = self._file.write(seen, notebook.draft.spec)
+                was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
             except ChangedMeanwhile:
                 continue
             for event in self._written(seen, was_changed):

@@ -87,11 +87,13 @@ async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator
             yield event
 
 
-@command("socrates", "SLUG")
-async def socrates(session: Session, slug: str) -> AsyncGenerator[Event, None]:
-    """Work out a ticket's spec in a dialogue: Socrates asks until it is clear."""
+@command("socrates", "SLUG [--start-over]")
+async def socrates(session: Session, slug: str, flag: str = "") -> AsyncGenerator[Event, None]:
+    """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
+    if flag not in ("", "--start-over"):
+        raise BadInput(f"There is no {flag!r} of /socrates", hint="Usage: /socrates SLUG [--start-over]")
     ticket = session.project.tickets.find(slug)
-    async with aclosing(session.engage("socrates", ticket)) as events:
+    async with aclosing(session.engage("socrates", ticket, start_over=bool(flag))) as events:
         async for event in events:
             yield event
 

@@ -449,6 +449,20 @@ async def test_a_damaged_record_is_set_aside_and_told(sandbox: Sandbox, damage: 
     again.leave()
 
 
+async def test_starting_over_sets_aside_what_was_kept(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
+    await say(session, OPEN, "exit")
+    events = await say(session, f"{OPEN} --start-over")
+    assert "Starting over" in told(events)
+    assert shown(events).title == ""
+    assert "Who again?" in streamed(events)
+    (aside,) = notebook(sandbox).parent.glob("socrates.aside-*.json")
+    assert "Say words" in aside.read_text()
+    with pytest.raises(BadInput, match="There is no '--again' of /socrates"):
+        await say(session, f"{OPEN} --again")
+    session.leave()
+
+
 async def test_secrets_are_neither_kept_nor_shown(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "hunter2-hunter2")
     session = begun(sandbox, asks("Is it hunter2-hunter2?", technical_notes="It is hunter2-hunter2."))
