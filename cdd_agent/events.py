@@ -119,6 +119,35 @@ class PlanOpened:
 
 
 @dataclass(frozen=True)
+class CriterionView:
+    """An acceptance criterion, and how it is checked; empty while that is not known."""
+
+    text: str
+    check: str = ""
+
+
+@dataclass(frozen=True)
+class SpecShown:
+    """A ticket's spec as it stands in the conversation about it. What is not written yet is empty."""
+
+    ticket_slug: str
+    title: str
+    type: str
+    priority: str
+    description: str
+    criteria: tuple[CriterionView, ...]
+    scope: tuple[tuple[str, tuple[str, ...]], ...]
+    technical_notes: str
+    missing: tuple[str, ...]
+    """What keeps it from being complete, a line each."""
+    open_questions: tuple[str, ...]
+    not_written: tuple[str, ...]
+    """The fields that spec.yaml says otherwise."""
+    in_full: bool = False
+    """A person asked to see all of it."""
+
+
+@dataclass(frozen=True)
 class Cleared:
     """The person wants an empty transcript."""
 
@@ -519,6 +548,7 @@ Event = (
     | Answer
     | TicketsListed
     | PlanOpened
+    | SpecShown
     | Cleared
     | ExitRequested
     | AgentChanged

@@ -71,9 +71,21 @@ def open_session(project: Project, frontend: Frontend) -> Session:
         prepare_model(engine)
         return ExecutorAgent(engine)
 
+    def open_socrates(ticket: Ticket, *, start_over: bool = False) -> Agent:
+        from cdd_agent.agents.socrates import SocratesAgent
+        from cdd_agent.workspace.redaction import Redactor
+
+        def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
+            asked = equipped(model(), project.config, tally, spent=spent, lost=lost)
+            asked.warm_up()
+            return asked
+
+        redactor = Redactor.of_environment(project.config.commands.hide_env)
+        return SocratesAgent.open(project.tickets, ticket, redactor, of_this_ticket, start_over=start_over)
+
     return Session(
         project,
-        {"executor": open_executor},
+        {"executor": open_executor, "socrates": open_socrates},
         tally,
         open_chat=lambda: open_chat(project, frontend, model, commands, tally),
     )

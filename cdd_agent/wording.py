@@ -1,6 +1,6 @@
 """What events say to people, the same in the shell and without a screen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from cdd_agent.events import (
@@ -22,6 +22,7 @@ from cdd_agent.events import (
     PlanOpened,
     Proposal,
     RunFinished,
+    SpecShown,
     StepCommitted,
     StepDiff,
     StepFinished,
@@ -49,6 +50,7 @@ REMARKS: dict[Verification | None, str] = {
     Verification.BASELINE: "old failures remain",
 }
 """What has to be said of a completed step."""
+_FIELD_NAMES = {"acceptance_criteria": "criteria", "implementation_scope": "scope", "technical_notes": "notes"}
 
 
 def question(proposal: Proposal) -> str:
@@ -99,6 +101,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+        case SpecShown(in_full=True):
+            return [(spec_in_full(event), Tone.PLAIN)]
+        case SpecShown():
+            return [(f"Spec: {spec_in_short(event)}", Tone.QUIET)]
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
         case ActionStarted(number=number, total=total, title=title):
@@ -158,6 +164,44 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [_run_finished(event)]
         case _:
             return []
+
+
+def spec_in_short(spec: SpecShown) -> str:
+    """How far a spec is, in a line."""
+    unchecked = sum(not item.check for item in spec.criteria)
+    words = [f"{len(spec.criteria)} {'criterion' if len(spec.criteria) == 1 else 'criteria'}"]
+    words += [f"{unchecked} without a check"] if unchecked else []
+    asked = len(spec.open_questions)
+    words += [f"{asked} open question{'s' * (asked != 1)}"] if asked else []
+    words += [f"missing: {named_fields(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
+    words += ["not written yet"] if spec.not_written else []
+    return " · ".join(words)
+
+
+def named_fields(names: Iterable[str]) -> str:
+    """Fields of a spec as people call them."""
+    return ", ".join(_FIELD_NAMES.get(name, name) for name in names)
+
+
+def spec_in_full(spec: SpecShown) -> str:
+    """All of a spec, and what is open, as Markdown."""
+    parts = [f"## {spec.title or '(no title yet)'}\n\n{spec.ticket_slug} · {spec.type} · priority {spec.priority}"]
+    parts.append(spec.description or "*(no description yet)*")
+    criteria = "\n".join(
+        f"- {item.text}\n  - *{f'checked by: {item.check}' if item.check else 'nobody knows yet how to check this'}*"
+        for item in spec.criteria
+    )
+    parts.append(f"### Acceptance criteria\n\n{criteria or '*(none yet)*'}")
+    parts += [f"### Scope: {area}\n\n{_bullets(items)}" for area, items in spec.scope]
+    parts += [f"### Technical notes\n\n{spec.technical_notes}"] if spec.technical_notes else []
+    parts += [f"### Missing\n\n{_bullets(spec.missing)}"] if spec.missing else []
+    parts += [f"### Open questions\n\n{_bullets(spec.open_questions)}"] if spec.open_questions else []
+    parts += [f"Not in spec.yaml yet: {named_fields(spec.not_written)}."] if spec.not_written else []
+    return "\n\n".join(parts)
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
 
 
 def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:

@@ -14,7 +14,7 @@ from cdd_agent.agents.compaction import Compacted, Room, can_be_shorter, compact
 from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.redacting import Redacting
+from cdd_agent.dialogue.presentable import presented
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
@@ -63,11 +63,9 @@ class ChatAgent:
         for notice in mentions.notices:
             yield notice
         said = self._redactor.redacted(Message("user", mentions.text))
-        redacting = Redacting(self._redactor)
-        async with aclosing(self._turn(model, said)) as events:
+        async with aclosing(presented(self._turn(model, said), self._redactor)) as events:
             async for event in events:
-                for presentable in redacting.told(event):
-                    yield presentable
+                yield event
         for event in self.news():
             yield event
 

@@ -101,6 +101,17 @@ async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator
             yield event
 
 
+@command("socrates", "SLUG [--start-over]")
+async def socrates(session: Session, slug: str, flag: str = "") -> AsyncGenerator[Event, None]:
+    """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
+    if flag not in ("", "--start-over"):
+        raise BadInput(f"There is no {flag!r} of /socrates", hint="Usage: /socrates SLUG [--start-over]")
+    ticket = session.project.tickets.find(slug)
+    async with aclosing(session.engage("socrates", ticket, start_over=bool(flag))) as events:
+        async for event in events:
+            yield event
+
+
 @command("resume")
 async def resume(session: Session) -> AsyncGenerator[Event, None]:
     """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
@@ -244,10 +255,13 @@ async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Even
 
 @command("help")
 async def show_help(session: Session) -> AsyncGenerator[Event, None]:
-    """Show the commands, and the words that the Executor understands."""
+    """Show the commands, and the words that the agents understand."""
+    from cdd_agent.agents.socrates import SocratesAgent
+
     del session
     rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
-    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{_IN_CHAT}\n\nIn the Executor:\n\n{ExecutorAgent.HELP}")
+    words = f"In the Executor:\n\n{ExecutorAgent.HELP}\n\nWith Socrates:\n\n{SocratesAgent.HELP}"
+    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{_IN_CHAT}\n\n{words}")
 
 
 @command("clear")

@@ -7,7 +7,7 @@ import signal
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from cdd_agent.dialogue.redacting import Redacting
+from cdd_agent.dialogue.presentable import Presentable
 from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
 from cdd_agent.harmless import fenced, without_escapes
 from cdd_agent.session import Session
@@ -28,7 +28,7 @@ async def run_own_command(session: Session, text: str) -> AsyncGenerator[Event, 
         yield Notice("A line that begins with `!` runs a command of your own, such as `!git status`.")
         return
     settings = session.project.config.commands
-    redacting = Redacting(Redactor.of_environment(settings.hide_env))
+    presentable = Presentable(Redactor.of_environment(settings.hide_env))
     kept, result = Kept(_TOLD), "It was ended by the person."
     yield OwnCommandStarted(command)
     items = run_command(
@@ -46,9 +46,9 @@ async def run_own_command(session: Session, text: str) -> AsyncGenerator[Event, 
                     continue
                 for place in range(0, len(item.text), _PIECE):
                     kept.add(item.text[place : place + _PIECE])
-                for event in redacting.told(CommandOutput(None, item.text)):
+                for event in presentable.of(CommandOutput(None, item.text)):
                     yield event
-        for event in redacting.told(OwnCommandFinished(command, result)):
+        for event in presentable.of(OwnCommandFinished(command, result)):
             yield event
     finally:
         session.chat.hear(_told(command, kept.text(), result))

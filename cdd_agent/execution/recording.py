@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, nullcontext, suppress
 
-from cdd_agent.dialogue.redacting import Redacting
+from cdd_agent.dialogue.presentable import Presentable
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event
 from cdd_agent.execution.engine import Engine
@@ -16,7 +16,7 @@ class Recorder:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._redacting = Redacting(engine.record.redactor)
+        self._presentable = Presentable(engine.record.redactor)
 
     async def recorded(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The same events, logged and redacted; when they end, or nobody listens any more, the report is saved.
@@ -31,7 +31,7 @@ class Recorder:
                         yield presentable
             is_over = True
         finally:
-            self._redacting.end()
+            self._presentable.forget()
             with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
                 self.save_report()
 
@@ -46,6 +46,6 @@ class Recorder:
             save(Report.of(engine.spec.title, engine.plan, engine.state, engine.record), engine.record.folder)
 
     def _told(self, event: Event) -> Iterator[Event]:
-        for presentable in self._redacting.told(event):
+        for presentable in self._presentable.of(event):
             self._engine.record.log.add(presentable)
             yield presentable

@@ -38,6 +38,7 @@ from cdd_agent.events import (
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
+    SpecShown,
     StepDiff,
     StepFinished,
     StepsRedone,
@@ -56,8 +57,9 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import Question
+from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import answers, described, question
+from cdd_agent.wording import answers, described, question, spec_in_full
 from cdd_agent.workspace.git import current_branch
 
 if TYPE_CHECKING:
@@ -72,8 +74,7 @@ _QUIET = 0.1
 _KEYS = "Enter sends · Tab completes · ↑ earlier lines · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
-_BUSY = "This line is still being carried out. Esc stops it."
-_BUSY_IN_A_RUN = "A step is running. Esc stops it."
+_WITH_SOCRATES = "your answer; summary, approve, exit ..."
 _AFTER_A_FAILURE = "retry, skip, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
@@ -94,7 +95,7 @@ class Shell(App[CddError]):
 
     TITLE = "cdd"
     CSS_PATH = "shell.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
@@ -118,6 +119,7 @@ class Shell(App[CddError]):
         with Horizontal(id="main"):
             yield Transcript()
             yield StepList()
+            yield SpecPanel()
         yield Vertical(id="questions")
         yield Prompt(self._complete, History(self._root))
         yield ActivityBar(_KEYS)
@@ -191,7 +193,7 @@ class Shell(App[CddError]):
             if questions := self.query(Question):
                 questions.first().focus()
             else:
-                self.notify(_BUSY if self._agent is None else _BUSY_IN_A_RUN, timeout=3)
+                self.notify("Still at work. Esc stops it.", timeout=3)
             return
         prompt.accepted(event.line)
         if event.line.strip():
@@ -262,7 +264,10 @@ class Shell(App[CddError]):
                 self._bar.agent = f"{agent} · {slug}" if agent else "chat"
                 if agent or not self.query_one(StepList).is_over:  # a plan that was just finished stays in sight
                     self.query_one(StepList).show(())
+                self.query_one(SpecPanel).show(None)
                 self._say_what_to_type()
+            case SpecShown():
+                self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
                 self.query_one(StepList).show(event.steps)
                 self._say_what_to_type()
@@ -275,6 +280,15 @@ class Shell(App[CddError]):
                 self.exit()
             case _:
                 self._describe(event)
+
+    def _show_spec(self, event: SpecShown) -> None:
+        """Beside the transcript where there is room; otherwise a line says how far it is."""
+        if self._agent is not None and self._agent.ticket_slug == event.ticket_slug:
+            self.query_one(SpecPanel).show(event)
+        if event.in_full:
+            self._transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
+        elif self.screen.has_class("-narrow"):
+            self._describe(event)
 
     def _is_new_here(self, event: PlanOpened) -> bool:
         """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
@@ -303,6 +317,7 @@ class Shell(App[CddError]):
         text = _IN_CHAT
         if self._agent is not None:
             text = _AFTER_A_FAILURE if self.query_one(StepList).has_failed else _IN_A_RUN
+            text = _WITH_SOCRATES if self._agent.name == "socrates" else text
         self.query_one(Prompt).area.placeholder = text
 
     def _say_what_was_spent(self) -> None:

@@ -22,7 +22,13 @@ def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> Pr
         step = engine.next_step
         assert step is not None
         return step_prompt(
-            sandbox.root, engine.spec, engine.plan, engine.state, step, window=window, **more  # type: ignore[arg-type]
+            sandbox.root,
+            engine.spec,
+            engine.plan,
+            engine.state,
+            step,
+            window=window,
+            **more,  # type: ignore[arg-type]
         )
     finally:
         engine.close()
@@ -131,7 +137,9 @@ async def test_the_work_of_steps_that_it_depends_on_is_shown(sandbox: Sandbox) -
 async def test_secrets_that_a_description_names_stay_unseen(sandbox: Sandbox) -> None:
     (sandbox.root / ".env").write_text("KEY=hush\n")
     (sandbox.root / "prod.env").write_text("KEY=hush\n")
-    prompt = prompt_of(sandbox.write(Step("a.txt", description="Read `prod.env` and `.env`, `../x.py`, `/etc/passwd.x`.")))
+    prompt = prompt_of(
+        sandbox.write(Step("a.txt", description="Read `prod.env` and `.env`, `../x.py`, `/etc/passwd.x`."))
+    )
     assert "hush" not in prompt.text
 
 

@@ -67,7 +67,7 @@ async def test_a_line_sent_meanwhile_stays_in_the_prompt(project: Sandbox) -> No
         await person.begin("and this")
         await person.until(lambda: person.app._notifications)
         assert person.prompt.text == "and this"
-        assert "still being carried out" in next(iter(person.app._notifications)).message
+        assert "Still at work" in next(iter(person.app._notifications)).message
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)
 

@@ -36,6 +36,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.wiring import NO_MODEL_HINT
+from tests.agents.asking import TEMPLATE, asks, looks
 from tests.projects import SPEC, Sandbox
 from tests.tui.person import opened, shell
 
@@ -257,6 +258,56 @@ def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
 
 def test_all_commands_on_offer(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, opening=OPENING), press=("/",), run_before=showing())
+
+
+ASKED = (
+    looks("tally/totals.py", "I look at how the amounts are kept today."),
+    asks(
+        "Who reads the report, and what do they do with it?",
+        words="`tally/totals.py` adds up cents as whole numbers, by category and month; nothing prints them yet.\n\n"
+        "1. Who reads the report, and what do they do with it?",
+    ),
+    asks(
+        "How many expenses may there be, and how long may it take then?",
+        "Is an empty month left out, or shown as 0.00?",
+        words="So it is for your own evening, on a terminal. Two things:\n\n"
+        "1. You say *fast*: how many expenses may there be, and how long may it take then?\n"
+        "2. Is an empty month left out, or shown as `0.00`?",
+        title="Monthly expense report",
+        description="Whoever keeps a list of expenses sees what each month cost, by category, without a spreadsheet.",
+        acceptance_criteria=[
+            {"text": "Each month is a block, the latest first", "check": "pytest tests/test_report.py"},
+            {"text": "The report is fast"},
+        ],
+        implementation_scope={"report": ["text on standard output"], "out_of_scope": ["files", "charts"]},
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [((80, 24), "textual-dark"), ((120, 40), "textual-dark"), ((100, 30), "textual-light")],
+    ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else value,
+)
+def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+    (shop.root / "tickets" / SLUG / "spec.yaml").write_text(TEMPLATE)
+    (shop.root / "tally").mkdir()
+    (shop.root / "tally" / "totals.py").write_text("def by_month(entries): ...\n")
+    shop.replies(*ASKED)
+
+    async def answer(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Shell)
+        await opened(app, pilot)
+        app.on_prompt_submitted(Prompt.Submitted("I do, every evening. It has to be fast."))
+        await pilot.pause()
+        await opened(app, pilot)
+        await showing(theme=theme)(pilot)
+        app._bar.spent = ""
+        await pilot.pause()
+
+    app = shell(shop, f"/socrates {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=answer, terminal_size=size)
 
 
 def test_a_tiny_window(shop: Sandbox, snap_compare: Compare) -> None:

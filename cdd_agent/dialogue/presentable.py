@@ -1,14 +1,15 @@
-"""Events without secrets, also where a secret comes in pieces of a stream."""
+"""Events as faces get them: without secrets, also where one comes in pieces."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from dataclasses import replace
 
 from cdd_agent.events import CommandOutput, Event, ReplyDelta
 from cdd_agent.workspace.redaction import Redactor
 
 
-class Redacting:
-    """Between whoever tells events and a face. Of a stream, only what may be a part of a secret has to wait."""
+class Presentable:
+    """Takes secrets out of events, one after the other. What may be the beginning of a secret waits for its end."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -16,8 +17,8 @@ class Redacting:
         self._streamed: ReplyDelta | CommandOutput | None = None
         """The last piece of the stream that goes on."""
 
-    def told(self, event: Event) -> Iterator[Event]:
-        """What can be shown now."""
+    def of(self, event: Event) -> Iterator[Event]:
+        """What can be told now that this has happened."""
         if isinstance(event, ReplyDelta | CommandOutput):
             self._streamed = event
             if text := self._stream.feed(event.text):
@@ -28,6 +29,15 @@ class Redacting:
             yield replace(self._streamed, text=rest)
         yield self._redactor.redacted(event)
 
-    def end(self) -> None:
-        """Forget the rest of a stream that nobody waits for."""
+    def forget(self) -> None:
+        """The rest of a stream that nobody waits for."""
         self._stream.end()
+
+
+async def presented(events: AsyncGenerator[Event, None], redactor: Redactor) -> AsyncGenerator[Event, None]:
+    """The same events, presentable."""
+    presentable = Presentable(redactor)
+    async with aclosing(events):
+        async for event in events:
+            for told in presentable.of(event):
+                yield told
