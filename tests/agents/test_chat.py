@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -33,6 +34,7 @@ from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.wiring import NO_MODEL_HINT, open_session
 from cdd_agent.workspace.redaction import Redactor
+from tests.agents.asking import TEMPLATE, asks
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
@@ -453,6 +455,29 @@ async def test_resume_brings_back_the_agent_that_was_active_and_the_conversation
     assert AgentChanged("executor", SLUG) in events
     await say(again, "exit", "and?")
     assert [message.content for message in asked_last(project)[1:]] == ["hi", "Hello.", "and?"]
+
+
+async def test_resume_brings_socrates_back(project: Sandbox) -> None:
+    session = project.write(spec=TEMPLATE).replies(asks("Who needs it?")).session()
+    await say(session, f"/socrates {SLUG}")
+    session.leave()
+    again = project.session()
+    assert AgentChanged("socrates", SLUG) in await say(again, "/resume")
+    again.leave()
+
+
+async def test_resume_passes_over_an_agent_whose_ticket_is_gone(project: Sandbox) -> None:
+    session = project.write(Step("a.txt")).session()
+    await say(session, f"/exec {SLUG}", "exit")
+    shutil.rmtree(project.ticket)
+    assert "No run was left" in told(await say(project.session(), "/resume"))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"agent": 1}', '{"agent": "ghost", "ticket": "feature-words"}'])
+async def test_a_damaged_note_of_who_was_active_does_no_harm(project: Sandbox, content: str) -> None:
+    await say(project.replies("Hello.").session(), "hi")
+    (project.root / ".cdd" / "runs" / "last-active.json").write_text(content)
+    assert Answer("Hello.") in await say(project.session(), "/resume")
 
 
 async def test_resume_comes_back_to_chat_where_that_was_last_and_names_the_run(project: Sandbox) -> None:
