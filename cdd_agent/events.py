@@ -165,6 +165,35 @@ class PlanChecked:
 
 
 @dataclass(frozen=True)
+class CriterionView:
+    """An acceptance criterion, and how it is checked; empty while that is not known."""
+
+    text: str
+    check: str = ""
+
+
+@dataclass(frozen=True)
+class SpecShown:
+    """A ticket's spec as it stands in the conversation about it. What is not written yet is empty."""
+
+    ticket_slug: str
+    title: str
+    type: str
+    priority: str
+    description: str
+    criteria: tuple[CriterionView, ...]
+    scope: tuple[tuple[str, tuple[str, ...]], ...]
+    technical_notes: str
+    missing: tuple[str, ...]
+    """What keeps it from being complete, a line each."""
+    open_questions: tuple[str, ...]
+    not_written: tuple[str, ...]
+    """The fields that spec.yaml says otherwise."""
+    in_full: bool = False
+    """A person asked to see all of it."""
+
+
+@dataclass(frozen=True)
 class Cleared:
     """The person wants an empty transcript."""
 
@@ -219,6 +248,21 @@ class StepStarted:
     step: int
     title: str
     attempt: int
+
+
+@dataclass(frozen=True)
+class QuestionAsked:
+    """The person asks something about a run, before or after this step; no step runs for it."""
+
+    step: int
+    question: str
+
+
+@dataclass(frozen=True)
+class QuestionAnswered:
+    """The model has had its say about it, or could not be asked."""
+
+    step: int
 
 
 @dataclass(frozen=True)
@@ -289,19 +333,23 @@ class ToolFinished:
 
 @dataclass(frozen=True)
 class ChangesProposed:
-    """A reply's changes are valid; nothing is written yet."""
+    """Changes of files are valid; nothing is written yet. `step` is None in chat."""
 
     choices: ClassVar = (Choice.YES, Choice.NO)
 
-    step: int
+    step: int | None
     created: tuple[str, ...]
     modified: tuple[str, ...]
     deleted: tuple[str, ...] = ()
+    diff: str = ""
+    """What would be different, where the person has not seen it as it was written."""
 
 
 @dataclass(frozen=True)
 class ChangesApplied:
-    step: int
+    """Files were written. `step` is None in chat."""
+
+    step: int | None
     created: tuple[str, ...]
     modified: tuple[str, ...]
     undeclared: tuple[str, ...]
@@ -327,8 +375,26 @@ class TestsStarted:
 
 
 @dataclass(frozen=True)
+class OwnCommandStarted:
+    """The person runs a command of their own."""
+
+    command: str
+
+
+@dataclass(frozen=True)
+class OwnCommandFinished:
+    """It ended, by itself or because the person ended it."""
+
+    command: str
+    result: str
+    """How, in a few words; empty when it succeeded."""
+
+
+@dataclass(frozen=True)
 class CommandOutput:
-    step: int
+    """A piece of what a command prints, as it comes: a step's check, or a person's own (`step` is None)."""
+
+    step: int | None
     text: str
 
 
@@ -532,6 +598,7 @@ Event = (
     | SpecOpened
     | PlanOpened
     | PlanChecked
+    | SpecShown
     | Cleared
     | ExitRequested
     | AgentChanged
@@ -539,6 +606,8 @@ Event = (
     | BaselineTaken
     | CheckpointStarted
     | StepStarted
+    | QuestionAsked
+    | QuestionAnswered
     | ReplyStarted
     | ReplyDelta
     | ReplyDelayed
@@ -551,6 +620,8 @@ Event = (
     | ChangesApplied
     | ChangesPutBack
     | TestsStarted
+    | OwnCommandStarted
+    | OwnCommandFinished
     | CommandOutput
     | CommandProposed
     | ActionProposed

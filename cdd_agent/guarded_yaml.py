@@ -107,6 +107,15 @@ def read_node(text: str, source: str) -> yaml.Node | None:
     return None if node is None or _is_null(node) else node
 
 
+def read_events(text: str, source: str) -> list[Any]:
+    """The document as YAML's events, for who changes a file in place. Raises `BadInput` as `read_node`.
+
+    Their marks are exact to the character: PyYAML's own scanner is used, as the one in C ends some values later.
+    """
+    read_node(text, source)
+    return list(yaml.parse(text, Loader=yaml.SafeLoader))
+
+
 def read_mapping(text: str, source: str, kind: str) -> dict[object, Entry]:
     """The keys at the top of a document, in its order; none when it is empty. `kind` is what it is: "a spec".
 

@@ -3,9 +3,11 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from cdd_agent.agents.base import Agent
+from cdd_agent.agents.base import Agent, GeneralAgent
+from cdd_agent.agents.last_active import LastActive, remember
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
 from cdd_agent.events import AgentChanged, Event, ModelsFound, Notice
@@ -37,7 +39,7 @@ async def _no_servers() -> Sequence[LocalServer]:
 
 
 class Session:
-    """One person's way through a project. At most one agent is active; lines go to it or to commands."""
+    """One person's way through a project. Lines go to the agent that is active on a ticket, else to chat."""
 
     def __init__(
         self,
@@ -46,8 +48,10 @@ class Session:
         tally: Tally | None = None,
         use: Callable[[Config], None] = lambda config: None,
         find_servers: FindServers = _no_servers,
+        *,
+        open_chat: Callable[[], GeneralAgent],
     ) -> None:
-        """`openers` are those of the agents that work on tickets, by the agent's name.
+        """`openers` are those of the agents that work on tickets, by the agent's name; `open_chat` is the general one's.
 
         `use` makes these settings the project's, and all agents ask their model from then on; it raises `BadInput` and
         changes nothing where there can be no such model.
@@ -62,7 +66,18 @@ class Session:
         """The models of this computer's servers, as they were found last."""
         self.use = use
         self._openers = openers
+        self._open_chat = open_chat
+        self._remembered: LastActive | None = None
         self._find_servers = find_servers
+
+    @cached_property
+    def chat(self) -> GeneralAgent:
+        """The general agent, opened when it is first needed."""
+        return self._open_chat()
+
+    def can_engage(self, name: str) -> bool:
+        """Whether there is an agent of this name that works on tickets."""
+        return name in self._openers
 
     async def look_for_models(self) -> ModelsFound:
         """The models that servers on this computer offer now."""
@@ -102,6 +117,7 @@ class Session:
         for event in self.leave():
             yield event
         self.agent, self.last_ticket = agent, ticket.slug
+        self._remember(LastActive(agent.name, ticket.slug))
         yield AgentChanged(agent.name, agent.ticket_slug)
 
     async def tell(self, ticket: Ticket, line: str) -> AsyncGenerator[Event, None]:
@@ -118,12 +134,11 @@ class Session:
                 yield event
 
     async def say(self, line: str) -> AsyncGenerator[Event, None]:
-        """Plain text: for the active agent."""
+        """Plain text: for the active agent, or else for chat."""
         if self.agent is None:
-            if line.strip():
-                text = "This version has no chat. `/exec SLUG` carries out a plan; `/help` lists the commands."
-                last = f" `/undo`, `/redo` and `/diff` are for {self.last_ticket}." if self.last_ticket else ""
-                yield Notice(text + last)
+            async with aclosing(self._chat(line)) as events:
+                async for event in events:
+                    yield event
             return
         try:
             async with aclosing(self.agent.say(line)) as events:
@@ -136,6 +151,30 @@ class Session:
             raise
         for event in self._leave_if_done():
             yield event
+
+    async def _chat(self, line: str) -> AsyncGenerator[Event, None]:
+        match line.strip().lower():
+            case "":
+                return
+            case "exit":
+                yield Notice("This is chat; no other agent is active. `/exit` leaves the shell.")
+                return
+            case "undo" | "redo" | "diff" | "status" as word if self.last_ticket:
+                yield Notice(f"No agent is active. `/{word}` is for {self.last_ticket}.")
+                return
+        self._remember(LastActive())
+        async with aclosing(self.chat.say(line)) as events:
+            async for event in events:
+                yield event
+
+    def news(self) -> list[Event]:
+        """What happened when something was stopped in the middle; told once."""
+        return self.agent.news() if self.agent is not None else self.chat.news()
+
+    def _remember(self, last: LastActive) -> None:
+        if last != self._remembered:
+            self._remembered = last
+            remember(self.project.root, last)
 
     def leave(self) -> list[Event]:
         """Back to chat, if an agent is active."""

@@ -26,6 +26,7 @@ from cdd_agent.workspace.paths import PathRefused, confine, find_root
 if TYPE_CHECKING:
     from cdd_agent.actions.run import ActionRunner
     from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.chat import ChatAgent, ChatTools
     from cdd_agent.agents.planning import Planning
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.planning import PlanDesk
@@ -75,6 +76,18 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         prepare_model(engine)
         return ExecutorAgent(engine)
 
+    def open_socrates(ticket: Ticket, *, start_over: bool = False) -> Agent:
+        from cdd_agent.agents.socrates import SocratesAgent
+        from cdd_agent.workspace.redaction import Redactor
+
+        def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
+            asked = equipped(model(), session.project.config, tally, spent=spent, lost=lost)
+            asked.warm_up()
+            return asked
+
+        redactor = Redactor.of_environment(session.project.config.commands.hide_env)
+        return SocratesAgent.open(session.project.tickets, ticket, redactor, of_this_ticket, start_over=start_over)
+
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
@@ -88,7 +101,14 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         session.project = replace(session.project, config=config)
         model().inner = exchanged
 
-    session = Session(project, {"executor": open_executor, "planner": open_planner}, tally, use, find_servers)
+    session = Session(
+        project,
+        {"executor": open_executor, "socrates": open_socrates, "planner": open_planner},
+        tally,
+        use,
+        find_servers,
+        open_chat=lambda: open_chat(session.project, frontend, model, commands, tally),
+    )
     return session
 
 
@@ -128,6 +148,54 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     config, root = project.config, project.root
     record = RunRecord.of(root, ticket.slug, Redactor.of_environment(config.commands.hide_env))
     return PlanDesk(root, ticket, record, commands, config.test_command)
+
+
+def open_chat(
+    project: Project,
+    frontend: Frontend,
+    model: Callable[[], Model],
+    commands: Callable[[], CommandRunner],
+    tally: Tally,
+    clock: Clock | None = None,
+) -> ChatAgent:
+    """The general agent. Its model and its tools are made when they are first needed."""
+    from cdd_agent.agents.chat import ChatAgent
+    from cdd_agent.workspace.redaction import Redactor
+
+    @cache
+    def tools() -> ChatTools:
+        return _chat_tools(project, frontend, commands())
+
+    @cache
+    def equipped_model() -> Model:
+        return equipped(model(), project.config, tally, clock=clock)
+
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    return ChatAgent(project.root, equipped_model, tools, redactor, project.config.tool_calls)
+
+
+def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
+    """All but asking the person, who reads along anyway; and searching only where there is something to search with."""
+    from dataclasses import replace
+    from importlib.util import find_spec
+
+    from cdd_agent.actions.acting_tools import acting_tools
+    from cdd_agent.actions.changes import ChangeSet
+    from cdd_agent.actions.read_only_tools import read_only_tools
+    from cdd_agent.agents.chat import ChatTools
+    from cdd_agent.events import ChangesProposed, Choice
+
+    written: list[ChangeSet] = []
+    asked = frontend if project.config.approval == "ask" else ChangesApproved(frontend)
+
+    async def permit(changes: ChangeSet) -> bool:
+        proposal = ChangesProposed(None, changes.created, changes.modified, changes.deleted, changes.diff())
+        return await asked.approve(proposal) is Choice.YES
+
+    runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
+    left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
+    acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
+    return ChatTools((*read_only_tools(project.root), *acting), written)
 
 
 def open_engine(
@@ -253,16 +321,15 @@ def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
     return CommandRunner(project.root, project.config.commands, permit)
 
 
-def open_runner(project: Project, frontend: Frontend) -> ActionRunner:
-    """What does actions in a project, under its settings."""
+def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | None = None) -> ActionRunner:
+    """What does actions in a project, under its settings; with `commands` that are open already, or its own."""
     from cdd_agent.actions.run import ActionRunner
     from cdd_agent.web.pages import PageReader
     from cdd_agent.web.search import DdgsSearcher
 
-    commands = open_commands(project, frontend)
     return ActionRunner(
         project.root,
-        commands,
+        commands or open_commands(project, frontend),
         PageReader(project.config.web.private),
         DdgsSearcher(),
         frontend.ask,

@@ -1,6 +1,6 @@
 """What events say to people, the same in the shell and without a screen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from cdd_agent.events import (
@@ -20,11 +20,13 @@ from cdd_agent.events import (
     ModelChosen,
     ModelsFound,
     Notice,
+    OwnCommandFinished,
     PlanChecked,
     PlanOpened,
     Proposal,
     RunFinished,
     SpecOpened,
+    SpecShown,
     StepCommitted,
     StepDiff,
     StepFinished,
@@ -52,6 +54,7 @@ REMARKS: dict[Verification | None, str] = {
     Verification.BASELINE: "old failures remain",
 }
 """What has to be said of a completed step."""
+_FIELD_NAMES = {"acceptance_criteria": "criteria", "implementation_scope": "scope", "technical_notes": "notes"}
 
 
 def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
@@ -77,7 +80,8 @@ def question(proposal: Proposal) -> str:
             lines.sort(key=lambda line: not line.startswith("  delete"))  # first, so that none is cut off
             if len(lines) > _SHOWN_FILES:
                 lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
-            return "\n".join([f"May step {step} write this?", *lines])
+            who = "the model" if step is None else f"step {step}"
+            return "\n".join([f"May {who} write this?", *lines, *proposal.diff.splitlines()])
         case CommandProposed(command=command, reason=reason):
             first = f"May this run? {reason}. (Always: this very command, as long as the program runs.)"
             return "\n  ".join([first, *command.splitlines()])
@@ -122,6 +126,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return _plan_checked(event)
         case SpecOpened():
             return _spec_opened(event)
+        case SpecShown(in_full=True):
+            return [(spec_in_full(event), Tone.PLAIN)]
+        case SpecShown():
+            return [(f"Spec: {spec_in_short(event)}", Tone.QUIET)]
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
         case ActionStarted(number=number, total=total, title=title):
@@ -135,6 +143,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             words += f", {failed} failed" * bool(failed) + f", {not_run} not run" * bool(not_run)
             words += f", in {event.seconds:.1f} s, in {event.cwd}"
             return [(words, Tone.WARNING if failed or not_run else Tone.GOOD)]
+        case OwnCommandFinished(result=""):
+            return []
+        case OwnCommandFinished(result=result):
+            return [(result, Tone.WARNING)]
         case ToolFinished(call=call, problem=""):
             return [(call, Tone.QUIET)]
         case ToolFinished(call=call, problem=problem):
@@ -199,6 +211,44 @@ def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
     lines = [(f"  {line}", Tone.PLAIN) for line in event.missing]
     next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}."
     return [heading, (f"{event.path} is not complete. Missing:", Tone.WARNING), *lines, (next_one, Tone.PLAIN)]
+
+
+def spec_in_short(spec: SpecShown) -> str:
+    """How far a spec is, in a line."""
+    unchecked = sum(not item.check for item in spec.criteria)
+    words = [f"{len(spec.criteria)} {'criterion' if len(spec.criteria) == 1 else 'criteria'}"]
+    words += [f"{unchecked} without a check"] if unchecked else []
+    asked = len(spec.open_questions)
+    words += [f"{asked} open question{'s' * (asked != 1)}"] if asked else []
+    words += [f"missing: {named_fields(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
+    words += ["not written yet"] if spec.not_written else []
+    return " · ".join(words)
+
+
+def named_fields(names: Iterable[str]) -> str:
+    """Fields of a spec as people call them."""
+    return ", ".join(_FIELD_NAMES.get(name, name) for name in names)
+
+
+def spec_in_full(spec: SpecShown) -> str:
+    """All of a spec, and what is open, as Markdown."""
+    parts = [f"## {spec.title or '(no title yet)'}\n\n{spec.ticket_slug} · {spec.type} · priority {spec.priority}"]
+    parts.append(spec.description or "*(no description yet)*")
+    criteria = "\n".join(
+        f"- {item.text}\n  - *{f'checked by: {item.check}' if item.check else 'nobody knows yet how to check this'}*"
+        for item in spec.criteria
+    )
+    parts.append(f"### Acceptance criteria\n\n{criteria or '*(none yet)*'}")
+    parts += [f"### Scope: {area}\n\n{_bullets(items)}" for area, items in spec.scope]
+    parts += [f"### Technical notes\n\n{spec.technical_notes}"] if spec.technical_notes else []
+    parts += [f"### Missing\n\n{_bullets(spec.missing)}"] if spec.missing else []
+    parts += [f"### Open questions\n\n{_bullets(spec.open_questions)}"] if spec.open_questions else []
+    parts += [f"Not in spec.yaml yet: {named_fields(spec.not_written)}."] if spec.not_written else []
+    return "\n\n".join(parts)
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
 
 
 def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:

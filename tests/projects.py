@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,17 +13,19 @@ from typing import Any
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.planning import Planning
+from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.events import Event
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
-from cdd_agent.llm.budget import Tally
+from cdd_agent.llm.budget import Spent, Tally
 from cdd_agent.llm.patient import Clock
-from cdd_agent.llm.port import Model, ModelError
+from cdd_agent.llm.port import Model, ModelError, Usage
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import open_commands, open_engine, open_planning, open_project
+from cdd_agent.wiring import equipped, open_chat, open_commands, open_engine, open_planning, open_project
 from cdd_agent.workspace.commands import CommandRunner
+from cdd_agent.workspace.redaction import Redactor
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -151,12 +153,27 @@ class Sandbox:
         def open_executor(ticket: Ticket, *, start_over: bool = False) -> ExecutorAgent:
             return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
 
+        def open_socrates(ticket: Ticket, *, start_over: bool = False) -> SocratesAgent:
+            def equipped_model(spent: Spent, lost: Callable[[Usage], None]) -> Model:
+                asked = self.real_model or self.model
+                return equipped(asked, project.config, tally, spent=spent, lost=lost, clock=self.time.clock)
+
+            redactor = Redactor.of_environment()
+            return SocratesAgent.open(project.tickets, ticket, redactor, equipped_model, start_over=start_over)
+
         def open_planner(ticket: Ticket) -> PlannerAgent:
             planning = self.planning(tally)
             planning.desk.complete_spec()
             return PlannerAgent(planning)
 
-        return Session(project, {"executor": open_executor, "planner": open_planner}, tally)
+        return Session(
+            project,
+            {"executor": open_executor, "socrates": open_socrates, "planner": open_planner},
+            tally,
+            open_chat=lambda: open_chat(
+                project, self.frontend, lambda: self.real_model or self.model, lambda: commands, tally, self.time.clock
+            ),
+        )
 
     def planning(self, tally: Tally | None = None) -> Planning:
         project = self.project

@@ -4,6 +4,7 @@ import contextlib
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.actions.edits import ReplyRefused
@@ -48,6 +49,10 @@ class ChangeSet:
     def touched(self) -> tuple[str, ...]:
         return (*self.created, *self.modified, *self.deleted)
 
+    def diff(self) -> str:
+        """What they would change, as a unified diff, for people."""
+        return "".join(map(_diff, self.changes))
+
     def check_still_valid(self, root: Path) -> None:
         """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
         for change in self.changes:
@@ -76,6 +81,14 @@ class ChangeSet:
 
 def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
     return ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
+
+
+def _diff(change: FileChange) -> str:
+    before, after = (
+        (data or b"").decode("utf-8", errors="replace").splitlines() for data in (change.before, change.after)
+    )
+    was, is_now = ("/dev/null" if data is None else str(change.path) for data in (change.before, change.after))
+    return "".join(f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm=""))
 
 
 def permissions(place: Path) -> int:

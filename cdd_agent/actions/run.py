@@ -30,6 +30,14 @@ from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk
 from cdd_agent.workspace.reading import read_source
 
+Permit = Callable[[ChangeSet], Awaitable[bool]]
+"""Whether these changes may be written."""
+
+
+async def _permitted(changes: ChangeSet) -> bool:
+    del changes
+    return True
+
 
 @dataclass(frozen=True)
 class ActionRunner:
@@ -43,6 +51,9 @@ class ActionRunner:
     """Asks the person; raises `NotApproved` where there is nobody."""
     protected: Callable[[Path], bool] = lambda place: False
     """Tells of a resolved place that no action may write to it."""
+    permit: Permit = _permitted
+    wrote: Callable[[ChangeSet], None] = lambda changes: None
+    """Is told of changes that were written."""
 
     async def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
         """Yield a command's output as it comes, then one `ActionResult`. A failure is a result, not an exception."""
@@ -59,9 +70,9 @@ class ActionRunner:
     async def _result(self, action: Action) -> ActionResult:
         match action:
             case CreateFileAction(file_path=path, content=content):
-                return self._write(action, creation(self.root, path, content, self.protected))
+                return await self._write(action, creation(self.root, path, content, self.protected))
             case EditAction(file_path=path, find=find, replace=replace):
-                return self._write(action, edit(self.root, path, find, replace, self.protected))
+                return await self._write(action, edit(self.root, path, find, replace, self.protected))
             case ReadAction(source=source) if action.is_remote():
                 return ActionResult(action, ActionStatus.SUCCESS, (await self.pages.read(source.strip())).as_text())
             case ReadAction(source=source) if "://" in source:
@@ -77,8 +88,11 @@ class ActionRunner:
             case _:
                 raise TypeError(f"{action.action_type} is not done by anyone; only reports hold it")
 
-    def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
+    async def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
+        if changes.changes and not await self.permit(changes):
+            raise ActionFailed("The person did not approve of this change; nothing was written")
         changes.apply(self.root)
+        self.wrote(changes)
         return ActionResult(action, ActionStatus.SUCCESS, "\n".join(changes.notes))
 
     async def _execute(self, action: ExecuteAction) -> AsyncGenerator[OutputChunk | ActionResult, None]:

@@ -4,13 +4,20 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from cdd_agent.events import Event, Notice, Tone
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.agents.questions import about_the_run
+from cdd_agent.dialogue.turns import Added, Dialogue, Turn
+from cdd_agent.errors import CddError
+from cdd_agent.events import Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.recording import Recorder
+from cdd_agent.llm.port import Message
 from cdd_agent.tickets.status import StepStatus
 
 _WITH_STEP = re.compile(r"(?P<word>undo|diff)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE)
 _SKIP = re.compile(r"(?:skip|s)(?P<keep> keep)?(?: because (?P<reason>.+))?", re.IGNORECASE | re.DOTALL)
+_REMEMBERED = 12
+"""Questions and answers that the next question's prompt has."""
 
 
 class ExecutorAgent:
@@ -29,6 +36,7 @@ class ExecutorAgent:
 | `redo` | undo the last undo |
 | `diff`, `diff 3` | show what the last step, or step 3, changed |
 | `exit` | leave; the state stays |
+| a question, ending in `?` | the model answers it and can look, but no step runs |
 | anything else | guidance: it is added to the step's prompt, and the step runs |
 """
 
@@ -36,6 +44,7 @@ class ExecutorAgent:
         self._engine = engine
         self._recorder = Recorder(engine)
         self._left = False
+        self._asked: tuple[Message, ...] = ()
         self.ticket_slug = engine.ticket.slug
 
     @property
@@ -89,7 +98,7 @@ class ExecutorAgent:
                 is_diff = words["word"].lower() == "diff"
                 events = self._engine.diff(number) if is_diff else self._went_back(self._engine.undo(number))
             case _ if text.endswith("?"):
-                events = _not_yet("Questions are not part of this version; nothing was run.")
+                events = self._answer(text)
             case _ if skip := _SKIP.fullmatch(text):
                 events = self._skip(skip)
             case _:
@@ -160,6 +169,32 @@ class ExecutorAgent:
         yield self._engine.opened()
         yield self._what_next()
 
+    async def _answer(self, question: str) -> AsyncGenerator[Event, None]:
+        """By the run's own model, so within its budget; questions and answers of this visit are remembered."""
+        step = self._engine.next_step
+        assert step is not None
+        yield QuestionAsked(step.number, question)
+        asked = Message("user", self._engine.record.redactor.redact(question))
+        runner = self._engine.runner
+        dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls)
+        about = about_the_run(runner.root, self._engine.spec, self._engine.plan, self._engine.state)
+        try:
+            async with aclosing(dialogue.turn((about, *self._asked, asked), step=step.number)) as items:
+                async for item in items:
+                    match item:
+                        case Added():
+                            pass
+                        case Turn():
+                            self._asked = (*self._asked, asked, Message("assistant", item.text or "…"))[-_REMEMBERED:]
+                            if item.problem:
+                                yield Notice(item.problem, Tone.WARNING)
+                        case _:
+                            yield item
+        except CddError:
+            yield QuestionAnswered(step.number)
+            raise
+        yield QuestionAnswered(step.number)
+
     async def _leave(self) -> AsyncGenerator[Event, None]:
         self._left = True
         yield Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.")
@@ -176,7 +211,3 @@ class ExecutorAgent:
         return Notice(
             f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, or say what matters for it."
         )
-
-
-async def _not_yet(text: str) -> AsyncGenerator[Event, None]:
-    yield Notice(text, Tone.WARNING)

@@ -1,10 +1,11 @@
 """The agents' prompts: Markdown files beside the code, each of which a project can replace by one of its own."""
 
+import os
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.reading import SourceMissing, SourceUnreadable, read_source
+from cdd_agent.workspace.reading import SourceUnreadable, read_source
 
 OWN = PurePosixPath(".cdd/prompts")
 """Where a project keeps the prompts that replace ours, as `<name>.md`."""
@@ -19,10 +20,10 @@ def load_prompt(root: Path, name: str) -> str:
     that cannot be used: it is never silently passed over.
     """
     own = (OWN / f"{name}.md").as_posix()
+    if not os.path.lexists(root / own):
+        return files("cdd_agent.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
     try:
         source = read_source(root, own, limit=LONGEST)
-    except SourceMissing:
-        return files("cdd_agent.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
     except SourceUnreadable as error:
         raise BadInput(error.message, hint=f"Mend {own}, or remove it to use the prompt of the program.") from error
     problem = (

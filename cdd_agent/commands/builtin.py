@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.last_active import LastActive, last_active
 from cdd_agent.agents.planner import PlannerAgent
-from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
+from cdd_agent.commands.listing import STATES, TYPES, listed, opened
 from cdd_agent.commands.registry import command, commands
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
@@ -18,9 +19,21 @@ from cdd_agent.events import (
     Tone,
 )
 from cdd_agent.session import Session
+from cdd_agent.tickets.store import Ticket
 
 _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
+
+
+_IN_CHAT = """\
+While no agent is active, all other lines are chat:
+
+| typed | does |
+|---|---|
+| `@src/app.py`, `@docs/`, `@"my notes.md"` | sends the file, or what is in the folder, with the line |
+| `!git status` | runs a command of your own, in every agent; chat gets to know what it printed |
+| anything else | is answered by the model, which can look, and change files as `approval` lets it |
+"""
 
 
 @command("exec", "SLUG [--start-over]")
@@ -34,17 +47,50 @@ async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator
             yield event
 
 
-@command("resume")
-async def resume(session: Session) -> AsyncGenerator[Event, None]:
-    """Go on with the run that was left last, before all of its steps were over."""
-    left = [ticket for ticket in session.project.tickets.list() if view(ticket).state in ("in progress", "failed")]
-    if not left:
-        yield Notice("No run was left before its end.")
-        return
-    last = max(left, key=lambda ticket: ticket.state_path.stat().st_mtime)
-    async with aclosing(session.engage("executor", last)) as events:
+@command("socrates", "SLUG [--start-over]")
+async def socrates(session: Session, slug: str, flag: str = "") -> AsyncGenerator[Event, None]:
+    """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
+    if flag not in ("", "--start-over"):
+        raise BadInput(f"There is no {flag!r} of /socrates", hint="Usage: /socrates SLUG [--start-over]")
+    ticket = session.project.tickets.find(slug)
+    async with aclosing(session.engage("socrates", ticket, start_over=bool(flag))) as events:
         async for event in events:
             yield event
+
+
+@command("resume")
+async def resume(session: Session) -> AsyncGenerator[Event, None]:
+    """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
+    told = session.chat.resume()
+    for event in told:
+        yield event
+    last = last_active(session.project.root)
+    left = _left_last(session)
+    if last is not None and last.agent is not None:
+        agent, ticket = last.agent, _still_there(session, last)
+        if agent == "executor" and (ticket is None or view(ticket).state == "done"):
+            ticket = left
+    else:
+        agent, ticket = "executor", None if told and last is not None else left
+    if ticket is not None:
+        async with aclosing(session.engage(agent, ticket)) as events:
+            async for event in events:
+                yield event
+    elif left is not None:
+        yield Notice(f"`/exec {left.slug}` goes on with the run that was left.")
+    elif not told:
+        yield Notice("No run was left before its end, and there is no earlier conversation to go back to.")
+
+
+def _left_last(session: Session) -> Ticket | None:
+    """That of the run that was left last, before all of its steps were over."""
+    left = [ticket for ticket in session.project.tickets.list() if view(ticket).state in ("in progress", "failed")]
+    return max(left, key=lambda ticket: ticket.state_path.stat().st_mtime, default=None)
+
+
+def _still_there(session: Session, last: LastActive) -> Ticket | None:
+    tickets = (ticket for ticket in session.project.tickets.list() if ticket.slug == last.ticket_slug)
+    return next(tickets, None) if session.can_engage(last.agent or "") else None
 
 
 @command("undo", "[SLUG] [STEP]")
@@ -173,18 +219,20 @@ async def choose_model(session: Session, *words: str) -> AsyncGenerator[Event, N
 
 @command("help")
 async def show_help(session: Session) -> AsyncGenerator[Event, None]:
-    """Show the commands, and the words that the Planner and the Executor understand."""
+    """Show the commands, and the words that the agents understand."""
+    from cdd_agent.agents.socrates import SocratesAgent
+
     del session
-    agents = (("Planner", PlannerAgent.HELP), ("Executor", ExecutorAgent.HELP))
-    words = "\n".join(f"In the {name}:\n\n{text}" for name, text in agents)
+    agents = (("Socrates", SocratesAgent.HELP), ("Planner", PlannerAgent.HELP), ("Executor", ExecutorAgent.HELP))
+    words = "\n".join(f"{name} understands:\n\n{text}" for name, text in agents)
     rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
-    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{words}")
+    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{_IN_CHAT}\n\n{words}")
 
 
 @command("clear")
 async def clear(session: Session) -> AsyncGenerator[Event, None]:
-    """Empty the transcript."""
-    del session
+    """Empty the transcript, and begin a new conversation; `/resume` goes back to the old one."""
+    session.chat.begin_anew()
     yield Cleared()
 
 

@@ -64,17 +64,33 @@ def command(name: str, usage: str = "", words: tuple[tuple[str, ...], ...] = ())
 
 
 async def handle(session: Session, line: str) -> AsyncGenerator[Event, None]:
-    """Carry out one line: a slash command, or words for the active agent. Raises `CddError`."""
-    events = _events(session, line) if line.lstrip().startswith("/") else session.say(line)
-    async with aclosing(events):
+    """Carry out one line: a slash command, a command of the person's own, or words for the active agent, or for chat.
+
+    Raises `CddError`.
+    """
+    async with aclosing(_what_it_says(session, line)) as events:
         async for event in events:
             yield event
+
+
+def _what_it_says(session: Session, line: str) -> AsyncGenerator[Event, None]:
+    match line.lstrip()[:1]:
+        case "/":
+            return _events(session, line)
+        case "!":
+            from cdd_agent.commands.own_command import run_own_command  # not for the shell's first screen
+
+            return run_own_command(session, line.lstrip()[1:])
+        case _:
+            return session.say(line)
 
 
 def complete(session: Session, line: str) -> list[str]:
     """Whole lines that the line so far can become, best first."""
     if not line.startswith("/"):
-        return []
+        from cdd_agent.agents.mentions import complete_mention  # not for the shell's first screen
+
+        return complete_mention(session.project.root, line) if "@" in line else []
     name, space, rest = line[1:].partition(" ")
     if not space:
         return [f"/{known}" for known in commands() if known.startswith(name) and known != name]

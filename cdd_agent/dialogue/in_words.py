@@ -1,12 +1,12 @@
 """Tools for models that have no tool calls of their own: described in the prompt, called by code blocks of a reply."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cdd_agent.actions.tools import Tool
 from cdd_agent.harmless import fenced
-from cdd_agent.llm.port import ToolCall
+from cdd_agent.llm.port import Message, ToolCall
 
 FENCE = "tool"
 
@@ -33,6 +33,29 @@ def call_of(block: str, number: int) -> ToolCall:
         return ToolCall(str(number), str(written["tool"]), json.dumps(written.get("arguments", {})))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return ToolCall(str(number), "", block)
+
+
+def in_words(messages: Iterable[Message]) -> Iterator[Message]:
+    """A conversation with native calls as it would be without them."""
+    calls: dict[str | None, ToolCall] = {}
+    answers: list[tuple[ToolCall, str]] = []
+    for message in messages:
+        if message.role == "tool":
+            call = calls.get(message.tool_call_id, ToolCall("", "", ""))
+            answers.append((call, message.content))
+            continue
+        if answers:
+            yield Message("user", answer_message(answers))
+            answers = []
+        calls |= {call.id: call for call in message.tool_calls}
+        blocks = (fenced(_as_block(call), FENCE) for call in message.tool_calls)
+        yield Message(message.role, "\n\n".join(filter(None, (message.content, *blocks))))
+    if answers:
+        yield Message("user", answer_message(answers))
+
+
+def _as_block(call: ToolCall) -> str:
+    return f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}'
 
 
 def answer_message(answers: Sequence[tuple[ToolCall, str]]) -> str:

@@ -6,10 +6,10 @@ costs is bounded by rounds and time; at the bound the model is asked for its las
 
 import json
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, groupby
 from typing import Any, Literal
 
 from cdd_agent.actions.tools import Answer, Tool
@@ -137,7 +137,7 @@ class Dialogue:
                 shown = shown_call(call)
                 yield ToolStarted(step, shown)
                 answer = await self._answer(call, used)
-                yield ToolFinished(step, shown, str(answer.get("error") or ""))
+                yield ToolFinished(step, shown, _problem(answer))
                 answers.append((call, _cut(json.dumps(answer, ensure_ascii=False, default=str))))
             if number >= self.limits.rounds:
                 why = f"the {self.limits.rounds} rounds of this turn are used"
@@ -146,6 +146,17 @@ class Dialogue:
             added = (round_.message, *_as_messages(answers, is_native, _NO_MORE.format(why) if why else ""))
             spoken += added
             yield Added(added)
+
+    def size(self, messages: Sequence[Message]) -> int:
+        """Tokens that the next round would send, by an estimate."""
+        return estimated_prompt(self._request(tuple(messages), self.is_native))
+
+    def _request(self, messages: tuple[Message, ...], is_native: bool) -> Request:
+        if not self.tools or is_native:
+            return Request(tuple(_joined(messages)), definitions(self.tools))
+        first, *others = in_words.in_words(messages)
+        told = replace(first, content=f"{first.content}\n\n{in_words.instructions(self.tools)}")
+        return Request(tuple(_joined((told, *others))))
 
     def _may_be_for_the_tools(self, error: RequestRejected, is_native: bool, is_first: bool) -> bool:
         """Some servers know no tools, although their models would."""
@@ -216,7 +227,7 @@ class _Round:
 
     async def listen(self, messages: tuple[Message, ...]) -> AsyncGenerator[Event, None]:
         model, step = self._dialogue.model, self._step
-        request = self._request(messages)
+        request = self._dialogue._request(messages, self._is_native)
         yield ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request))
         async with aclosing(model.stream(request)) as stream:
             async for item in stream:
@@ -240,15 +251,21 @@ class _Round:
                             yield ReplyDelta(step, rest)
                         yield ReplyFinished(step, item.usage)
 
-    def _request(self, messages: tuple[Message, ...]) -> Request:
-        tools = self._dialogue.tools
-        if not tools:
-            return Request(messages)
-        if self._is_native:
-            return Request(messages, definitions(tools))
-        first, *others = messages
-        told = replace(first, content=f"{first.content}\n\n{in_words.instructions(tools)}")
-        return Request((told, *others))
+
+def _joined(messages: Sequence[Message]) -> Iterator[Message]:
+    """Two messages of a person in a row are one: some models take no others."""
+    for role, group in groupby(messages, key=lambda message: message.role):
+        if role == "user":
+            yield Message("user", "\n\n".join(message.content for message in group))
+        else:
+            yield from group
+
+
+def _problem(answer: Answer) -> str:
+    """What went wrong, for people; also that a command which did run has failed."""
+    if code := answer.get("return_code"):
+        return f"exit code {code}"
+    return str(answer.get("error") or "")
 
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:

@@ -15,6 +15,8 @@ from cdd_agent.events import (
     ChangesProposed,
     CommandProposed,
     PlanOpened,
+    QuestionAnswered,
+    QuestionAsked,
     ReplyFinished,
     ReplyLost,
     ReplyStarted,
@@ -81,7 +83,7 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
     step_asked = 0
     for time, event in ((entry.time, entry.event) for entry in entries):
         spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
-        if asked is not None and isinstance(event, PlanOpened | StepStarted):  # its process was killed
+        if asked is not None and isinstance(event, PlanOpened | StepStarted | QuestionAsked):  # its process was killed
             efforts[step_asked] += _begun(asked)
             asked = None
         match event:
@@ -91,7 +93,7 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
                 began = None
             case BaselineTaken(step=step, seconds=seconds):
                 efforts[step] += Effort(seconds=seconds)
-            case StepStarted():
+            case StepStarted() | QuestionAsked():
                 began = time
             case ReplyStarted(step=int(step), saved=saved):
                 efforts[step] += spent if saved else spent + _CALL
@@ -102,15 +104,17 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case ReplyFinished(step=int(step), usage=usage):
                 efforts[step] += spent + _tokens(usage) + (Effort() if asked else _CALL)
                 asked, began = None, time
-            case ChangesApplied(step=step) | TestsStarted(step=step) | TestsFinished(step=step):
+            case ChangesApplied(step=int(step)) | TestsStarted(step=int(step)) | TestsFinished(step=int(step)):
                 efforts[step] += spent
                 began = time
-            case ChangesProposed(step=step) | AttemptFailed(step=step):
+            case ChangesProposed(step=int(step)) | AttemptFailed(step=int(step)):
                 efforts[step] += spent
                 began = None
             case StepFinished(step=step, status=status):
                 if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
                     efforts[step] += spent
+                asked = began = None
+            case QuestionAnswered():
                 asked = began = None
             case CommandProposed():
                 began = None

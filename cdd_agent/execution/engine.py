@@ -595,6 +595,7 @@ def _named(paths: Sequence[str]) -> str:
 
 
 def _no_part_of_checkpoints(folders: Iterable[str]) -> tuple[str, ...]:
-    """The run's own files, tickets (they are the person's and the program's), and what a write in progress has."""
+    """The run's own files, conversations, tickets (they are the person's and the program's), and what a write in
+    progress has."""
     literal = (re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in folders)
-    return (".cdd/runs", *sorted(set(literal)), "**/.cdd-*.tmp")
+    return (".cdd/runs", ".cdd/conversations", *sorted(set(literal)), "**/.cdd-*.tmp")

@@ -42,7 +42,8 @@ class Nobody:
         match proposal:
             case ChangesProposed(step=step):
                 paths = ", ".join((*proposal.created, *proposal.modified, *proposal.deleted))
-                what = f"Step {step} would write {paths}, and `approval: ask` wants a person's yes"
+                who = "The model" if step is None else f"Step {step}"
+                what = f"{who} would write {paths}, and `approval: ask` wants a person's yes"
                 hint = "Run it in the shell, or with --yes."
             case CommandProposed(command=command, reason=reason):
                 what = f"{reason}: `{command}`"

@@ -5,7 +5,8 @@
     state.json                                the state, once more: the ticket's own file can be rebuilt from it
     planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans it replaced
     going-back.json                           while an undo is under way
-    lock  holder.json                         while a run is open: whose it is
+    lock  holder.json                         while somebody is at work on the ticket: who it is
+    socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
@@ -417,12 +418,13 @@ class RunRecord:
         return self.folder / "going-back.json"
 
     def start_over(self) -> Path:
-        """Set aside what there is of a run; where it is now. The lock and the checkpoints' store stay."""
+        """Set aside what there is of a run; where it is now. The lock, the checkpoints' store and what Socrates keeps
+        stay."""
         earlier = self.folder / f"earlier-{stamp()}"
         try:
             earlier.mkdir(parents=True)
             for path in self.folder.iterdir():
-                if not path.name.startswith(("lock", "holder", "checkpoints", "earlier-")):
+                if not path.name.startswith(("lock", "holder", "checkpoints", "socrates", "earlier-")):
                     path.rename(earlier / path.name)
         except OSError as error:
             raise BadInput(f"{earlier} could not be filled: {error.strerror or error}") from error

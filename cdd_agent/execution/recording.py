@@ -2,15 +2,16 @@
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from cdd_agent.dialogue.presentable import Presentable
 from cdd_agent.errors import CddError
-from cdd_agent.events import CommandOutput, Event, ReplyDelta
+from cdd_agent.events import Event
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.report import Report
 from cdd_agent.execution.report_page import save
 from cdd_agent.execution.run_log import RunLog
-from cdd_agent.workspace.redaction import Redactor, StreamRedactor
+from cdd_agent.workspace.redaction import Redactor
 
 
 @dataclass
@@ -19,12 +20,10 @@ class Presented:
 
     redactor: Redactor
     log: RunLog
-    _stream: StreamRedactor = field(init=False)
-    _streamed: ReplyDelta | CommandOutput | None = field(default=None, init=False)
-    """The last piece of the stream that goes on."""
+    _presentable: Presentable = field(init=False)
 
     def __post_init__(self) -> None:
-        self._stream = self.redactor.stream()
+        self._presentable = Presentable(self.redactor)
 
     async def presented(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The same events, logged and redacted. Raises `BadInput` when the disk refuses; the events are closed then."""
@@ -34,21 +33,13 @@ class Presented:
                     for presentable in self.one(event):
                         yield presentable
         finally:
-            self._stream.end()  # the rest of a reply that nobody waits for
+            self._presentable.forget()
 
     def one(self, event: Event) -> Iterator[Event]:
-        """What can be shown at this event: not yet the end of a stream that may be the beginning of a secret."""
-        if isinstance(event, ReplyDelta | CommandOutput):
-            self._streamed = event
-            if text := self._stream.feed(event.text):
-                yield event if text == event.text else replace(event, text=text)
-            return
-        rest = self._stream.end()
-        if rest and self._streamed:
-            yield replace(self._streamed, text=rest)
-        presentable = self.redactor.redacted(event)
-        self.log.add(presentable)
-        yield presentable
+        """What can be shown at this event."""
+        for presentable in self._presentable.of(event):
+            self.log.add(presentable)
+            yield presentable
 
 
 class Recorder:

@@ -4,7 +4,6 @@ What streams (a reply, a command's output) and what can be long (a diff) is not 
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelayed, ReplyDelta, StepDiff, event_name, to_json
+from cdd_agent.workspace.files import append_line
 
 _NOT_LOGGED = (ReplyDelta, ReplyDelayed, CommandOutput, ActionOutput, StepDiff)
 _LONGEST = 4 * 1024 * 1024
@@ -51,13 +51,7 @@ class RunLog:
         if isinstance(event, _NOT_LOGGED):
             return
         line = json.dumps({"time": self.clock().isoformat(), **to_json(event)}, ensure_ascii=False) + "\n"
-        try:
-            _append(self.path, line.encode("utf-8", errors="replace"))
-        except OSError as error:
-            raise BadInput(
-                f"{self.path} could not be written: {error.strerror or error}",
-                hint="Check that the folder is writable and that the disk has space.",
-            ) from error
+        append_line(self.path, line.encode("utf-8", errors="replace"))
 
     def entries(self) -> Iterator[Entry]:
         """What was logged, read line by line. Torn lines, and events that this version does not know, are left out.
@@ -71,27 +65,6 @@ class RunLog:
             return
         except OSError as error:
             raise BadInput(f"{self.path} could not be read: {error.strerror or error}") from error
-
-
-def _append(path: Path, line: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o666)
-    try:
-        if _is_torn(descriptor):
-            line = b"\n" + line
-        if os.write(descriptor, line) < len(line):
-            raise OSError("only a part of the line was written")
-    finally:
-        os.close(descriptor)
-
-
-def _is_torn(descriptor: int) -> bool:
-    """Whether the file's last line has no end."""
-    if os.lseek(descriptor, 0, os.SEEK_END) == 0:
-        return False
-    os.lseek(descriptor, -1, os.SEEK_END)
-    return os.read(descriptor, 1) != b"\n"
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:

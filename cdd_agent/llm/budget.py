@@ -190,6 +190,6 @@ def _tokens(weight: int) -> int:
 
 def _exhausted(key: str, used: str, why: str) -> BudgetExhausted:
     return BudgetExhausted(
-        f"The run has used {used} of its budget, and {why}",
+        f"{used} of the budget are used, and {why}",
         hint=f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to go on.",
     )

@@ -102,25 +102,25 @@ class TicketSpec:
             "implementation_scope": {area: list(items) for area, items in self.implementation_scope.items()},
             "technical_notes": self.technical_notes,
         }
-        return yaml.dump(ours | dict(self.extra), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+        return dumped(ours | dict(self.extra))
 
     @property
     def has_title(self) -> bool:
-        return not _unwritten(self.title)
+        return not unwritten(self.title)
 
     @property
     def is_blank(self) -> bool:
         """Nothing of what makes a spec complete is written."""
-        return all(map(_unwritten, (self.title, self.description, *self.acceptance_criteria)))
+        return all(map(unwritten, (self.title, self.description, *self.acceptance_criteria)))
 
     def missing(self) -> list[str]:
         """What keeps the spec from being complete, one line each; a template's placeholder is not an answer."""
         lines = []
         if not self.has_title:
             lines.append("title: one line that says what is wanted")
-        if _unwritten(self.description):
+        if unwritten(self.description):
             lines.append("description: what is wanted, and why")
-        if all(map(_unwritten, self.acceptance_criteria)):
+        if all(map(unwritten, self.acceptance_criteria)):
             lines.append("acceptance_criteria: at least one thing to check when the work is done")
         return lines
 
@@ -222,6 +222,11 @@ def _criteria_in(text: str) -> Iterator[str]:
     yield "\n".join(item)
 
 
+def criterion_of(tree: Tree) -> str:
+    """One item of `acceptance_criteria`, as the spec has it."""
+    return _text(_criterion(tree))
+
+
 def _criterion(tree: Tree) -> str:
     if not isinstance(tree, dict):
         return as_text(tree)
@@ -252,15 +257,25 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def _unwritten(text: str) -> bool:
+def unwritten(text: str) -> bool:
+    """Nothing, or a template's placeholder."""
     return all(not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n"))
 
 
 # ------------------------------------------------------------------------------------------------ writing
 
 
+def dumped(value: object) -> str:
+    """A value as YAML, as the templates have it."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
 class _Dumper(yaml.SafeDumper):
-    """Text of several lines is written as a block, as a person would."""
+    """Text of several lines is written as a block, and lists are indented, as a person would."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        del indentless
+        super().increase_indent(flow, False)
 
 
 _YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # YAML folds these as it does a newline, unless escaped

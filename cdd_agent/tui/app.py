@@ -31,6 +31,7 @@ from cdd_agent.events import (
     ExitRequested,
     ModelChosen,
     Notice,
+    OwnCommandStarted,
     PlanOpened,
     Proposal,
     ReplyDelayed,
@@ -38,6 +39,7 @@ from cdd_agent.events import (
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
+    SpecShown,
     StepDiff,
     StepFinished,
     StepsRedone,
@@ -56,8 +58,9 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import Question
+from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import answers, described, question
+from cdd_agent.wording import answers, described, question, spec_in_full
 from cdd_agent.workspace.git import current_branch
 
 if TYPE_CHECKING:
@@ -70,9 +73,10 @@ if TYPE_CHECKING:
 _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
 _KEYS = "Enter sends · Tab completes · ↑ earlier lines · Ctrl+D leaves"
-_IN_CHAT = "/exec SLUG, /help ..."
+_IN_CHAT = "Ask, @file, !command, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
 _IN_A_PLANNING = "approve, keep, show, or what to change ..."
+_WITH_SOCRATES = "your answer; summary, approve, exit ..."
 _AFTER_A_FAILURE = "retry, skip, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
@@ -93,7 +97,7 @@ class Shell(App[CddError]):
 
     TITLE = "cdd"
     CSS_PATH = "shell.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
@@ -117,6 +121,7 @@ class Shell(App[CddError]):
         with Horizontal(id="main"):
             yield Transcript()
             yield StepList()
+            yield SpecPanel()
         yield Vertical(id="questions")
         yield Prompt(self._complete, History(self._root))
         yield ActivityBar(_KEYS)
@@ -199,7 +204,7 @@ class Shell(App[CddError]):
             if questions := self.query(Question):
                 questions.first().focus()
             else:
-                self.notify("A step is running. Esc stops it.", timeout=3)
+                self.notify("Still at work. Esc stops it.", timeout=3)
             return
         prompt.accepted(event.line)
         if event.line.strip():
@@ -221,8 +226,9 @@ class Shell(App[CddError]):
                 self.show(Notice(error.hint))
         except asyncio.CancelledError:
             if self.is_running:
-                self.show(Notice("Stopped; `continue` goes on.", Tone.WARNING))
-                for event in self._agent.news() if self._agent is not None else ():
+                in_a_run = self._agent is not None and self._agent.name == "executor"
+                self.show(Notice("Stopped; `continue` goes on." if in_a_run else "Stopped.", Tone.WARNING))
+                for event in self.session.news():
                     self.show(event)
             raise
         finally:
@@ -258,6 +264,9 @@ class Shell(App[CddError]):
             case TestsStarted(command=command):
                 transcript.begin(BlockKind.OUTPUT)
                 activity.busy(f"Running {command}")
+            case OwnCommandStarted(command=command):
+                transcript.begin(BlockKind.OUTPUT)
+                activity.busy(f"Running {command}")
             case CommandOutput(text=text):
                 transcript.write(text)
             case Answer(text=text):
@@ -266,7 +275,10 @@ class Shell(App[CddError]):
                 self._bar.agent = f"{agent} · {slug}" if agent else "chat"
                 if agent or not self.query_one(StepList).is_over:  # a plan that was just finished stays in sight
                     self.query_one(StepList).show(())
+                self.query_one(SpecPanel).show(None)
                 self._say_what_to_type()
+            case SpecShown():
+                self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
                 self.query_one(StepList).show(event.steps)
                 self._say_what_to_type()
@@ -282,6 +294,15 @@ class Shell(App[CddError]):
                 self.exit()
             case _:
                 self._describe(event)
+
+    def _show_spec(self, event: SpecShown) -> None:
+        """Beside the transcript where there is room; otherwise a line says how far it is."""
+        if self._agent is not None and self._agent.ticket_slug == event.ticket_slug:
+            self.query_one(SpecPanel).show(event)
+        if event.in_full:
+            self._transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
+        elif self.screen.has_class("-narrow"):
+            self._describe(event)
 
     def _is_new_here(self, event: PlanOpened) -> bool:
         """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
@@ -312,6 +333,7 @@ class Shell(App[CddError]):
             text = _IN_A_PLANNING
         elif self._agent is not None:
             text = _AFTER_A_FAILURE if self.query_one(StepList).has_failed else _IN_A_RUN
+            text = _WITH_SOCRATES if self._agent.name == "socrates" else text
         self.query_one(Prompt).area.placeholder = text
 
     def _say_what_was_spent(self) -> None:

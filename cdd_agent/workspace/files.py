@@ -65,6 +65,28 @@ def put_link(place: Path, leads_to: str) -> None:
         temporary.replace(place)
 
 
+def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
+    """Add a line, which has its end, to a file in one write; one that a killed process left unfinished is ended first.
+
+    Missing folders are made; a new file has these permissions at most, whatever the folder. Raises `BadInput`.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, flags, permissions)
+        try:
+            line = b"\n" + line if _is_torn(descriptor) else line
+            if os.write(descriptor, line) < len(line):
+                raise OSError("only a part of the line was written")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise BadInput(
+            f"{path} could not be written: {error.strerror or error}",
+            hint="Check that the folder is writable and that the disk has space.",
+        ) from error
+
+
 def remove(path: Path) -> None:
     """Remove a file, if it is there. Raises `BadInput` when the disk refuses."""
     try:
@@ -194,6 +216,14 @@ def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> Non
         with contextlib.suppress(OSError):
             path.unlink()
         raise
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Whether the file's last line has no end."""
+    if os.lseek(descriptor, 0, os.SEEK_END) == 0:
+        return False
+    os.lseek(descriptor, -1, os.SEEK_END)
+    return os.read(descriptor, 1) != b"\n"
 
 
 def _sync_folder(folder: Path) -> None:

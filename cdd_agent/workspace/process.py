@@ -288,7 +288,7 @@ class _Output:
         self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
         self._ahead = threading.Semaphore(_AHEAD)
         self._closed = threading.Event()
-        self._kept: dict[StreamName, _Kept] = {"stdout": _Kept(), "stderr": _Kept()}
+        self._kept: dict[StreamName, Kept] = {"stdout": Kept(), "stderr": Kept()}
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
@@ -370,21 +370,22 @@ class _Output:
 
 
 @dataclass
-class _Kept:
-    """The head and the tail of a stream, within a bound."""
+class Kept:
+    """The head and the tail of a stream, within a bound of characters."""
 
+    most: int = _KEPT
     head: str = ""
     tail: list[str] = field(default_factory=list)
     tail_length: int = 0
     cut: bool = False
 
     def add(self, text: str) -> None:
-        room = _KEPT // 4 - len(self.head)
+        room = self.most // 4 - len(self.head)
         self.head, text = self.head + text[:room], text[room:]
         if text:
             self.tail.append(text)
             self.tail_length += len(text)
-        while self.tail_length - len(self.tail[0] if self.tail else "") > _KEPT * 3 // 4:
+        while self.tail_length - len(self.tail[0] if self.tail else "") > self.most * 3 // 4:
             self.tail_length -= len(self.tail.pop(0))
             self.cut = True
 

@@ -1,19 +1,28 @@
 """The words a person types in the Executor."""
 
+import json
+import re
+
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events import (
     AgentChanged,
     Event,
     Notice,
     PlanOpened,
+    QuestionAnswered,
+    ReplyFinished,
     ReplyStarted,
     RunFinished,
+    StepDiff,
     StepFinished,
     StepStarted,
+    ToolFinished,
 )
+from cdd_agent.llm.port import AuthenticationFailed, ToolCall
+from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from tests.projects import SLUG, Sandbox, Step, check, says
 
@@ -116,12 +125,78 @@ async def test_anything_else_is_guidance_and_runs_the_step(sandbox: Sandbox) -> 
     session.leave()
 
 
-async def test_what_this_version_cannot_do_runs_nothing_and_says_so(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).session()
-    events = await say(session, f"/exec {SLUG}", "Why this way?")
-    assert started(events) == []
-    assert "not part of this version" in told(events)
+async def test_a_question_is_answered_and_runs_nothing(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), reading("a.txt"), "It says bad.").session()
+    events = await say(session, f"/exec {SLUG}", "c", "Why did it fail?")
+    assert started(events) == [1]
+    assert [event.call for event in events if isinstance(event, ToolFinished)] == ["read_file(path=a.txt)"]
+    assert [event.step for event in events if isinstance(event, ReplyFinished)] == [1, 1, 1]
+    assert events[-1] == QuestionAnswered(1)
+    assert sandbox.statuses() == ["failed", "pending"]
+    prompt = sandbox.prompt()
+    for known in ("files say the right words", "### Step 2: Make b.txt", "it failed with: ", "created a.txt"):
+        assert known in prompt
     session.leave()
+
+
+async def test_a_conversation_in_another_shell_is_no_part_of_a_step(sandbox: Sandbox) -> None:
+    talking = "python -c \"import os; os.makedirs('.cdd/conversations'); open('.cdd/conversations/x.jsonl', 'w')\""
+    session = sandbox.write(Step("a.txt", talking), Step("b.txt")).replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "c")
+    (shown,) = [event for event in await say(session, "diff") if isinstance(event, StepDiff)]
+    assert "a.txt" in shown.diff
+    assert "x.jsonl" not in shown.diff
+    session.leave()
+
+
+async def test_a_question_can_only_look(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies("Nothing.").session()
+    await say(session, f"/exec {SLUG}", "What is there?")
+    names = re.findall(r"^## (\w+)$", sandbox.prompt(), re.MULTILINE)
+    assert set(names) >= {"read_file", "git_diff"}
+    assert not {"create_file", "edit_file", "execute_command"} & set(names)
+    session.leave()
+
+
+async def test_a_question_knows_the_one_before_it(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies("Because.", "As I said.").session()
+    await say(session, f"/exec {SLUG}", "Why?", "Really?")
+    said = [message.content for message in sandbox.model.requests[-1].messages[1:]]
+    assert said == ["Why?", "Because.", "Really?"]
+    session.leave()
+
+
+async def test_a_question_is_counted_for_the_run(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "good"), "Two words.").session()
+    await say(session, f"/exec {SLUG}", "c")
+    before, _ = await say(session, "/cost")
+    await say(session, "How is it going?")
+    after, _ = await say(session, "/cost")
+    assert "in 1 model call" in told([before])
+    assert "in 2 model calls" in told([after])
+    session.leave()
+
+
+async def test_a_question_stays_within_the_budget(sandbox: Sandbox) -> None:
+    sandbox.flags = {"budget": {"tokens": 2_000}}
+    session = sandbox.write(*TWO).replies("Never said.").session()
+    with pytest.raises(BudgetExhausted):
+        await say(session, f"/exec {SLUG}", "Why?")
+    assert sandbox.model.requests == []
+    session.leave()
+
+
+async def test_a_question_whose_model_fails_fails_no_step(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(AuthenticationFailed("No key."), says("a.txt", "good")).session()
+    with pytest.raises(AuthenticationFailed):
+        await say(session, f"/exec {SLUG}", "Why?")
+    await say(session, "c")
+    assert sandbox.statuses() == ["completed", "pending"]
+    session.leave()
+
+
+def reading(path: str) -> ScriptedReply:
+    return ScriptedReply(tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),))
 
 
 async def test_status_shows_the_steps(sandbox: Sandbox) -> None:

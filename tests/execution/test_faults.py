@@ -162,7 +162,7 @@ def test_a_budget_ends_a_run_before_the_call_and_no_later_process_passes_it(
     said, calls = capfd.readouterr().out, len(ten.model.requests)
     assert 0 < calls < STEPS
     assert ten.statuses() == ["completed"] * calls + ["pending"] * (STEPS - calls)
-    assert f"of {limit:,} tokens of its budget" in said
+    assert f"of {limit:,} tokens of the budget" in said
     assert "Raise `budget.tokens`" in said
 
     ten.replies(*REPLIES[calls:])

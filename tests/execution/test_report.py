@@ -25,6 +25,8 @@ from cdd_agent.events import (
     Event,
     Notice,
     PlanOpened,
+    QuestionAnswered,
+    QuestionAsked,
     ReplyDelta,
     ReplyFinished,
     ReplyLost,
@@ -125,6 +127,22 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
         (
             [*ANSWERED, (12, failed(1)), *ASKED_AGAIN, (25, ReplyFinished(1, None)), (26, finished(1))],
             {1: Effort(18.0, model_calls=2, counted_calls=1, prompt_tokens=100, completion_tokens=20)},
+        ),
+        # Questions, with an hour between them in which nobody worked; and one that the provider refused.
+        (
+            [
+                *((0, QuestionAsked(1, "Why?")), (1, ReplyStarted(1, "m")), (10, ReplyFinished(1, Usage(100, 20)))),
+                *((10, QuestionAnswered(1)), (3600, QuestionAsked(1, "So?")), (3601, ReplyStarted(1, "m"))),
+                *((3602, ReplyFinished(1, Usage(1, 1))), (3602, QuestionAnswered(1))),
+                *((7200, QuestionAsked(1, "No?")), (7200, ReplyStarted(1, "m", prompt_tokens=90))),
+                (7201, QuestionAnswered(1)),
+            ],
+            {1: Effort(12.0, model_calls=3, counted_calls=2, prompt_tokens=101, completion_tokens=21)},
+        ),
+        # Killed while it was answered: the call was made.
+        (
+            [(0, QuestionAsked(1, "Why?")), (1, ReplyStarted(1, "m", prompt_tokens=90)), *KILLED],
+            {1: Effort(1.0, model_calls=1, counted_calls=1, prompt_tokens=90, estimated_calls=1)},
         ),
         # A run whose state is gone is another run.
         ([*ANSWERED, (50, opened(resumed=False)), (60, StepStarted(2, "x", 1)), (61, finished(2))], {2: Effort(1.0)}),

@@ -137,7 +137,7 @@ async def test_what_else_is_typed_guides_the_step(sandbox: Sandbox) -> None:
 
 
 async def test_exit_goes_back_to_chat_and_the_state_stays(sandbox: Sandbox) -> None:
-    sandbox.write(*TWO_STEPS).replies(*GOOD)
+    sandbox.write(*TWO_STEPS).replies(GOOD[0], "Here I am.")
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("")
         await person.say("exit")
@@ -148,7 +148,7 @@ async def test_exit_goes_back_to_chat_and_the_state_stays(sandbox: Sandbox) -> N
         sandbox.engine().close()  # the lock is free
 
         await person.say("anyone there?")
-        assert "This version has no chat" in person.told
+        assert "Here I am." in person.told
 
         await person.say(f"/exec {SLUG}")
         assert person.steps[1:] == ["✓ 1. Make a.txt", "○ 2. Make b.txt"]
@@ -174,7 +174,9 @@ async def test_an_error_of_the_model_is_words_with_a_hint(sandbox: Sandbox) -> N
         ("/exec nothing-like-it", "nothing-like-it"),
         ('/exec "half', "Close the quotation mark."),
         ("/", "There is no command /"),
-        ("hello", "This version has no chat."),
+        ("hello", "The script has no reply left"),
+        ("exit", "`/exit` leaves the shell"),
+        ("!", "runs a command of your own"),
         ("/list", "There are no tickets yet."),
     ],
 )

@@ -13,7 +13,10 @@ from cdd_agent.events import (
     CommandOutput,
     Event,
     Notice,
+    OwnCommandFinished,
+    OwnCommandStarted,
     ReplyDelta,
+    ReplyFinished,
     RunFinished,
     StepDiff,
     StepFinished,
@@ -23,13 +26,18 @@ from cdd_agent.events import (
     TestsFinished,
     TestsStarted,
     Tone,
+    ToolFinished,
+    ToolStarted,
 )
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.wiring import NO_MODEL_HINT
+from tests.agents.asking import TEMPLATE, asks, looks
 from tests.projects import SPEC, Sandbox
 from tests.tui.person import opened, shell
 
@@ -62,7 +70,9 @@ tests/test_report.py ....F.                                              [100%]
 E       AssertionError: assert 'food   12.5' == 'food  12.50'
 1 failed, 5 passed
 """
-OPENING = (Notice("`/exec SLUG` carries out a plan, `/new TYPE NAME` makes a ticket, `/help` says more."),)
+OPENING = (
+    Notice("Ask anything. `/new TYPE NAME` makes a ticket, `/exec SLUG` carries out its plan, `/help` says more."),
+)
 
 
 def step(number: int, status: StepStatus, error: str | None = None, done: int = 0) -> StepFinished:
@@ -187,6 +197,72 @@ def test_the_question(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=ask)
 
 
+CHAT: tuple[Event | str, ...] = (
+    "why does @tally/report.py print 12.5?",
+    Notice("Sent with it: tally/report.py (31 lines).", Tone.QUIET),
+    ReplyDelta(None, "I look at the test first."),
+    ReplyFinished(None, None),
+    ToolStarted(None, "read_file(path=tests/test_report.py)"),
+    ToolFinished(None, "read_file(path=tests/test_report.py)"),
+    ToolStarted(None, "execute_command(command=rm -r build)"),
+    ToolFinished(None, "execute_command(command=rm -r build)", "Command 'rm' is not allowed"),
+    ReplyDelta(None, "`amount` is formatted with `{:>8}`, which **does not pad** the cents:\n\n"),
+    ReplyDelta(None, '```python\nf"{category:<10}{amount:>8.2f}"\n```\n'),
+    ReplyFinished(None, None),
+)
+
+
+def test_a_chat_with_tools(shop: Sandbox, snap_compare: Compare) -> None:
+    async def talk(pilot: Pilot[None]) -> None:
+        await saying(*CHAT)(pilot)
+        await saying(
+            ToolStarted(None, "edit_file(file_path=tally/report.py, find={amount:>8})"),
+            ToolFinished(None, "edit_file(file_path=tally/report.py, find={amount:>8})"),
+            ChangesApplied(None, (), ("tally/report.py",), ()),
+            ReplyDelta(None, "It prints the cents now."),
+            ReplyFinished(None, None),
+            "!git status --short",
+            OwnCommandStarted("git status --short"),
+            CommandOutput(None, " M tally/report.py\n"),
+            OwnCommandFinished("git status --short", ""),
+        )(pilot)
+
+    assert snap_compare(shell(shop, opening=()), run_before=talk)
+
+
+def test_a_chat_that_asks_before_it_writes(shop: Sandbox, snap_compare: Compare) -> None:
+    async def ask(pilot: Pilot[None]) -> None:
+        await saying(*CHAT)(pilot)
+        app = pilot.app
+        assert isinstance(app, Shell)
+        diff = DIFF[DIFF.index("--- ") :].replace("a/", "").replace("b/", "")
+        app.run_worker(app.approve(ChangesProposed(None, (), ("tally/totals.py",), (), diff)))
+        await pilot.pause()
+
+    assert snap_compare(shell(shop, opening=()), run_before=ask)
+
+
+def saying(*items: Event | str) -> Callable[[Pilot[None]], Awaitable[None]]:
+    """As `showing`, with what a person types in between."""
+
+    async def run(pilot: Pilot[None]) -> None:
+        await showing()(pilot)
+        for item in items:
+            if isinstance(item, str):
+                pilot.app.query_one(Transcript).add(BlockKind.USER, item)
+            else:
+                await showing(item)(pilot)
+
+    return run
+
+
+def test_path_completions(shop: Sandbox, snap_compare: Compare) -> None:
+    for name in ("report.py", "totals.py", "read me.md"):
+        (shop.root / "tally").mkdir(exist_ok=True)
+        (shop.root / "tally" / name).touch()
+    assert snap_compare(shell(shop, opening=OPENING), press=(*"explain @tally/", "down"), run_before=showing())
+
+
 def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
     app = shell(shop, opening=OPENING)
     assert snap_compare(app, press=(*"/exec f", "down"), run_before=showing())
@@ -194,6 +270,56 @@ def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
 
 def test_all_commands_on_offer(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, opening=OPENING), press=("/",), run_before=showing())
+
+
+ASKED = (
+    looks("tally/totals.py", "I look at how the amounts are kept today."),
+    asks(
+        "Who reads the report, and what do they do with it?",
+        words="`tally/totals.py` adds up cents as whole numbers, by category and month; nothing prints them yet.\n\n"
+        "1. Who reads the report, and what do they do with it?",
+    ),
+    asks(
+        "How many expenses may there be, and how long may it take then?",
+        "Is an empty month left out, or shown as 0.00?",
+        words="So it is for your own evening, on a terminal. Two things:\n\n"
+        "1. You say *fast*: how many expenses may there be, and how long may it take then?\n"
+        "2. Is an empty month left out, or shown as `0.00`?",
+        title="Monthly expense report",
+        description="Whoever keeps a list of expenses sees what each month cost, by category, without a spreadsheet.",
+        acceptance_criteria=[
+            {"text": "Each month is a block, the latest first", "check": "pytest tests/test_report.py"},
+            {"text": "The report is fast"},
+        ],
+        implementation_scope={"report": ["text on standard output"], "out_of_scope": ["files", "charts"]},
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [((80, 24), "textual-dark"), ((120, 40), "textual-dark"), ((100, 30), "textual-light")],
+    ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else value,
+)
+def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+    (shop.root / "tickets" / SLUG / "spec.yaml").write_text(TEMPLATE)
+    (shop.root / "tally").mkdir()
+    (shop.root / "tally" / "totals.py").write_text("def by_month(entries): ...\n")
+    shop.replies(*ASKED)
+
+    async def answer(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Shell)
+        await opened(app, pilot)
+        app.on_prompt_submitted(Prompt.Submitted("I do, every evening. It has to be fast."))
+        await pilot.pause()
+        await opened(app, pilot)
+        await showing(theme=theme)(pilot)
+        app._bar.spent = ""
+        await pilot.pause()
+
+    app = shell(shop, f"/socrates {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=answer, terminal_size=size)
 
 
 def test_a_tiny_window(shop: Sandbox, snap_compare: Compare) -> None:

@@ -110,9 +110,7 @@ async def test_a_line_sent_while_a_step_runs_is_refused_and_stays(sandbox: Sandb
         await person.begin("use a table")
         await person.until(lambda: person.app._notifications)
         assert person.prompt.text == "use a table"
-        assert [notification.message for notification in person.app._notifications] == [
-            "A step is running. Esc stops it."
-        ]
+        assert [notification.message for notification in person.app._notifications] == ["Still at work. Esc stops it."]
         assert "use a table" not in person.told
 
         await stop(person, "escape")

@@ -151,7 +151,7 @@ class Prompt(Vertical):
     def _offer(self) -> None:
         self._found = self._complete(self.text)
         completions = self.query_one(OptionList)
-        completions.set_options([harmless(line) for line in self._found])
+        completions.set_options([harmless(_offered(line)) for line in self._found])
         completions.highlighted = 0 if self._found else None
         self._walked = False
         self.set_class(bool(self._found), "-completing")
@@ -166,9 +166,8 @@ class Prompt(Vertical):
 
     def _complete_common(self) -> bool:
         """Type what all completions have in common, if that is more than there is; as in a shell."""
-        lines = [str(option.prompt) for option in self.query_one(OptionList).options]
-        common = commonprefix(lines)  # noqa: RUF071  # characters are meant
-        if self._walked or len(lines) < 2 or not common.startswith(self.text) or common == self.text:
+        common = commonprefix(self._found)  # noqa: RUF071  # characters are meant
+        if self._walked or len(self._found) < 2 or not common.startswith(self.text) or common == self.text:
             return False
         self.replace(common)
         self._quiet_for = None
@@ -180,8 +179,9 @@ class Prompt(Vertical):
         if highlighted is None:
             return
         line = self._found[highlighted]
-        more = self._complete(f"{line} ")
-        self.replace(f"{line} " if more else line)
+        further = line if line.endswith("/") else f"{line} "  # into a folder, or to the next word
+        more = self._complete(further)
+        self.replace(further if more else line)
         if more:
             self._quiet_for = None
             self._offer()
@@ -194,3 +194,8 @@ class Prompt(Vertical):
     def _close(self) -> None:
         self.remove_class("-completing")
         self._walked = False
+
+
+def _offered(line: str) -> str:
+    """What is shown of a completion: a command with its line, a path without the words before it."""
+    return line if line.startswith("/") else line[max(line.rfind("@"), 0) :]

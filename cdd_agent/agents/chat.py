@@ -1,0 +1,202 @@
+"""Chat: the general agent, whom plain text goes to while no other is active."""
+
+import asyncio
+import platform
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.tools import Tool
+from cdd_agent.agents.compaction import Compacted, Room, can_be_shorter, compact
+from cdd_agent.agents.conversation import Conversation
+from cdd_agent.agents.mentions import with_mentions
+from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.presentable import presented
+from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
+from cdd_agent.errors import CddError
+from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
+from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError
+from cdd_agent.workspace.reading import read_source
+from cdd_agent.workspace.redaction import Redactor
+
+_COMPACTING = "The conversation gets long: what was said first is being summed up."
+_COMPACTED = "The older part of the conversation is a summary now; the newest part is kept word for word."
+
+
+@dataclass(frozen=True)
+class ChatTools:
+    """What chat can do. `written` is filled by the tools that change files, and emptied by whoever tells of it."""
+
+    tools: Sequence[Tool[Any]]
+    written: list[ChangeSet]
+
+
+class ChatAgent:
+    """Answers, looks, changes files and runs commands, as far as the project's settings and the person allow."""
+
+    def __init__(
+        self,
+        root: Path,
+        model: Callable[[], Model],
+        tools: Callable[[], ChatTools],
+        redactor: Redactor,
+        tool_calls: ToolCalls = "auto",
+    ) -> None:
+        """`model` and `tools` are made when something is said. `model` raises `BadInput` where there is none."""
+        self._root, self._model, self._tools = root, model, tools
+        self._redactor = redactor
+        self._tool_calls = tool_calls
+        self._conversation = Conversation(root, redactor)
+        self._untold: list[Event] = []
+
+    async def say(self, line: str) -> AsyncGenerator[Event, None]:
+        """Take what the person typed, to the model's last word. Raises `CddError`.
+
+        A line that the model could not be asked about is no part of the conversation; whatever else ends a turn, what
+        was said before stays.
+        """
+        model = self._model()
+        mentions = await asyncio.to_thread(with_mentions, self._root, line.strip(), Room.of(model).attached)
+        for notice in mentions.notices:
+            yield notice
+        said = self._redactor.redacted(Message("user", mentions.text))
+        async with aclosing(presented(self._turn(model, said), self._redactor)) as events:
+            async for event in events:
+                yield event
+        for event in self.news():
+            yield event
+
+    def hear(self, text: str) -> None:
+        """Something that the model has to know when it is asked next."""
+        self._conversation.add((Message("user", text),))
+
+    def news(self) -> list[Event]:
+        """What nobody could be told yet: files that were written when it was stopped, and a disk that refuses."""
+        untold, self._untold = self._untold, []
+        return [*untold, *self._conversation.news()]
+
+    def begin_anew(self) -> None:
+        """Forget what was said; it stays saved."""
+        self._conversation.begin_anew()
+
+    def resume(self) -> list[Event]:
+        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
+        return [*self._conversation.resume(), *self.news()]
+
+    async def _turn(self, model: Model, said: Message) -> AsyncGenerator[Event, None]:
+        turn = _Turn((said,), Limits())
+        try:
+            while not turn.is_over:
+                async with aclosing(self._rounds(model, turn)) as events:
+                    async for event in events:
+                        yield event
+        except CddError:
+            turn.new = ()
+            raise
+        finally:
+            self._untold += _changes_in(self._tools(), turn)
+            if turn.written:  # by a round that did not come to its end: the model must know all the same
+                what = f"(I stopped you. What you had written by then: {', '.join(turn.written)}.)"
+                turn.new += (Message("user", what),)
+            if turn.new:
+                self._conversation.add(turn.new)
+
+    async def _rounds(self, model: Model, turn: "_Turn") -> AsyncGenerator[Event, None]:
+        """To the model's last word, or until room has to be made for the next round."""
+        tools = self._tools()
+        dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits)
+        if self._needs_room(dialogue, turn):
+            async with aclosing(self._made_shorter(model, turn)) as events:
+                async for event in events:
+                    yield event
+        try:
+            async with aclosing(dialogue.turn((self._system(), *self._conversation.messages, *turn.new))) as items:
+                async for item in items:
+                    for event in self._events_of(item, tools, turn):
+                        yield event
+                    if isinstance(item, Added) and _is_in_the_middle(item) and self._needs_room(dialogue, turn):
+                        break
+        except ContextTooLong:
+            if not self._can_be_shorter(model, turn):
+                raise
+            async with aclosing(self._made_shorter(model, turn, must=True)) as events:
+                async for event in events:
+                    yield event
+            turn.may_be_shorter = False
+
+    def _events_of(self, item: Event | Added | Turn, tools: ChatTools, turn: "_Turn") -> Iterator[Event]:
+        match item:
+            case Added(messages=messages):
+                self._conversation.add((*turn.new, *messages))
+                turn.new, turn.written = (), ()
+                turn.limits = replace(turn.limits, rounds=max(turn.limits.rounds - 1, 1))
+            case Turn(problem=problem):
+                turn.is_over = True
+                if problem:
+                    yield Notice(problem, Tone.WARNING)
+            case ToolFinished():
+                yield item
+                yield from _changes_in(tools, turn)
+            case _:
+                yield item
+
+    async def _made_shorter(self, model: Model, turn: "_Turn", *, must: bool = False) -> AsyncGenerator[Event, None]:
+        """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""
+        yield Notice(_COMPACTING, Tone.QUIET)
+        try:
+            async with aclosing(compact(self._root, model, self._conversation.messages, Room.of(model))) as items:
+                async for item in items:
+                    if isinstance(item, Compacted):
+                        self._conversation.replace(item.messages)
+                    else:
+                        yield item
+        except ModelError as error:
+            turn.may_be_shorter = False
+            if must:
+                raise
+            yield Notice(f"It could not be summed up, and stays as it is: {error.message}", Tone.WARNING)
+            return
+        yield Notice(_COMPACTED)
+
+    def _can_be_shorter(self, model: Model, turn: "_Turn") -> bool:
+        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, Room.of(model))
+
+    def _needs_room(self, dialogue: Dialogue, turn: "_Turn") -> bool:
+        """It gets too long for the model, and something can be done about it."""
+        messages = (self._system(), *self._conversation.messages, *turn.new)
+        return dialogue.size(messages) > Room.of(dialogue.model).full and self._can_be_shorter(dialogue.model, turn)
+
+    def _system(self) -> Message:
+        where = f"- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
+        listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
+        parts = (load_prompt(self._root, "chat"), f"# Where you are\n\n{where}", listing)
+        return self._redactor.redacted(Message("system", "\n\n".join(parts)))
+
+
+@dataclass
+class _Turn:
+    """How far one turn is."""
+
+    new: tuple[Message, ...]
+    """What is not in the conversation yet: it is there once the model has answered, or was stopped."""
+    limits: Limits
+    written: tuple[str, ...] = ()
+    """Files that were changed in this round."""
+    may_be_shorter: bool = True
+    """The conversation; once that has failed, or did not help, it is not tried again."""
+    is_over: bool = False
+
+
+def _is_in_the_middle(added: Added) -> bool:
+    return added.messages[-1].role != "assistant"
+
+
+def _changes_in(tools: ChatTools, turn: _Turn) -> Iterator[Event]:
+    """What was written since this was asked last."""
+    while tools.written:
+        changes = tools.written.pop(0)
+        turn.written += changes.touched
+        yield ChangesApplied(None, changes.created, changes.modified, (), changes.deleted)

@@ -1,0 +1,104 @@
+"""Making room: what was said long ago is told in short, by the model itself; what was said last stays word for word."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.turns import Added, Dialogue, Turn
+from cdd_agent.events import Event, ReplyDelta, ReplyRestarted
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import BadAnswer, Message, Model, Request
+
+_UNKNOWN_WINDOW = 48_000
+"""Tokens that a model is taken to take in where nobody knows: most take more, and more costs more."""
+_LONGEST_MESSAGE = 6_000
+"""Characters of an old message that are looked at for the summary; of a longer one the beginning and the end."""
+_SUMMARY = "# The conversation so far, in short"
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much of a conversation a model takes in, in tokens by our own estimate."""
+
+    window: int
+
+    @classmethod
+    def of(cls, model: Model) -> "Room":
+        return cls(model.window or _UNKNOWN_WINDOW)
+
+    @property
+    def full(self) -> int:
+        """From here on, room is made: the reply and the next answers of tools need some."""
+        return self.window * 3 // 4
+
+    @property
+    def kept(self) -> int:
+        """What stays word for word."""
+        return self.window // 4
+
+    @property
+    def attached(self) -> int:
+        """Characters of files that one message may carry."""
+        return self.window  # about a third of the window
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What stands for a conversation from now on."""
+
+    messages: tuple[Message, ...]
+
+
+def divided(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The older messages, and the newest that come to at most `keep` tokens; tools' answers stay with their calls."""
+    start, size = len(messages), 0
+    for place in range(len(messages) - 1, -1, -1):
+        size += estimated_prompt(Request((messages[place],)))
+        if size > keep:
+            break
+        if messages[place].role != "tool":
+            start = place
+    return tuple(messages[:start]), tuple(messages[start:])
+
+
+def can_be_shorter(messages: Sequence[Message], room: Room) -> bool:
+    """Something is old enough, and not a summary already."""
+    older, _ = divided(messages, room.kept)
+    return bool(older) and not (len(older) == 1 and older[0].content.startswith(_SUMMARY))
+
+
+async def compact(
+    root: Path, model: Model, messages: Sequence[Message], room: Room
+) -> AsyncGenerator[Event | Compacted, None]:
+    """Have the older part summed up. Yield what happens, last the `Compacted`. Raises `ModelError` where no summary
+    comes, and `BudgetExhausted`."""
+    older, newest = divided(messages, room.kept)
+    asked = (
+        Message("system", load_prompt(root, "compaction")),
+        Message("user", _shortened("\n\n".join(map(_as_text, older)), room.window * 3 // 2)),
+    )
+    turn: Turn | None = None
+    async with aclosing(Dialogue(model).turn(asked)) as items:
+        async for item in items:
+            if isinstance(item, Turn):
+                turn = item
+            elif not isinstance(item, Added | ReplyDelta | ReplyRestarted):
+                yield item
+    assert turn is not None
+    if turn.problem or not turn.text.strip():
+        raise BadAnswer(f"{model.name} gave no whole summary. {turn.problem}".rstrip())
+    yield Compacted((Message("user", f"{_SUMMARY}\n\n{turn.text.strip()}"), *newest))
+
+
+def _as_text(message: Message) -> str:
+    calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
+    text = _shortened("\n".join(filter(None, (message.content, *calls))), _LONGEST_MESSAGE)
+    return f"## {message.role}\n\n{text}"
+
+
+def _shortened(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 4]}\n… ({len(text) - most:,} characters left out) …\n{text[-(most - most // 4) :]}"

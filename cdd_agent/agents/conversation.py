@@ -1,0 +1,150 @@
+"""A conversation: its messages, and the file that keeps them for `/resume`.
+
+Each shell writes a file of its own, `.cdd/conversations/<time>-<process>.jsonl`: a line is what one round added, or
+with `instead` what stands for all before it. A line that is damaged loses a round, and nothing else.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import Answer, Event, Notice, Tone
+from cdd_agent.llm.port import Message
+from cdd_agent.workspace.files import append_line, create_exclusive
+from cdd_agent.workspace.redaction import Redactor
+
+_FOLDER = Path(".cdd") / "conversations"
+_MOST = 50
+"""Conversations that are kept; the oldest go."""
+_LONGEST_LINE = 32 * 1024 * 1024
+_MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A conversation as a file tells it."""
+
+    messages: tuple[Message, ...]
+    damaged: int
+    """Lines that could not be read."""
+
+
+class Conversation:
+    """What was said in chat, without secrets. It is saved in a folder with `.cdd`, and in no other."""
+
+    def __init__(self, root: Path, redactor: Redactor, clock: Callable[[], datetime] = _now) -> None:
+        self._root, self._redactor, self._clock = root, redactor, clock
+        self._said: tuple[Message, ...] = ()
+        self._file: Path | None = None
+        self._problem: CddError | None = None
+        """Why it is not saved any more."""
+        self._is_told = False
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All of them, the system's left out."""
+        return self._said
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Go on with these, and save them. A disk that refuses is told by `news`."""
+        new = tuple(map(self._redactor.redacted, messages))
+        self._said += new
+        self._save("messages", new)
+
+    def replace(self, messages: Iterable[Message]) -> None:
+        """These stand for all that was said so far."""
+        self._said = tuple(map(self._redactor.redacted, messages))
+        self._save("instead", self._said)
+
+    def begin_anew(self) -> None:
+        """What was said so far stays in its file."""
+        self._said, self._file = (), None
+
+    def resume(self) -> list[Event]:
+        """Take up the last conversation of this project, unless something was said in this one; tell what it was.
+
+        It goes on in a file of its own: another shell may still write the old one.
+        """
+        files = [] if self._said else self._files()
+        for file in reversed(files):
+            saved = read_conversation(file)
+            if saved.messages:
+                self.replace(saved.messages)
+                return list(_back_in(saved))
+        return []
+
+    def news(self) -> list[Event]:
+        """That it cannot be saved; once."""
+        if self._problem is None or self._is_told:
+            return []
+        self._is_told = True
+        return [Notice(f"The conversation is not saved: {self._problem.message}", Tone.WARNING)]
+
+    def _save(self, key: str, messages: Sequence[Message]) -> None:
+        if self._problem is not None or not (self._root / ".cdd").is_dir():
+            return
+        record = {"time": self._clock().isoformat(), key: _MESSAGES.dump_python(tuple(messages), mode="json")}
+        try:
+            if self._file is None:
+                self._file = self._new_file()
+            append_line(self._file, f"{json.dumps(record)}\n".encode(), 0o600)
+        except CddError as error:
+            self._problem = error
+
+    def _new_file(self) -> Path:
+        folder = self._root / _FOLDER
+        with contextlib.suppress(FileExistsError):
+            create_exclusive(folder / ".gitignore", b"# Conversations are this machine's own.\n*\n")
+        for old in self._files()[: -(_MOST - 1)]:
+            with contextlib.suppress(OSError):  # another shell was faster
+                old.unlink()
+        return folder / f"{self._clock():%Y%m%dT%H%M%S.%f}-{os.getpid()}.jsonl"
+
+    def _files(self) -> list[Path]:
+        """The conversations there are, the one that was gone on with last at the end."""
+        try:
+            found = [(file.stat().st_mtime_ns, file) for file in (self._root / _FOLDER).glob("*.jsonl")]
+        except OSError:  # one of them went while they were looked at, or nobody may look
+            return []
+        return [file for _, file in sorted(found)]
+
+
+def read_conversation(file: Path) -> Saved:
+    """What a file tells. Raises `BadInput` when it cannot be read at all."""
+    messages: tuple[Message, ...] = ()
+    damaged = 0
+    try:
+        with file.open("rb") as lines:
+            while line := lines.readline(_LONGEST_LINE):
+                try:
+                    record = json.loads(line)
+                    new = _MESSAGES.validate_python(record["instead" if "instead" in record else "messages"])
+                except (ValidationError, ValueError, KeyError, TypeError, RecursionError):
+                    damaged += bool(line.strip())
+                    continue
+                messages = new if "instead" in record else messages + new
+    except OSError as error:
+        raise BadInput(f"{file} could not be read: {error.strerror or error}") from error
+    return Saved(messages, damaged)
+
+
+def _back_in(saved: Saved) -> Iterator[Event]:
+    if saved.damaged:
+        which = "A line is" if saved.damaged == 1 else f"{saved.damaged} lines are"
+        yield Notice(f"{which} damaged in the saved conversation, and left out.", Tone.WARNING)
+    count = sum(message.role == "user" for message in saved.messages)
+    yield Notice(f"Back in the last conversation: {count} message{'' if count == 1 else 's'} of yours. It ended with:")
+    last = next((message for message in reversed(saved.messages) if message.role in ("user", "assistant")), None)
+    if last is not None and last.content.strip():
+        yield Answer(last.content)

@@ -1,0 +1,159 @@
+"""Files that a line mentions: `@src/app.py`, `@docs/`, `@"a name with spaces.md"`.
+
+A mentioned file goes with the line, whole or not at all. What only looks like a mention (an e-mail address, a
+decorator) is left alone.
+"""
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from cdd_agent.errors import CddError
+from cdd_agent.events import Notice, Tone
+from cdd_agent.harmless import fenced, harmless
+from cdd_agent.workspace.paths import PathRefused, confine_folder
+from cdd_agent.workspace.reading import SourceText, holds_secrets, locate, read_source
+from cdd_agent.workspace.walk import Entry, Kind, walk
+
+LARGEST = 100_000
+"""Characters of one file that goes with a line."""
+_BEFORE = r"(?<![^\s(\[{,;:'`])"
+"""What stands before a mention: nothing, a space, or what opens or separates."""
+_MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
+_OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
+_ENDS = ".,;:!?]}"
+"""What may follow a mention without belonging to it."""
+_LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
+_PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
+_MOST_OFFERED = 50
+_SECONDS = 0.05
+"""That may be spent on looking for completions."""
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """A line with the files that it mentions, and what a person has to know of them."""
+
+    text: str
+    notices: tuple[Notice, ...]
+
+
+def with_mentions(root: Path, line: str, room: int) -> Mentions:
+    """Read what a line mentions, `room` characters at most; what is not there, or cannot go with it, is told."""
+    parts, notices = [], []
+    for name, is_sure in _names(root, line):
+        try:
+            source = read_source(root, name, limit=LARGEST)
+        except CddError as error:
+            if is_sure:
+                notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING))
+            continue
+        if source.cut or len(source.text) > room:
+            notices.append(_too_big(name, source))
+            continue
+        room -= len(source.text)
+        parts.append(_part(source))
+        notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET))
+    if not parts:
+        return Mentions(line, tuple(notices))
+    return Mentions("\n\n".join([line, "# What the message mentions, as it is now", *parts]), tuple(notices))
+
+
+def complete_mention(root: Path, line: str) -> list[str]:
+    """What the line can become whose last word is a mention that is still being typed."""
+    found = _OPEN.search(line)
+    if found is None:
+        return []
+    before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
+    entries = islice(_fitting(root, typed, time.monotonic() + _SECONDS), _MOST_OFFERED)
+    return [f"{before}@{text}" for entry in entries if (text := _written(entry)) != line[found.start() + 1 :]]
+
+
+def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
+    """What is mentioned, each once, and whether it is surely meant to be a file."""
+    seen: set[str] = set()
+    for mention in _MENTION.finditer(line):
+        plain = mention["plain"] or ""
+        candidates = (mention["quoted"],) if mention["quoted"] else (plain, plain.rstrip(_ENDS))
+        name = next((name for name in candidates if name and _exists(root, name)), candidates[-1])
+        looks = mention["call"] is None and _LOOKS_LIKE_A_FILE.fullmatch(name) is not None
+        if name and name not in seen:
+            seen.add(name)
+            yield name, bool(mention["quoted"]) or looks or _exists(root, name)
+
+
+def _exists(root: Path, name: str) -> bool:
+    try:
+        return (root / locate(root, name)).exists()
+    except (CddError, OSError):
+        return False
+
+
+def _too_big(name: str, source: SourceText) -> Notice:
+    text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
+    return Notice(f"{text} The model can read parts of it.", Tone.WARNING)
+
+
+def _reason(error: CddError) -> str:
+    return " ".join(filter(None, (error.message.rstrip("."), f"({error.hint})" if error.hint else "")))
+
+
+def _size(source: SourceText) -> str:
+    count = len(source.text.splitlines())
+    if source.is_folder:
+        return f"{'over ' * source.cut}{count:,} {'entry' if count == 1 else 'entries'}"
+    return f"{source.size:,} bytes" if source.cut else f"{count:,} line{'' if count == 1 else 's'}"
+
+
+def _part(source: SourceText) -> str:
+    name = harmless(str(source.path))
+    note = f" ({source.note})" if source.note else ""
+    if source.is_folder:
+        return f"{name}/ holds{note}:\n{fenced(source.text)}"
+    return f"{name}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
+
+
+def _fitting(root: Path, typed: str, until: float) -> Iterator[Entry]:
+    """What begins so in the folder that is named, then files elsewhere whose name begins so."""
+    folder, slash, start = typed.rpartition("/")
+    start = start.casefold()
+    try:
+        under = confine_folder(root, folder)
+    except (PathRefused, UnicodeError):
+        return
+    here: set[str] = set()
+    for entry in _in_time(walk(root, under, deep=False), until):
+        if entry.name.casefold().startswith(start) and _is_offered(entry, hidden=start.startswith(".")):
+            here.add(entry.text)
+            yield entry
+    if slash or len(start) < 2:
+        return
+    for entry in _in_time(walk(root), until):
+        name = entry.name.casefold()
+        if entry.text not in here and name.startswith(start) and _is_offered(entry, hidden=False):
+            yield entry
+
+
+def _in_time(entries: Iterable[Entry], until: float) -> Iterator[Entry]:
+    for entry in entries:
+        if time.monotonic() > until:
+            return
+        yield entry
+
+
+def _is_offered(entry: Entry, *, hidden: bool) -> bool:
+    if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
+        return False
+    return harmless(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
+
+
+def _written(entry: Entry) -> str:
+    """As it stands after the `@`; a folder is open for what is in it."""
+    folder = entry.kind is Kind.FOLDER
+    text = entry.text + "/" * folder
+    if _PLAIN_NAME.fullmatch(text):
+        return text
+    return f'"{text}' + '"' * (not folder)

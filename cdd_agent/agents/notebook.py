@@ -1,0 +1,183 @@
+"""What Socrates keeps of a ticket between turns, and when nobody is there: `.cdd/runs/<slug>/socrates.json`.
+
+It is private to this machine, ignored by git, and saved at every word and every round, so that leaving, or a kill,
+loses at most the reply that was under way. Texts in it are without secrets. Of spec.yaml it keeps only what identifies
+the fields: the file itself is what counts.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cdd_agent.agents.spec_draft import Draft
+from cdd_agent.dialogue.screen import Screen
+from cdd_agent.dialogue.structured import FENCE
+from cdd_agent.events import Notice, Tone
+from cdd_agent.execution.record import RunRecord, set_aside
+from cdd_agent.llm.budget import Spent
+from cdd_agent.llm.port import Message, Usage
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.workspace.files import read_bytes, write_atomic
+from cdd_agent.workspace.redaction import Redactor
+
+NAME = "socrates.json"
+
+
+class _Changes(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str | None = None
+    priority: str | None = None
+    description: str | None = None
+    acceptance_criteria: tuple[str, ...] | None = None
+    implementation_scope: dict[str, tuple[str, ...]] | None = None
+    technical_notes: str | None = None
+
+
+class _Saved(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: Literal[1] = 1
+    known: dict[str, str]
+    changes: _Changes
+    checks: dict[str, str]
+    open_questions: tuple[str, ...]
+    facts: tuple[str, ...]
+    history: tuple[Message, ...]
+    said: tuple[str, ...]
+    under_way: tuple[Message, ...]
+    spent: Spent
+
+
+@dataclass
+class Notebook:
+    """The draft of a ticket's spec and the conversation about it."""
+
+    path: Path
+    redactor: Redactor
+    draft: Draft
+    history: tuple[Message, ...] = ()
+    """Turns that are over: what the person said, then the model's last answer, as it was."""
+    said: tuple[str, ...] = ()
+    """What the person said in the turn that is under way."""
+    under_way: tuple[Message, ...] = ()
+    """All of that turn so far; empty between turns."""
+    spent: Spent = field(default_factory=Spent)
+    """What the model calls about this ticket took, in all processes."""
+    news: tuple[Notice, ...] = ()
+    """What a person has to know of how it was opened."""
+    edited: tuple[str, ...] = ()
+    """Fields that were changed in spec.yaml while nobody was there."""
+
+    @classmethod
+    def open(cls, record: RunRecord, now: TicketSpec, *, start_over: bool = False) -> "Notebook":
+        """As it was left, over the spec as it is `now`. One that is damaged is set aside, and a new one is begun, as with
+        `start_over`."""
+        path = record.folder / NAME
+        if start_over and path.exists():
+            kept_in = set_aside(path).relative_to(record.root).as_posix()
+            notice = Notice(f"Starting over. What was kept is in {kept_in}.")
+            return cls(path, record.redactor, Draft(now), news=(notice,))
+        data = read_bytes(path)
+        if data is None:
+            return cls(path, record.redactor, Draft(now))
+        try:
+            saved = _Saved.model_validate_json(data)
+        except ValidationError as error:
+            aside = set_aside(path)
+            text = (
+                f"What was kept of the conversation about this ticket is damaged ({error.errors()[0]['msg']}). It was "
+                f"set aside as {aside.relative_to(record.root).as_posix()}, and the conversation begins anew."
+            )
+            return cls(path, record.redactor, Draft(now), news=(Notice(text, Tone.WARNING),))
+        changes = {name: value for name in _Changes.model_fields if (value := getattr(saved.changes, name)) is not None}
+        draft = Draft(now, changes, saved.checks, saved.open_questions, saved.facts)
+        draft, edited = draft.met(now, saved.known)
+        return cls(path, record.redactor, draft, saved.history, saved.said, saved.under_way, saved.spent, edited=edited)
+
+    @property
+    def is_new(self) -> bool:
+        return not self.history and not self.under_way
+
+    @property
+    def is_unanswered(self) -> bool:
+        """A turn was begun and is not over."""
+        return bool(self.under_way)
+
+    @property
+    def last_words(self) -> str:
+        """What the model said last, as a person saw it."""
+        answers = [message for message in self.history if message.role == "assistant"]
+        return without_json(answers[-1].content) if answers else ""
+
+    def meet(self, now: TicketSpec) -> tuple[str, ...]:
+        """Take over what a person has changed in the file; the fields."""
+        self.draft, edited = self.draft.met(now, self.draft.digests)
+        return edited
+
+    def hear(self, text: str) -> None:
+        """The person's words, with which a turn begins or goes on."""
+        text = self.redactor.redact(text)
+        self.said += (text,)
+        self.under_way += (Message("user", text),)
+        self.save()
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """A round of the turn that is under way."""
+        self.under_way += tuple(map(self.redactor.redacted, messages))
+        self.save()
+
+    def conclude(self, draft: Draft) -> None:
+        """The turn is over. Of its rounds only what was said is kept: the draft holds what came of them."""
+        answers = [message for message in self.under_way if message.role == "assistant"]
+        self.history += (Message("user", "\n\n".join(self.said)), Message("assistant", answers[-1].content))
+        self.said, self.under_way, self.draft = (), (), draft
+        self.save()
+
+    def count(self, usage: Usage) -> None:
+        self.spent += usage
+
+    def save(self) -> None:
+        """Raises `BadInput` when the disk refuses."""
+        draft = self.draft
+        saved = _Saved(
+            known=draft.digests,
+            changes=_Changes(**draft.changes),
+            checks=dict(draft.checks),
+            open_questions=draft.open_questions,
+            facts=draft.facts,
+            history=self.history,
+            said=self.said,
+            under_way=self.under_way,
+            spent=self.spent,
+        )
+        write_atomic(self.path, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
+
+
+def without_json(answer: str) -> str:
+    """A model's answer as a person saw it."""
+    screen = Screen(frozenset({FENCE}))
+    return (screen.hear(answer) + screen.end()).strip()
+
+
+def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
+    """The latest turns of a conversation, of about so many characters, beginning with a person's words.
+
+    Of the model's answers only the last one has its JSON: what the others held is in the draft.
+    """
+    last = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    plain = [
+        message if message.role == "user" or i == last else Message("assistant", without_json(message.content) or "…")
+        for i, message in enumerate(messages)
+    ]
+    kept: list[Message] = []
+    room = most
+    for user, answer in reversed(list(zip(plain[::2], plain[1::2], strict=False))):
+        room -= len(user.content) + len(answer.content)
+        if room < 0 and kept:
+            break
+        kept[:0] = [user, answer]
+    return tuple(kept)

@@ -1,0 +1,287 @@
+"""Socrates: asks until a ticket's spec is clear. It writes nothing but spec.yaml, and only when a person says so."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.agents.notebook import Notebook, bounded
+from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, system_message, with_draft
+from cdd_agent.agents.spec_draft import Proposal
+from cdd_agent.dialogue.presentable import presented
+from cdd_agent.dialogue.structured import Structured, structured
+from cdd_agent.dialogue.turns import Added, Dialogue
+from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
+from cdd_agent.execution.lock import TicketLock
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.llm.budget import Spent
+from cdd_agent.llm.port import Message, Model, Usage
+from cdd_agent.tickets.related import related_tickets
+from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
+from cdd_agent.tickets.store import Ticket, TicketStore
+from cdd_agent.workspace.project_rules import project_rules
+from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.workspace.threads import to_its_end
+
+_MOST_HISTORY = 60_000
+"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
+_TRIES_TO_WRITE = 3
+
+
+class SocratesAgent:
+    """At work on one ticket's spec, as the person answers; see `HELP` for the words."""
+
+    name = "socrates"
+    HELP = """\
+| typed | does |
+|---|---|
+| an answer, a question, a wish | goes to Socrates, who asks on; the spec fills up |
+| Enter, `continue` | Socrates goes on: with what was stopped, or by itself |
+| `summary` | the whole spec as it stands, with what is open |
+| `approve` | write it to spec.yaml; `approve anyway` also while something is missing |
+| `exit` | leave; what was said is kept, `/socrates` goes on from there |
+"""
+
+    def __init__(
+        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, model: Model, lock: TicketLock
+    ) -> None:
+        self.ticket_slug = file.ticket.slug
+        self.notebook = notebook
+        self._tickets, self._file, self._model, self._lock = tickets, file, model, lock
+        self._root: Path = file.ticket.root
+        self._is_done = False
+        self._told: list[Notice] = []
+        """What was said of the project's rules already."""
+
+    @classmethod
+    def open(
+        cls,
+        tickets: TicketStore,
+        ticket: Ticket,
+        redactor: Redactor,
+        equipped: Callable[[Spent, Callable[[Usage], None]], Model],
+        *,
+        start_over: bool = False,
+    ) -> Self:
+        """Read the ticket's spec and what was kept of it, and take its lock. `equipped` makes the model, given what the
+        ticket's dialogue took before and who is told of lost calls. `start_over` sets aside what was kept.
+
+        Raises `BadInput` for a spec that cannot be read, when another process is at work on the ticket, and for a model
+        that cannot be made.
+        """
+        file = SpecFile(ticket)
+        now = file.read()
+        record = RunRecord.of(ticket.root, ticket.slug, redactor)
+        record.prepare()
+        lock = TicketLock.take(record.folder, ticket.slug, datetime.now(UTC).isoformat())
+        try:
+            notebook = Notebook.open(record, now.spec, start_over=start_over)
+            model = equipped(notebook.spent, notebook.count)
+        except BaseException:
+            lock.release()
+            raise
+        return cls(tickets, file, notebook, model, lock)
+
+    @property
+    def done(self) -> bool:
+        return self._is_done
+
+    def news(self) -> list[Event]:
+        return [Notice("What was said is kept.")] if self.notebook.is_unanswered else []
+
+    def view(self) -> list[Event]:
+        return [replace(self._shown(), in_full=True)]
+
+    def close(self) -> None:
+        self._lock.release()
+
+    def opening(self) -> AsyncGenerator[Event, None]:
+        """What a person sees first: what is there, then the first questions, or the last ones again."""
+        return presented(self._opening(), self.notebook.redactor)
+
+    def say(self, line: str) -> AsyncGenerator[Event, None]:
+        return presented(self._say(line.strip()), self.notebook.redactor)
+
+    async def _opening(self) -> AsyncGenerator[Event, None]:
+        notebook = self.notebook
+        for notice in notebook.news:
+            yield notice
+        if notebook.edited:
+            yield _edited(self._file, notebook.edited)
+        yield self._shown()
+        if not notebook.is_new:
+            for event in self._going_on():
+                yield event
+        elif self._is_complete:
+            text = f"{self._file.shown} is complete. Press Enter to go deeper, or say what to look at; `exit` leaves."
+            yield Notice(text, Tone.GOOD)
+        else:
+            async with aclosing(self._ask(BEGIN, is_answer=False)) as events:
+                async for event in events:
+                    yield event
+
+    def _going_on(self) -> list[Event]:
+        notebook, changed = self.notebook, self._shown().not_written
+        what = f"; not written to {self._file.shown} yet: {', '.join(changed)}" if changed else ""
+        events: list[Event] = [Notice(f"Going on: what was said is kept{what}.")]
+        if notebook.last_words:
+            events.append(Answer(notebook.last_words))
+        if notebook.is_unanswered:
+            events.append(Notice("Your last words were not answered yet: press Enter to have them answered."))
+        elif self._is_complete:
+            events.append(Notice("The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it."))
+        return events
+
+    async def _say(self, line: str) -> AsyncGenerator[Event, None]:
+        match line.lower():
+            case "exit":
+                events = self._leave()
+            case "summary" | "status":
+                events = self._summary()
+            case "approve" | "approve anyway":
+                events = self._approve(anyway=line.lower() != "approve")
+            case "" | "continue":
+                events = self._ask(self._what_to_go_on_with(), is_answer=False)
+            case _:
+                events = self._ask(line, is_answer=True)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    def _what_to_go_on_with(self) -> str | None:
+        """None: with what was not answered."""
+        if self.notebook.is_unanswered:
+            return None
+        return GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
+
+    async def _ask(self, said: str | None, *, is_answer: bool) -> AsyncGenerator[Event, None]:
+        """One turn of the model."""
+        notebook = self.notebook
+        for notice in self._reread():
+            yield notice
+        system, notices = await asyncio.to_thread(self._look_around)
+        for notice in notices:
+            if notice not in self._told:
+                yield notice
+        self._told += notices
+        is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
+        if said is not None:
+            notebook.hear(said)
+        before = notebook.draft
+        answer: Structured[Proposal] | None = None
+        turn = structured(
+            Dialogue(self._model, read_only_tools(self._root)),
+            self._messages(system),
+            Proposal,
+            check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
+        )
+        async with aclosing(turn) as items:
+            async for item in items:
+                match item:
+                    case Added(messages=messages):
+                        notebook.add(messages)
+                    case Structured():
+                        answer = item
+                    case _:
+                        if isinstance(item, ReplyFinished) and item.usage is not None:
+                            notebook.count(item.usage)
+                        yield item
+        assert answer is not None
+        notebook.conclude(before.with_proposal(answer.value, notebook.redactor))
+        if not answer.text and answer.value.questions:  # some models put them only into the JSON
+            yield Answer("\n".join(f"- {question}" for question in answer.value.questions))
+        for problem in answer.problems:
+            yield Notice(f"The model's answer is not quite right, even when asked again: {problem}", Tone.WARNING)
+        yield self._shown()
+        if answer.value.approved and is_answer:
+            async with aclosing(self._approved_in_words(notebook.draft.spec == before.spec)) as events:
+                async for event in events:
+                    yield event
+
+    def _messages(self, system: Message) -> Sequence[Message]:
+        notebook = self.notebook
+        first, *others = notebook.under_way
+        first = Message("user", with_draft(first.content, notebook.draft))
+        return (system, *bounded(notebook.history, _MOST_HISTORY), first, *others)
+
+    def _look_around(self) -> tuple[Message, list[Notice]]:
+        """What the model is told of the project, and what a person has to know of it."""
+        rules = project_rules(self._root)
+        related = related_tickets(self._file.ticket, self._tickets.list())
+        system = system_message(self._root, self.ticket_slug, self.notebook.draft.spec.type, rules, related)
+        return system, [Notice(note, Tone.WARNING) for note in rules.notes]
+
+    def _reread(self) -> list[Notice]:
+        """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""
+        edited = self.notebook.meet(self._file.read().spec)
+        return [_edited(self._file, edited)] if edited else []
+
+    async def _summary(self) -> AsyncGenerator[Event, None]:
+        for notice in self._reread():
+            yield notice
+        for event in self.view():
+            yield event
+
+    async def _leave(self) -> AsyncGenerator[Event, None]:
+        self._is_done = True
+        yield Notice(f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here.")
+
+    async def _approved_in_words(self, was_seen: bool) -> AsyncGenerator[Event, None]:
+        if not was_seen:
+            yield Notice("The spec has changed with your last words. `summary` shows it, `approve` writes it.")
+            return
+        async with aclosing(self._approve(anyway=False)) as events:
+            async for event in events:
+                yield event
+
+    async def _approve(self, *, anyway: bool) -> AsyncGenerator[Event, None]:
+        notebook = self.notebook
+        for _ in range(_TRIES_TO_WRITE):
+            seen = self._file.read()
+            if edited := notebook.meet(seen.spec):
+                yield _edited(self._file, edited)
+            if (lacking := self._lacking()) and not anyway:
+                yield Notice("Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking), Tone.WARNING)
+                yield Notice("Answer what is open, or `approve anyway` to write it as it is.")
+                return
+            try:
+                was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
+            except ChangedMeanwhile:
+                continue
+            for event in self._written(seen, was_changed):
+                yield event
+            return
+        raise ChangedMeanwhile(
+            f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
+        )
+
+    def _written(self, seen: SpecOnDisk, was_changed: bool) -> list[Event]:
+        notebook = self.notebook
+        notebook.meet(notebook.draft.spec if was_changed else seen.spec)
+        notebook.save()
+        self._is_done = True
+        text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
+        return [self._shown(), Notice(f"{text} Next is the plan: `/plan {self.ticket_slug}`.", Tone.GOOD)]
+
+    def _lacking(self) -> list[str]:
+        """Why the spec should not be written yet."""
+        draft = self.notebook.draft
+        unchecked = [f"nobody knows how to check: {text}" for text in draft.unchecked]
+        return [*draft.spec.missing(), *unchecked, *(f"open: {question}" for question in draft.open_questions)]
+
+    @property
+    def _is_complete(self) -> bool:
+        return not self.notebook.draft.spec.missing()
+
+    def _shown(self) -> SpecShown:
+        return self.notebook.draft.shown(self.ticket_slug)
+
+
+def _edited(file: SpecFile, fields: Sequence[str]) -> Notice:
+    names = ", ".join(fields)
+    return Notice(f"{file.shown} was changed by somebody else: {names}. What the file says is kept.", Tone.WARNING)

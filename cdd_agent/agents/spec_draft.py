@@ -1,0 +1,207 @@
+"""The spec as a person and Socrates work it out: what spec.yaml says, and over it what is not written yet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cdd_agent.events import CriterionView, SpecShown
+from cdd_agent.tickets.spec import TicketSpec, unwritten
+from cdd_agent.tickets.spec_writing import FIELDS
+from cdd_agent.workspace.files import digest
+from cdd_agent.workspace.redaction import Redactor
+
+_Line = Annotated[str, Field(max_length=500)]
+_Text = Annotated[str, Field(max_length=20_000)]
+_Criterion = Annotated[str, Field(max_length=2_000)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Criterion(_Model):
+    """One thing that can be seen or tested when the work is done."""
+
+    text: _Criterion
+    check: _Criterion = Field(
+        "",
+        description="How it is checked: a command, a test, or steps and what is to be seen then. Empty while nobody "
+        "could say, for example as long as it holds a word like 'fast' without a number.",
+    )
+
+
+class Proposal(_Model):
+    """What the model keeps of the conversation. A field of the spec that is left out, or null, stays as it is."""
+
+    title: _Line | None = Field(None, description="One line that says what is wanted.")
+    description: _Text | None = Field(None, description="What is wanted, for whom and why, in Markdown.")
+    acceptance_criteria: tuple[Criterion, ...] | None = Field(
+        None, max_length=50, description="All of them, those that were there before too."
+    )
+    implementation_scope: dict[_Line, tuple[_Criterion, ...]] | None = Field(
+        None, description="What is part of it, by area; `out_of_scope` for what is not."
+    )
+    technical_notes: _Text | None = Field(None, description="What the code must respect.")
+    priority: _Line | None = None
+    questions: tuple[_Criterion, ...] = Field(
+        (), max_length=3, description="The questions that you ask in this turn, as a person reads them: one to three."
+    )
+    open_questions: tuple[_Criterion, ...] = Field(
+        (), max_length=30, description="What is not clear yet, those of this turn too; none if all that matters is."
+    )
+    facts: tuple[_Criterion, ...] = Field(
+        (),
+        max_length=50,
+        description="All that you found in the project that matters for the spec, with its place: you will not see the "
+        "tools' answers of this turn again.",
+    )
+    approved: bool = Field(
+        False, description="True only if the person has just said that the spec is right as it is and is to be written."
+    )
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A value: each change makes another one."""
+
+    file: TicketSpec
+    """What spec.yaml said when it was read last."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """The fields that are not written yet."""
+    checks: Mapping[str, str] = field(default_factory=dict)
+    """How each criterion is checked."""
+    open_questions: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> TicketSpec:
+        return replace(self.file, **self.changes)
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """Those that are written; a template's placeholder is none."""
+        return tuple(text for text in self.spec.acceptance_criteria if not unwritten(text))
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The criteria of which it is not known how they can be checked."""
+        return tuple(text for text in self.criteria if not self.checks.get(text))
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What identifies the fields of the file, to find out later which of them a person has changed."""
+        return {name: _digest(getattr(self.file, name)) for name in FIELDS}
+
+    def met(self, now: TicketSpec, known: Mapping[str, str]) -> tuple["Draft", tuple[str, ...]]:
+        """The draft over the file as it is now, and the fields in which that differs from what was `known` of it.
+
+        What a person has changed in the file wins over what was not written yet.
+        """
+        edited = tuple(name for name in FIELDS if known.get(name) != _digest(getattr(now, name)))
+        told = tuple(name for name in edited if getattr(self.spec, name) != getattr(now, name))
+        kept = {
+            name: value for name, value in self.changes.items() if name not in edited and value != getattr(now, name)
+        }
+        return replace(self, file=now, changes=kept), told
+
+    def with_proposal(self, proposal: Proposal, redactor: Redactor) -> "Draft":
+        """What the model keeps now. What it says of a field as it is already is no change of it."""
+        spec = self.spec
+        asked: dict[str, Any] = {
+            name: value
+            for name in ("title", "description", "implementation_scope", "technical_notes", "priority")
+            if (value := getattr(proposal, name)) is not None
+        }
+        checks = dict(self.checks)
+        if proposal.acceptance_criteria is not None:
+            criteria = [(_tidy(item.text), _tidy(item.check)) for item in proposal.acceptance_criteria]
+            asked["acceptance_criteria"] = tuple(text for text, _ in criteria)
+            checks = {text: check for text, check in criteria if check}
+        wanted = replace(spec, **{name: _tidy_value(value) for name, value in asked.items()})
+        changed = {name: getattr(wanted, name) for name in asked if getattr(wanted, name) != getattr(spec, name)}
+        both = {**self.changes, **{name: _redacted(value, redactor) for name, value in changed.items()}}
+        return replace(
+            self,
+            changes={name: value for name, value in both.items() if value != getattr(self.file, name)},
+            checks={redactor.redact(text): redactor.redact(check) for text, check in checks.items()},
+            open_questions=_redacted(proposal.open_questions, redactor),
+            facts=_redacted(proposal.facts, redactor) or self.facts,
+        )
+
+    def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
+        """What is wrong with a proposal, in words for the model. `is_answer`: the person has said something."""
+        after = self.with_proposal(proposal, Redactor())
+        for name in ("title", "description", "acceptance_criteria"):
+            if not _is_empty(getattr(self.spec, name)) and _is_empty(getattr(after.spec, name)):
+                yield f"`{name}` was written and would be gone. Leave the field out to keep it as it is."
+            elif getattr(proposal, name) and _is_empty(getattr(after.spec, name)):
+                yield f"`{name}` is a placeholder. Leave the field out until it is known."
+        texts = after.spec.acceptance_criteria
+        for text in sorted({text for text in texts if texts.count(text) > 1}):
+            yield f"The criterion is there twice: {text}"
+        if after.unchecked and not after.open_questions:
+            yield (
+                "Nothing says how these criteria are checked, and no open question is about that: "
+                f"{'; '.join(after.unchecked)}. Name the check, or ask for the number or the example that is missing."
+            )
+        if proposal.approved and not is_answer:
+            yield "`approved` is true, but the person has said nothing in this turn."
+        if not proposal.questions and not proposal.approved and (after.spec.missing() or after.open_questions):
+            yield "You ask nothing, although something is open. Ask one to three questions, also in `questions`."
+
+    def shown(self, slug: str) -> SpecShown:
+        """As faces show it."""
+        spec = self.spec
+        return SpecShown(
+            ticket_slug=slug,
+            title=_written(spec.title),
+            type=spec.type.value,
+            priority=spec.priority,
+            description=_written(spec.description),
+            criteria=tuple(CriterionView(text, self.checks.get(text, "")) for text in self.criteria),
+            scope=tuple((area, tuple(items)) for area, items in spec.implementation_scope.items()),
+            technical_notes=_written(spec.technical_notes),
+            missing=tuple(spec.missing()),
+            open_questions=self.open_questions,
+            not_written=tuple(name for name in FIELDS if name in self.changes),
+        )
+
+
+def _written(text: str) -> str:
+    return "" if unwritten(text) else text
+
+
+def _is_empty(value: str | Sequence[str]) -> bool:
+    return unwritten(value) if isinstance(value, str) else all(map(unwritten, value))
+
+
+def _tidy(text: str) -> str:
+    """Without spaces at the ends of lines, which YAML could only show as escapes."""
+    return "\n".join(line.rstrip() for line in text.expandtabs(4).splitlines()).strip()
+
+
+def _tidy_value(value: Any) -> Any:
+    match value:
+        case str(text):
+            return _tidy(text)
+        case Mapping() as areas:
+            return {_tidy(area): tuple(map(_tidy, items)) for area, items in areas.items()}
+        case items:
+            return tuple(map(_tidy, items))
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    match value:
+        case str(text):
+            return redactor.redact(text)
+        case Mapping() as areas:
+            return {redactor.redact(area): _redacted(items, redactor) for area, items in areas.items()}
+        case items:
+            return tuple(map(redactor.redact, items))
+
+
+def _digest(value: Any) -> str:
+    plain = sorted((area, list(items)) for area, items in value.items()) if isinstance(value, Mapping) else value
+    return digest(repr(plain).encode("utf-8", "surrogatepass")) or ""

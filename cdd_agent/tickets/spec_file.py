@@ -1,0 +1,81 @@
+"""A ticket's spec.yaml on the disk: read as it is, and written only over what was read."""
+
+from dataclasses import dataclass
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.spec import TicketSpec, TicketType
+from cdd_agent.tickets.spec_writing import rewritten
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.workspace.files import create_exclusive, read_bytes, write_atomic
+
+LARGEST = 200_000
+"""Bytes of a spec that is worked on: a model gets all of it in every turn."""
+
+
+class ChangedMeanwhile(BadInput):
+    """The file is not what it was when it was read; nothing was written."""
+
+
+@dataclass(frozen=True)
+class SpecOnDisk:
+    """What was read. Without a file, or with an empty one, nothing of the spec is written yet."""
+
+    data: bytes | None
+    spec: TicketSpec
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    ticket: Ticket
+
+    @property
+    def shown(self) -> str:
+        return self.ticket.shown(self.ticket.spec_path)
+
+    def read(self) -> SpecOnDisk:
+        """Raises `BadInput` with file, line and reason for one that cannot be worked on."""
+        data = read_bytes(self.ticket.spec_path)
+        if data is not None and len(data) > LARGEST:
+            raise BadInput(
+                f"{self.shown} has {len(data):,} bytes; up to {LARGEST:,} can be worked on, as a model gets all of it "
+                "in every turn",
+                hint="Move logs and data into files of their own beside it, and name these in the spec.",
+            )
+        text = self._text(data)
+        if not text.strip():
+            return SpecOnDisk(data, TicketSpec(type=_type_of(self.ticket.slug)))
+        return SpecOnDisk(data, TicketSpec.from_yaml(text, self.shown, slug=self.ticket.slug))
+
+    def write(self, seen: SpecOnDisk, spec: TicketSpec) -> bool:
+        """Put the fields of `spec` in the place of those that were `seen`; whether that changed the file.
+
+        Raises `ChangedMeanwhile` when the file is another one by now, and `BadInput` when it cannot be written.
+        """
+        path = self.ticket.spec_path
+        if not path.resolve().is_relative_to(self.ticket.root.resolve()):
+            raise BadInput(f"{self.shown} leads outside the project, so it is not written")
+        text = self._text(seen.data)
+        new = (rewritten(text, spec, self.shown, slug=self.ticket.slug) if text.strip() else spec.to_yaml()).encode()
+        if read_bytes(path) != seen.data:
+            raise ChangedMeanwhile(f"{self.shown} was changed meanwhile; nothing was written")
+        if new == seen.data:
+            return False
+        if seen.data is not None:
+            write_atomic(path, new)
+            return True
+        try:
+            create_exclusive(path, new)
+        except FileExistsError as error:
+            raise ChangedMeanwhile(f"{self.shown} was made meanwhile; nothing was written") from error
+        return True
+
+    def _text(self, data: bytes | None) -> str:
+        try:
+            return (data or b"").decode()
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{self.shown} is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8.") from error
+
+
+def _type_of(slug: str) -> TicketType:
+    word = slug.partition("-")[0]
+    return TicketType(word) if word in set(TicketType) else TicketType.FEATURE

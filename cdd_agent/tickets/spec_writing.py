@@ -1,0 +1,336 @@
+"""Writing into a spec.yaml that people write in, too: what is meant to change does, to the letter nothing else.
+
+The file is not made anew from what was read of it. The places of the values that change are found in its text, and
+only these are replaced; so comments, unknown keys, the order and the layout of all the rest stay as they are. Comments
+that were inside a value are put above it. What comes out is read again before anybody gets it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any
+
+import yaml
+
+from cdd_agent.errors import BadInput
+from cdd_agent.guarded_yaml import read_events, read_mapping
+from cdd_agent.tickets.spec import TicketSpec, criterion_of, dumped
+
+FIELDS = (
+    "title",
+    "type",
+    "priority",
+    "description",
+    "acceptance_criteria",
+    "implementation_scope",
+    "technical_notes",
+)
+"""The keys of a spec that are ours, in the order in which they are written."""
+_LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_COLON = re.compile(r"\s*:")
+_DASH = re.compile(r"^ *-(?=\s|$)", re.MULTILINE)
+_COMMENT = re.compile(r"(?<!\S)#[^\n\r\x85\u2028\u2029]*")
+
+
+class SpecNotWritable(BadInput):
+    """A spec.yaml that cannot be changed without touching what is to stay. It is as it was."""
+
+
+def rewritten(text: str, spec: TicketSpec, source: str = "spec.yaml", *, slug: str = "") -> str:
+    """The text of a spec.yaml with the fields of `spec` in the place of its own; `spec.extra` does not count.
+
+    Raises `BadInput` for a text that is no spec, and `SpecNotWritable`.
+    """
+    mark, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+    now = TicketSpec.from_yaml(text, source, slug=slug)
+    wanted = {name: _plain(spec, name) for name in FIELDS if getattr(spec, name) != getattr(now, name)}
+    if not wanted:
+        return mark + text
+    document = _Document.of(text, source)
+    new = document.with_values(wanted)
+    _check(document, new, spec, source, slug)
+    return mark + new
+
+
+def _plain(spec: TicketSpec, name: str) -> Any:
+    match getattr(spec, name):
+        case tuple() as items:
+            return list(items)
+        case Mapping() as areas:
+            return {area: list(items) for area, items in areas.items()}
+        case value:
+            return str(value)
+
+
+def _check(before: "_Document", new: str, spec: TicketSpec, source: str, slug: str) -> None:
+    """That it says what was meant, and that nothing else is different."""
+    try:
+        read, after = TicketSpec.from_yaml(new, source, slug=slug), _Document.of(new, source)
+    except BadInput as error:
+        raise _not_writable(source, error.message) from error
+    if wrong := [name for name in FIELDS if getattr(read, name) != getattr(spec, name)]:
+        raise _not_writable(source, f"{wrong[0]} would read otherwise than it was meant")
+    if before.others != after.others:
+        raise _not_writable(source, "it would change a key that is not the program's")
+    if Counter(before.comment_texts) - Counter(after.comment_texts):
+        raise _not_writable(source, "a comment would be lost")
+
+
+def _not_writable(source: str, why: str) -> SpecNotWritable:
+    return SpecNotWritable(
+        f"{source} is written in a way in which it cannot be changed safely: {why.rstrip('.')}. It stays as it is",
+        hint="Write it as plain `key: value` lines, as `/new` does, then try again.",
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a key and its value are in the text."""
+
+    key_start: int
+    key_end: int
+    end: int
+    items: tuple[tuple[int, int], ...] = ()
+    """Of a list that has one item a line: where each begins, behind its dash, and ends."""
+
+
+@dataclass(frozen=True)
+class _Edit:
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A text whose top is a mapping, one key a line, and the places in it."""
+
+    text: str
+    source: str
+    places: Mapping[str, _Place]
+    comments: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def of(cls, text: str, source: str) -> "_Document":
+        reader = _Reader(text, source)
+        return cls(text, source, reader.places(), tuple(reader.comments()))
+
+    @property
+    def comment_texts(self) -> Iterator[str]:
+        return (comment.rstrip() for _, comment in self.comments)
+
+    @property
+    def others(self) -> dict[object, object]:
+        """The keys that are not ours, as they are written."""
+        entries = read_mapping(self.text, self.source, "a spec")
+        return {key: entry.tree for key, entry in entries.items() if key not in FIELDS}
+
+    def with_values(self, wanted: Mapping[str, Any]) -> str:
+        edits: list[_Edit] = []
+        for name in FIELDS:
+            if name not in wanted:
+                continue
+            place, value = self.places.get(name), wanted[name]
+            if place is None:
+                edits.append(self._added(name, value))
+            elif place.items and isinstance(value, list) and value:
+                edits += self._items_changed(name, place, value)
+            else:
+                edits += self._replaced(name, place, value)
+        return self._with(edits)
+
+    def _with(self, edits: Iterable[_Edit]) -> str:
+        line_end = "\r\n" if "\r\n" in self.text else "\n"
+        done, pieces = 0, []
+        for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+            pieces += [self.text[done : edit.start], edit.text.replace("\n", line_end)]
+            done = max(edit.end, done)
+        return "".join([*pieces, self.text[done:]])
+
+    def _added(self, name: str, value: Any) -> _Edit:
+        """A key that is not there yet goes behind the one that it follows, else to the beginning."""
+        written = _Written.of({name: value}, len(name) + 1)
+        before = [known for known in FIELDS[: FIELDS.index(name)] if known in self.places]
+        if before:
+            at = self._line_end(self.places[before[-1]].end)
+            return _Edit(at, at, self._lines("", f"\n{name}:{written.head}", written.body))
+        at = self._line_start(min(place.key_start for place in self.places.values()))
+        return _Edit(at, at, self._lines("", f"{name}:{written.head}", written.body) + "\n")
+
+    def _replaced(self, name: str, place: _Place, value: Any) -> Iterator[_Edit]:
+        colon = _COLON.match(self.text, place.key_end)
+        if colon is None:
+            raise _not_writable(self.source, f"there is something between {name} and its colon")
+        yield self._hoisted(place.key_start, colon.end(), place.end)
+        yield from self._put(colon.end(), place.end, _Written.of({name: value}, len(name) + 1), "")
+
+    def _put(self, start: int, end: int, written: "_Written", indent: str) -> Iterator[_Edit]:
+        """A value where another one is. What is behind that in its last line, a comment, stays behind it; where the new
+        one is a block or a list, that is in the first line."""
+        line_end = self._line_end(end)
+        body = self._lines(indent, "", written.body)
+        if written.is_folded:
+            yield _Edit(start, line_end, f"{written.head}{body}{self.text[end:line_end]}")
+            return
+        yield _Edit(start, end, written.head)
+        if body:
+            yield _Edit(line_end, line_end, body)
+
+    def _lines(self, indent: str, first: str, body: Iterable[str]) -> str:
+        return first + "".join(f"\n{indent}{line}" if line else "\n" for line in body)
+
+    def _items_changed(self, name: str, place: _Place, items: list[str]) -> Iterator[_Edit]:
+        """Item by item, so that those that stay keep their comments and their layout."""
+        tree = read_mapping(self.text, self.source, "a spec")[name].tree
+        assert isinstance(tree, list)
+        old, dashes = [criterion_of(item) for item in tree], self._dashes(place)
+        for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, items, autojunk=False).get_opcodes():
+            if kind == "equal":
+                continue
+            both = min(i2 - i1, j2 - j1)
+            for i, j in zip(range(i1, i2), range(j1, j1 + both), strict=False):
+                written, indent = _Written.of([items[j]], 1), " " * self._column(dashes[i])
+                yield self._hoisted(dashes[i], dashes[i] + 1, place.items[i][1])
+                yield from self._put(dashes[i] + 1, place.items[i][1], written, indent)
+            for i in range(i1 + both, i2):
+                yield self._removed(dashes[i], place.items[i][1])
+            if j1 + both < j2:
+                yield self._inserted(i1 + both, items[j1 + both : j2], place, dashes)
+
+    def _dashes(self, place: _Place) -> list[int]:
+        found, after = [], place.key_end
+        for start, end in place.items:
+            dash = _DASH.search(self.text, after, start)
+            if dash is None:
+                raise _not_writable(self.source, "a list in it has more than one item in a line")
+            found.append(dash.end() - 1)
+            after = end
+        return found
+
+    def _inserted(self, index: int, items: Iterable[str], place: _Place, dashes: list[int]) -> _Edit:
+        """New items before the one of this index, or behind the last one."""
+        indent = " " * self._column(dashes[0])
+        pieces = (_Written.of([item], 1) for item in items)
+        lines = [self._lines(indent, f"{indent}-{piece.head}", piece.body) for piece in pieces]
+        if index == 0:
+            at = self._line_start(dashes[0])
+            return _Edit(at, at, "\n".join(lines) + "\n")
+        at = self._line_end(place.items[index - 1][1])
+        return _Edit(at, at, "\n" + "\n".join(lines))
+
+    def _removed(self, dash: int, end: int) -> _Edit:
+        """An item goes with its lines; a comment in them stays, in a line of its own.
+
+        The line end that goes is the one before it: what is put in behind the list goes behind the other one.
+        """
+        start, line_end = self._line_start(dash), self._line_end(end)
+        kept = self._comment_lines(start, line_end, self._column(dash)).removesuffix("\n")
+        before = start - (2 if self.text[:start].endswith("\r\n") else 1)
+        return _Edit(before, line_end, f"\n{kept}" if kept else "")
+
+    def _hoisted(self, place: int, start: int, end: int) -> _Edit:
+        """The comments in what is about to be replaced, above the line of it."""
+        at = self._line_start(place)
+        return _Edit(at, at, self._comment_lines(start, end, self._column(place)))
+
+    def _comment_lines(self, start: int, end: int, column: int) -> str:
+        inside = (comment for at, comment in self.comments if start <= at < end)
+        return "".join(f"{' ' * column}{comment}\n" for comment in inside)
+
+    def _line_start(self, at: int) -> int:
+        ends = [found.end() for found in _LINE_END.finditer(self.text, 0, at)]
+        return ends[-1] if ends else 0
+
+    def _line_end(self, at: int) -> int:
+        found = _LINE_END.search(self.text, at)
+        return found.start() if found else len(self.text)
+
+    def _column(self, at: int) -> int:
+        return at - self._line_start(at)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A value as YAML: what goes into the line of its key, and the lines below."""
+
+    head: str
+    body: tuple[str, ...]
+
+    @property
+    def is_folded(self) -> bool:
+        """A text that goes on in the next line, so that no comment can be between the two."""
+        return bool(self.body) and self.head.lstrip()[:1] not in ("", "|")
+
+    @classmethod
+    def of(cls, value: object, name: int) -> "_Written":
+        """`name` is how long the key with its colon is, or the dash."""
+        first, *rest = dumped(value).removesuffix("\n").split("\n")
+        return cls(first[name:].rstrip(), tuple(rest))
+
+
+@dataclass
+class _Reader:
+    """Walks through YAML's events and notes where things are."""
+
+    text: str
+    source: str
+    _values: list[tuple[int, int]] = field(default_factory=list)
+    """What is no white space, comment or sign: there is no comment in these."""
+    _headers: list[tuple[int, str]] = field(default_factory=list)
+    """Comments behind the `|` of a block."""
+
+    def places(self) -> dict[str, _Place]:
+        events = iter(read_events(self.text, self.source))
+        top = next(event for event in events if isinstance(event, yaml.NodeEvent))
+        if not isinstance(top, yaml.MappingStartEvent) or top.flow_style:
+            raise _not_writable(self.source, "all of it is in braces")
+        places: dict[str, _Place] = {}
+        while not isinstance(key := next(events), yaml.MappingEndEvent):
+            key_start, key_end, _ = self._node(key, events)
+            if _column_of(key) != _column_of(top):
+                raise _not_writable(self.source, "a key in it is not at the beginning of its line")
+            _, end, items = self._node(next(events), events)
+            if isinstance(key, yaml.ScalarEvent):
+                places[key.value] = _Place(key_start, key_end, end, items)
+        if _column_of(top) != 0:
+            raise _not_writable(self.source, "all of it is indented")
+        return places
+
+    def comments(self) -> Iterator[tuple[int, str]]:
+        """In their order. To be called after `places`."""
+        found, after = list(self._headers), 0
+        for start, end in [*sorted(self._values), (len(self.text), len(self.text))]:
+            found += [(comment.start(), comment[0]) for comment in _COMMENT.finditer(self.text, after, start)]
+            after = max(after, end)
+        return iter(sorted(found))
+
+    def _node(self, event: Any, events: Iterator[Any]) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+        """Where a node begins and ends, and the items of a list that has one a line."""
+        start, end = event.start_mark.index, event.end_mark.index
+        if not isinstance(event, yaml.CollectionStartEvent):
+            if isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">"):
+                end = start + len(self.text[start:end].rstrip())
+                header = _COMMENT.search(self.text, start, self._end_of_line(start))
+                self._headers += [(header.start(), header[0])] if header else []
+            self._values.append((start, end))
+            return start, end, ()
+        self._values.append((start, end))
+        inner: list[tuple[int, int]] = []
+        while not isinstance(child := next(events), yaml.CollectionEndEvent):
+            inner.append(self._node(child, events)[:2])
+        if event.flow_style:
+            closing: Any = child
+            return start, closing.end_mark.index, ()
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        return start, inner[-1][1] if inner else end, tuple(inner) if is_list else ()
+
+    def _end_of_line(self, at: int) -> int:
+        found = _LINE_END.search(self.text, at)
+        return found.start() if found else len(self.text)
+
+
+def _column_of(event: Any) -> int:
+    column: int = event.start_mark.column
+    return column

@@ -1,0 +1,539 @@
+"""Chat: who plain text talks to, what it may do, and what is kept of it."""
+
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.agents.conversation import Conversation, read_conversation
+from cdd_agent.commands.registry import handle
+from cdd_agent.errors import BadInput, BudgetExhausted
+from cdd_agent.events import (
+    AgentChanged,
+    Answer,
+    ChangesApplied,
+    ChangesProposed,
+    Choice,
+    CommandProposed,
+    Event,
+    Notice,
+    Proposal,
+    ReplyDelta,
+    ReplyStarted,
+    ToolFinished,
+)
+from cdd_agent.llm.port import ContextTooLong, Message, StopReason, ToolCall
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.session import Session
+from cdd_agent.wiring import NO_MODEL_HINT, open_session
+from cdd_agent.workspace.redaction import Redactor
+from tests.agents.asking import TEMPLATE, asks
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+
+@dataclass
+class Person:
+    """Answers every question the same, and keeps the questions."""
+
+    answer: Choice = Choice.YES
+    asked: list[Proposal] = field(default_factory=list)
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        self.asked.append(proposal)
+        return self.answer
+
+    async def ask(self, prompt: str) -> str:
+        raise AssertionError(f"nobody expected {prompt}")
+
+
+@pytest.fixture
+def project(sandbox: Sandbox) -> Sandbox:
+    (sandbox.root / ".cdd").mkdir()
+    (sandbox.root / "greet.py").write_text('GREETING = "hi"\n')
+    sandbox.frontend = Person()
+    return sandbox
+
+
+async def say(session: Session, *lines: str) -> list[Event]:
+    return [event for line in lines for event in [event async for event in handle(session, line)]]
+
+
+def told(events: list[Event]) -> str:
+    return "\n".join(event.text for event in events if isinstance(event, Notice))
+
+
+def seen(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, ReplyDelta))
+
+
+def problems(events: list[Event]) -> list[str]:
+    return [event.problem for event in events if isinstance(event, ToolFinished)]
+
+
+def calls(name: str, **arguments: object) -> ScriptedReply:
+    return ScriptedReply(tool_calls=(ToolCall(f"{name}-1", name, json.dumps(arguments)),))
+
+
+def asked_last(sandbox: Sandbox) -> tuple[Message, ...]:
+    return sandbox.model.requests[-1].messages
+
+
+def files(sandbox: Sandbox) -> list[Path]:
+    return sorted((sandbox.root / ".cdd" / "conversations").glob("*.jsonl"))
+
+
+async def test_plain_text_is_answered_and_remembered(project: Sandbox) -> None:
+    session = project.replies("Hello.", "You said hi.").session()
+    assert seen(await say(session, "hi")) == "Hello."
+    assert seen(await say(session, "what did I say?")) == "You said hi."
+    system, *said = asked_last(project)
+    assert system.content.startswith("# You are the general agent")
+    assert "greet.py" in system.content
+    assert [(message.role, message.content) for message in said] == [
+        ("user", "hi"),
+        ("assistant", "Hello."),
+        ("user", "what did I say?"),
+    ]
+    assert session.tally.spent.tokens
+
+
+async def test_a_projects_own_prompt_takes_the_place_of_ours(project: Sandbox) -> None:
+    (project.root / ".cdd" / "prompts").mkdir()
+    (project.root / ".cdd" / "prompts" / "chat.md").write_text("Speak like a pirate.\n")
+    await say(project.replies("Arr.").session(), "hi")
+    assert asked_last(project)[0].content.startswith("Speak like a pirate.")
+
+
+async def test_it_looks_with_tools_before_it_answers(project: Sandbox) -> None:
+    session = project.replies(calls("read_file", path="greet.py"), "It says hi.").session()
+    events = await say(session, "what does it say?")
+    assert [event.call for event in events if isinstance(event, ToolFinished)] == ["read_file(path=greet.py)"]
+    assert "GREETING" in asked_last(project)[-1].content
+
+
+async def test_a_change_of_files_is_made_and_told(project: Sandbox) -> None:
+    script = (
+        calls("edit_file", file_path="greet.py", find="hi", replace="hello"),
+        calls("create_file", file_path="src/new.py", content="x = 1\n"),
+        "Done.",
+    )
+    events = await say(project.replies(*script).session(), "say hello")
+    assert project.text("greet.py") == 'GREETING = "hello"\n'
+    assert [event for event in events if isinstance(event, ChangesApplied)] == [
+        ChangesApplied(None, (), ("greet.py",), ()),
+        ChangesApplied(None, ("src/new.py",), (), ()),
+    ]
+    assert project.frontend.asked == []  # type: ignore[attr-defined]  # `approval: edits`, the default
+
+
+async def test_with_approval_ask_the_person_sees_the_change_first(project: Sandbox) -> None:
+    project.flags = {"approval": "ask"}
+    edit = calls("edit_file", file_path="greet.py", find="hi", replace="hello")
+    await say(project.replies(edit, "Done.").session(), "say hello")
+    (proposal,) = project.frontend.asked  # type: ignore[attr-defined]
+    assert isinstance(proposal, ChangesProposed)
+    assert proposal.modified == ("greet.py",)
+    assert '-GREETING = "hi"\n+GREETING = "hello"\n' in proposal.diff
+    assert "hello" in project.text("greet.py")
+
+
+async def test_a_change_that_is_not_approved_is_not_made_and_the_model_learns_it(project: Sandbox) -> None:
+    project.flags, project.frontend = {"approval": "ask"}, Person(Choice.NO)
+    script = (calls("create_file", file_path="new.py", content="x\n"), "Then not.")
+    events = await say(project.replies(*script).session(), "make it")
+    assert not (project.root / "new.py").exists()
+    assert problems(events) == ["The person did not approve of this change; nothing was written"]
+    assert "did not approve" in asked_last(project)[-1].content
+    assert not [event for event in events if isinstance(event, ChangesApplied)]
+
+
+@pytest.mark.parametrize(
+    "path", [f"tickets/{SLUG}/plan.md", ".git/config", ".cdd/config.yaml", "../outside.txt", "/etc/motd"]
+)
+async def test_what_is_the_programs_or_outside_is_not_written(project: Sandbox, path: str) -> None:
+    project.write(Step("a.txt"))
+    events = await say(project.replies(calls("create_file", file_path=path), "No.").session(), "write it")
+    assert problems(events)[0]
+    assert project.frontend.asked == []  # type: ignore[attr-defined]
+
+
+async def test_wrong_arguments_are_told_to_the_model_and_it_goes_on(project: Sandbox) -> None:
+    events = await say(project.replies(calls("create_file", path="x"), "Sorry.").session(), "make it")
+    assert "there is no parameter `path`" in problems(events)[0]
+    assert seen(events) == "Sorry."
+
+
+async def test_a_command_off_the_list_is_refused(project: Sandbox) -> None:
+    events = await say(project.replies(calls("execute_command", command="rm greet.py"), "No.").session(), "go")
+    assert problems(events) == ["Command 'rm' is not allowed"]
+    assert (project.root / "greet.py").exists()
+
+
+async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> None:
+    project.flags = {"commands": {"mode": "ask"}}
+    events = await say(project.replies(calls("execute_command", command="rm greet.py"), "Gone.").session(), "go")
+    assert isinstance(project.frontend.asked[0], CommandProposed)  # type: ignore[attr-defined]
+    assert problems(events) == [""]
+    assert not (project.root / "greet.py").exists()
+
+
+async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) -> None:
+    events = await say(project.replies(calls("execute_command", command="ls none"), "Not there.").session(), "go")
+    assert re.fullmatch(r"exit code \d", problems(events)[0])
+
+
+async def test_there_is_no_tool_to_ask_the_person_who_reads_along(project: Sandbox) -> None:
+    await say(project.replies(calls("chat_with_user", prompt="Which?"), "Which one?").session(), "go")
+    assert "There is no tool 'chat_with_user'" in asked_last(project)[-1].content
+
+
+async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(project: Sandbox) -> None:
+    session = open_session(project.project, project.frontend)
+    with pytest.raises(BadInput, match="No model is configured") as raised:
+        await say(session, "hello")
+    assert raised.value.hint == NO_MODEL_HINT
+    assert seen_output(await say(session, "!echo one")) == "one\n"
+    assert await say(session, "/list")
+
+
+def seen_output(events: list[Event]) -> str:
+    return "".join(str(getattr(event, "text", "")) for event in events)
+
+
+@pytest.mark.parametrize("line", ["exit", " EXIT "])
+async def test_exit_in_chat_is_no_message(project: Sandbox, line: str) -> None:
+    assert "`/exit` leaves the shell" in told(await say(project.session(), line))
+    assert project.model.requests == []
+
+
+async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) -> None:
+    script = {
+        "replies": [
+            {"tool_calls": [{"name": "create_file", "arguments": {"file_path": "new.py", "content": "x = 1\n"}}]},
+            {"reply": "Made it."},
+        ]
+    }
+    (project.root / "script.yaml").write_text(json.dumps(script))
+    project.flags = {"model": "script:script.yaml", "approval": "ask"}
+    session = open_session(project.project, project.frontend)
+    assert seen(await say(session, "make it")) == "Made it."
+    assert project.text("new.py") == "x = 1\n"
+    assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]
+
+
+async def test_exit_comes_back_to_the_same_conversation(project: Sandbox) -> None:
+    session = project.write(Step("a.txt", check("a.txt"))).replies("One.", "Two.").session()
+    events = await say(session, "first", f"/exec {SLUG}", "exit", "second")
+    assert [event.agent for event in events if isinstance(event, AgentChanged)] == ["executor", None]
+    assert [message.content for message in asked_last(project)[1:]] == ["first", "One.", "second"]
+
+
+async def test_a_line_the_model_could_not_be_asked_about_is_not_said_twice(project: Sandbox) -> None:
+    session = project.replies(ContextTooLong("Too long."), "Now.").session()
+    with pytest.raises(ContextTooLong):
+        await say(session, "hi")
+    await say(session, "hi")
+    assert [message.content for message in asked_last(project)[1:]] == ["hi"]
+
+
+async def test_an_interrupted_turn_keeps_what_was_said_before_it(project: Sandbox) -> None:
+    slow = ScriptedReply("Never heard.", slow=60)
+    session = project.replies(calls("read_file", path="greet.py"), slow).session()
+    await until_asked_again(handle(session, "look"), project)
+    (file,) = files(project)
+    roles = [message.role for message in read_conversation(file).messages]
+    assert roles == ["user", "assistant", "tool"]
+    again = project.replies("It says hi.").session()
+    await say(again, "/resume", "go on")
+    assert "GREETING" in asked_last(project)[-1].content
+    assert asked_last(project)[-1].content.endswith("\n\ngo on")
+
+
+async def test_what_a_stopped_round_had_written_is_known(project: Sandbox) -> None:
+    both = (*create("one.py").tool_calls, ToolCall("2", "grep_files", "{}"))
+    session = project.replies(ScriptedReply(tool_calls=both), "Fine.").session()
+    async with aclosing(handle(session, "make it")) as events:
+        async for event in events:
+            if isinstance(event, ToolFinished):
+                break
+    assert session.news() == [ChangesApplied(None, ("one.py",), (), ())]
+    assert session.news() == []
+    await say(session, "go on")
+    assert "What you had written by then: one.py." in asked_last(project)[-1].content
+
+
+def create(path: str) -> ScriptedReply:
+    return calls("create_file", file_path=path, content="x = 1\n")
+
+
+async def until_asked_again(events: AsyncGenerator[Event, None], project: Sandbox) -> None:
+    """Listen until a tool was used, and then stop."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, ReplyStarted) and len(project.model.requests) == 1:
+                return
+
+
+async def test_a_line_that_was_stopped_before_an_answer_is_remembered(project: Sandbox) -> None:
+    session = project.replies("A long answer.").session()
+    async with aclosing(handle(session, "tell me")) as events:
+        async for event in events:
+            if isinstance(event, ReplyDelta):
+                break
+    await say(session, "shorter")
+    assert [message.content for message in asked_last(project)[1:]] == ["tell me\n\nshorter"]
+
+
+async def test_a_reply_that_was_cut_is_said_to_be_cut(project: Sandbox) -> None:
+    events = await say(project.replies(ScriptedReply("Half", stop=StopReason.LENGTH)).session(), "hi")
+    assert "cut by the model's length limit" in told(events)
+
+
+async def test_a_budget_holds_in_chat_too(project: Sandbox) -> None:
+    project.flags = {"budget": {"tokens": 2_000}}
+    with pytest.raises(BudgetExhausted, match="of the budget"):
+        await say(project.replies("Hello.").session(), "hi")
+    assert project.model.requests == []
+
+
+async def test_secrets_are_neither_shown_nor_kept_nor_sent(project: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-of-the-shop")
+    events = await say(project.replies("It is s3cr3t-of-the-shop.").session(), "my key is s3cr3t-of-the-shop")
+    assert "s3cr3t" not in seen(events)
+    assert "[redacted: SHOP_API_KEY]" in seen(events)
+    assert "s3cr3t" not in project.prompt()
+    assert "s3cr3t" not in files(project)[0].read_text()
+
+
+# Making room
+
+
+async def filled(sandbox: Sandbox, *script: str | ScriptedReply | ContextTooLong, window: int | None) -> Session:
+    """A conversation of three rounds that fills most of a window, and what the model says next."""
+    sandbox.model = ScriptedModel([*(f"{word} " * 900 for word in ("one", "two", "three")), *script], window=window)
+    session = sandbox.session()
+    await say(session, "first", "second", "third")
+    return session
+
+
+async def test_room_is_made_by_the_window_that_the_settings_state(project: Sandbox) -> None:
+    project.flags = {"context_window": 9_000}
+    session = await filled(project, "We counted to three.", "Four.", window=None)
+    assert "is a summary now" in told(await say(session, "and now?"))
+
+
+async def test_a_long_conversation_is_summed_up_before_it_does_not_fit(project: Sandbox) -> None:
+    session = await filled(project, "We counted to three.", "Four.", window=9_000)
+    events = await say(session, "and now?")
+    assert "is a summary now" in told(events)
+    assert seen(events) == "Four."
+    messages = asked_last(project)[1:]
+    assert messages[0].content.startswith("# The conversation so far, in short\n\nWe counted to three.")
+    assert messages[-2].content.startswith("three three")
+    assert messages[-1].content.endswith("and now?")
+    asked_for_it = project.model.requests[-2].messages
+    assert asked_for_it[0].content.startswith("# Sum up a conversation")
+    assert "first" in asked_for_it[1].content
+
+
+async def test_the_summary_is_what_is_saved(project: Sandbox) -> None:
+    session = await filled(project, "We counted to three.", "Four.", window=9_000)
+    await say(session, "and now?")
+    (file,) = files(project)
+    messages = read_conversation(file).messages
+    assert "We counted to three." in messages[0].content
+    assert messages[-1].content == "Four."
+    assert "one one" not in "".join(message.content for message in messages)
+
+
+async def test_a_summary_that_fails_loses_nothing(project: Sandbox) -> None:
+    cut = ScriptedReply("We coun", stop=StopReason.LENGTH)
+    session = await filled(project, cut, "Four.", window=9_000)
+    events = await say(session, "and now?")
+    assert "stays as it is" in told(events)
+    assert seen(events) == "Four."
+    assert [message.content.split()[0] for message in asked_last(project)[1:]] == [
+        *("first", "one", "second", "two", "third", "three", "and"),
+    ]
+
+
+async def test_a_model_that_says_it_is_too_long_is_asked_again_after_a_summary(project: Sandbox) -> None:
+    too_long = ContextTooLong("The model takes 4,000 tokens.")
+    session = await filled(project, too_long, "We counted.", "Four.", window=14_000)
+    events = await say(session, "and now?")
+    assert seen(events) == "Four."
+    assert "We counted." in asked_last(project)[1].content
+
+
+async def test_it_is_asked_again_only_once(project: Sandbox) -> None:
+    too_long = ContextTooLong("The model takes 4,000 tokens.")
+    session = await filled(project, too_long, "We counted.", too_long, "Never.", window=14_000)
+    with pytest.raises(ContextTooLong):
+        await say(session, "and now?")
+
+
+async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> None:
+    (project.root / "big.txt").write_text("word " * 3_000)
+    script = (calls("read_file", path="big.txt"), "We read a big file.", "It is full of words.")
+    project.model = ScriptedModel(script, window=8_000)
+    events = await say(project.session(), "what is in big.txt?")
+    assert "is a summary now" in told(events)
+    assert seen(events) == "It is full of words."
+    assert "We read a big file." in asked_last(project)[-1].content
+
+
+# Kept for later
+
+
+async def test_a_conversation_is_saved_for_this_machine_and_this_user_alone(project: Sandbox) -> None:
+    await say(project.replies("Hello.").session(), "hi")
+    (file,) = files(project)
+    assert re.fullmatch(r"\d{8}T\d{6}\.\d{6}-\d+\.jsonl", file.name)
+    assert [message.content for message in read_conversation(file).messages] == ["hi", "Hello."]
+    assert (file.parent / ".gitignore").read_text().endswith("\n*\n")
+    if os.name == "posix":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_outside_of_a_project_nothing_is_saved(sandbox: Sandbox) -> None:
+    assert seen(await say(sandbox.replies("Hello.").session(), "hi")) == "Hello."
+    assert list(sandbox.root.iterdir()) == []
+
+
+async def test_a_disk_that_refuses_is_told_once_and_chat_goes_on(project: Sandbox) -> None:
+    (project.root / ".cdd" / "conversations").write_text("in the way")
+    session = project.replies("One.", "Two.").session()
+    assert "The conversation is not saved" in told(await say(session, "first"))
+    assert told(await say(session, "second")) == ""
+
+
+async def test_resume_brings_the_last_conversation_back(project: Sandbox) -> None:
+    await say(project.replies("The answer is 42.").session(), "what is the answer?")
+    session = project.replies("You asked for the answer.").session()
+    events = await say(session, "/resume")
+    assert "1 message of yours" in told(events)
+    assert Answer("The answer is 42.") in events
+    await say(session, "what did I ask?")
+    assert [message.content for message in asked_last(project)[1:]] == [
+        *("what is the answer?", "The answer is 42.", "what did I ask?"),
+    ]
+
+
+async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(project: Sandbox) -> None:
+    """The shell that it began in may still be open."""
+    first = project.replies("One.", "Two.", "Three.").session()
+    await say(first, "a")
+    second = project.session()
+    await say(second, "/resume", "b")
+    await say(first, "c")
+    contents = {tuple(message.content for message in read_conversation(file).messages) for file in files(project)}
+    assert contents == {("a", "One.", "c", "Three."), ("a", "One.", "b", "Two.")}
+
+
+async def test_resume_leaves_a_conversation_that_has_begun_alone(project: Sandbox) -> None:
+    await say(project.replies("Old.").session(), "old")
+    session = project.replies("New.", "Newer.").session()
+    await say(session, "new", "/resume", "newer")
+    assert [message.content for message in asked_last(project)[1:]] == ["new", "New.", "newer"]
+
+
+async def test_resume_brings_back_the_agent_that_was_active_and_the_conversation_with_it(project: Sandbox) -> None:
+    project.write(Step("a.txt", check("a.txt"))).replies("Hello.")
+    session = project.session()
+    await say(session, "hi", f"/exec {SLUG}")
+    session.leave()
+    again = project.replies("Back.").session()
+    events = await say(again, "/resume")
+    assert Answer("Hello.") in events
+    assert AgentChanged("executor", SLUG) in events
+    await say(again, "exit", "and?")
+    assert [message.content for message in asked_last(project)[1:]] == ["hi", "Hello.", "and?"]
+
+
+async def test_resume_brings_socrates_back(project: Sandbox) -> None:
+    session = project.write(spec=TEMPLATE).replies(asks("Who needs it?")).session()
+    await say(session, f"/socrates {SLUG}")
+    session.leave()
+    again = project.session()
+    assert AgentChanged("socrates", SLUG) in await say(again, "/resume")
+    again.leave()
+
+
+async def test_resume_passes_over_an_agent_whose_ticket_is_gone(project: Sandbox) -> None:
+    session = project.write(Step("a.txt")).session()
+    await say(session, f"/exec {SLUG}", "exit")
+    shutil.rmtree(project.ticket)
+    assert "No run was left" in told(await say(project.session(), "/resume"))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"agent": 1}', '{"agent": "ghost", "ticket": "feature-words"}'])
+async def test_a_damaged_note_of_who_was_active_does_no_harm(project: Sandbox, content: str) -> None:
+    await say(project.replies("Hello.").session(), "hi")
+    (project.root / ".cdd" / "runs" / "last-active.json").write_text(content)
+    assert Answer("Hello.") in await say(project.session(), "/resume")
+
+
+async def test_resume_comes_back_to_chat_where_that_was_last_and_names_the_run(project: Sandbox) -> None:
+    project.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad"), "Hello.")
+    session = project.session()
+    await say(session, f"/exec {SLUG}", "c", "exit", "hi")
+    again = project.session()
+    events = await say(again, "/resume")
+    assert again.agent is None
+    assert f"`/exec {SLUG}` goes on with the run that was left" in told(events)
+
+
+async def test_damaged_lines_are_left_out_and_told(project: Sandbox) -> None:
+    await say(project.replies("One.", "Two.").session(), "a", "b")
+    (file,) = files(project)
+    one, two = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(one + b'{"messages": [{"role": "boss"}]}\n' + b"\xff\xfe\n" + two[:-1] + b"\n" + two[:20])
+    events = await say(project.session(), "/resume")
+    assert "3 lines are damaged" in told(events)
+    assert Answer("Two.") in events
+
+
+async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
+    conversation = Conversation(project.root, Redactor())
+    conversation.add([Message("user", "a")])
+    (file,) = files(project)
+    file.write_bytes(file.read_bytes() + b'{"time": "20')
+    conversation.add([Message("user", "b")])
+    saved = read_conversation(file)
+    assert [message.content for message in saved.messages] == ["a", "b"]
+    assert saved.damaged == 1
+
+
+async def test_old_conversations_go(project: Sandbox) -> None:
+    for number in range(55):
+        Conversation(project.root, Redactor()).add([Message("user", str(number))])
+        os.utime(files(project)[-1], ns=(number, number))
+    kept = {read_conversation(file).messages[0].content for file in files(project)}
+    assert len(kept) == 50
+    assert "54" in kept
+    assert "0" not in kept
+
+
+async def test_clear_begins_a_new_conversation_and_resume_goes_back(project: Sandbox) -> None:
+    session = project.replies("One.", "Two.", "Three.").session()
+    await say(session, "a", "/clear", "b")
+    assert [message.content for message in asked_last(project)[1:]] == ["b"]
+    await say(session, "/clear", "/resume", "c")
+    assert [message.content for message in asked_last(project)[1:]] == ["b", "Two.", "c"]
+
+
+async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_without_tools(project: Sandbox) -> None:
+    await say(project.replies(calls("read_file", path="greet.py"), "It says hi.").session(), "look")
+    session = project.replies("Fine.").session()
+    await say(session, "/resume", "thanks")
+    roles = [message.role for message in asked_last(project)]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert "```tool" in asked_last(project)[2].content
+    assert "Answer of read_file:" in asked_last(project)[3].content

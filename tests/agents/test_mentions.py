@@ -1,0 +1,160 @@
+"""Files that a line mentions."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.agents.mentions import complete_mention, with_mentions
+
+ROOM = 100_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "app.py").write_text("print('```')\n")
+    (tmp_path / "my notes.md").write_text("Remember.\n")
+    (tmp_path / "README").write_text("Read me.\n")
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\0\0")
+    (tmp_path / "latin.txt").write_bytes("Größe\n".encode("latin-1"))
+    (tmp_path / "big.txt").write_text("x" * 100_001)
+    (tmp_path / ".env").write_text("KEY=value\n")
+    return tmp_path
+
+
+def told(root: Path, line: str) -> str:
+    return "\n".join(notice.text for notice in with_mentions(root, line, ROOM).notices)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "explain @src/app.py",
+        "@src/app.py: explain it",
+        "is (@src/app.py) right?",
+        "what about @src/app.py?",
+        "look at @src/app.py.",
+        'see @"src/app.py"',
+        "`@src/app.py`",
+        "@src/app.py and again @src/app.py",
+    ],
+)
+def test_a_file_goes_with_the_line(root: Path, line: str) -> None:
+    mentions = with_mentions(root, line, ROOM)
+    assert mentions.text.startswith(f"{line}\n\n# What the message mentions")
+    assert mentions.text.count("src/app.py:\n````py\nprint('```')\n````") == 1
+    assert [notice.text for notice in mentions.notices] == ["Sent with it: src/app.py (1 line)."]
+
+
+@pytest.mark.parametrize(("line", "content"), [('@"my notes.md"', "Remember."), ("@README", "Read me.")])
+def test_names_with_spaces_and_plain_names(root: Path, line: str, content: str) -> None:
+    assert content in with_mentions(root, line, ROOM).text
+
+
+@pytest.mark.parametrize("line", ["what is in @src/", "what is in @src"])
+def test_of_a_folder_the_listing_goes(root: Path, line: str) -> None:
+    assert "src/ holds:\n```\napp.py\n```" in with_mentions(root, line, ROOM).text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mail me@example.com",
+        "use @property here",
+        "@dataclass(frozen=True)",
+        '@app.get("/users")',
+        "@pytest.fixture",
+        "@",
+        "a @ b",
+        "@@",
+        "thanks @someone!",
+        "user@src/app.py",
+    ],
+)
+def test_what_is_no_mention_is_left_alone(root: Path, line: str) -> None:
+    mentions = with_mentions(root, line, ROOM)
+    assert mentions.text == line
+    assert mentions.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("@src/nothing.py", "src/nothing.py does not exist"),
+        ("@src/App.py", "Did you mean src/app.py?"),
+        ('@"no such file"', "no such file does not exist"),
+        ("@image.png", "binary"),
+        ("@big.txt", "big.txt is too big to go with a message (100,001 bytes)"),
+        ("@../outside.txt", "leaves the project"),
+        ("@/etc/passwd", "is absolute"),
+        ("@~/notes.txt", "is absolute"),
+        ("@.env", "holds secrets"),
+        ("@.git/config", "belongs to git"),
+    ],
+)
+def test_what_cannot_go_is_told_and_the_line_goes_without(root: Path, line: str, reason: str) -> None:
+    assert reason in told(root, line)
+    assert "only its name is sent" in told(root, line)
+    assert with_mentions(root, line, ROOM).text == line
+
+
+def test_a_link_out_of_the_project_is_not_followed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "secret.txt"
+    outside.write_text("the key")
+    (root / "link.txt").symlink_to(outside)
+    assert "through a link" in told(root, "@link.txt")
+
+
+def test_bytes_that_are_not_text_are_said_to_be_replaced(root: Path) -> None:
+    text = with_mentions(root, "@latin.txt", ROOM).text
+    assert "Gr\ufffd\ufffde" in text
+    assert "not UTF-8" in text
+
+
+def test_all_files_together_have_so_much_room(root: Path) -> None:
+    (root / "one.txt").write_text("1" * 60)
+    (root / "two.txt").write_text("2" * 60)
+    mentions = with_mentions(root, "@one.txt @two.txt", 100)
+    assert "1" * 60 in mentions.text
+    assert "2" * 60 not in mentions.text
+    assert "two.txt is too big to go with a message (1 line)" in mentions.notices[1].text
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("explain @sr", ["explain @src/"]),
+        ("explain @src/", ["explain @src/app.py"]),
+        ("explain @src/A", ["explain @src/app.py"]),
+        ("explain @src/app.py", []),
+        ("@ap", ["@src/app.py"]),
+        ("@my", ['@"my notes.md"']),
+        ('@"my no', ['@"my notes.md"']),
+        ("@.e", []),
+        ("@.g", ["@.gitignore"]),
+        ("@../", []),
+        ("@/etc/", []),
+        ("mail me@sr", []),
+        ("@src/app.py and", []),
+        ("@nothing", []),
+        ("@ignored", []),
+    ],
+)
+def test_completion(root: Path, line: str, found: list[str]) -> None:
+    (root / ".git").mkdir()
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (root / ".gitignore").write_text("ignored*\n")
+    (root / "ignored.txt").touch()
+    assert complete_mention(root, line) == found
+
+
+def test_completion_is_quick_in_a_big_tree(root: Path) -> None:
+    for number in range(60):
+        folder = root / f"folder-{number}"
+        folder.mkdir()
+        for file in range(100):
+            (folder / f"file-{file}.txt").touch()
+    begun = time.perf_counter()
+    assert complete_mention(root, "@zzz") == []
+    assert time.perf_counter() - begun < 0.5

@@ -1,0 +1,530 @@
+"""A dialogue with Socrates: it asks, what it learns is kept, and spec.yaml is written when a person says so."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.agents.notebook import NAME
+from cdd_agent.commands.registry import handle
+from cdd_agent.dialogue.structured import NoUsableAnswer
+from cdd_agent.errors import BadInput, BudgetExhausted
+from cdd_agent.events import AgentChanged, Event, ReplyDelta, ReplyStarted
+from cdd_agent.llm.port import ConnectionFailed, RequestRejected
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.session import Session
+from cdd_agent.tickets.spec import TicketSpec
+from tests.agents.asking import COMPLETE, TEMPLATE, asks, looks, shown, streamed, told
+from tests.projects import SLUG, SPEC, Sandbox
+
+OPEN = f"/socrates {SLUG}"
+
+
+def begun(sandbox: Sandbox, *script: str | ScriptedReply | Exception, spec: str = TEMPLATE) -> Session:
+    """A project with one ticket, and a model with these things to say."""
+    sandbox.write(spec=spec)
+    return sandbox.replies(*script).session()  # type: ignore[arg-type]
+
+
+async def say(session: Session, *lines: str) -> list[Event]:
+    return [event for line in lines for event in [event async for event in handle(session, line)]]
+
+
+def spec_text(sandbox: Sandbox) -> str:
+    return (sandbox.ticket / "spec.yaml").read_text()
+
+
+def notebook(sandbox: Sandbox) -> Path:
+    return sandbox.root / ".cdd" / "runs" / SLUG / NAME
+
+
+# ----------------------------------------------------------------------------------------------- the dialogue
+
+
+async def test_it_begins_with_questions_and_the_spec_fills_up(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who needs it?"), asks("What for?", title="Say words"))
+    events = await say(session, OPEN)
+    assert events[0] == AgentChanged("socrates", SLUG)
+    assert streamed(events) == "Who needs it?\n\n"
+    assert shown(events).title == ""
+    events = await say(session, "Readers do.")
+    assert shown(events).title == "Say words"
+    assert shown(events).open_questions == ("What for?",)
+    assert spec_text(sandbox) == TEMPLATE
+    session.leave()
+
+
+async def test_the_model_is_told_the_rules_the_tickets_near_it_and_the_questions_of_the_type(sandbox: Sandbox) -> None:
+    (sandbox.root / "AGENTS.md").write_text("Words are lower case.\n")
+    (sandbox.root / "main.py").write_text("print()\n")
+    for slug, title in (("bug-words-lost", "Words get lost"), ("feature-login", "Sign in")):
+        (sandbox.root / "tickets" / slug).mkdir(parents=True)
+        (sandbox.root / "tickets" / slug / "spec.yaml").write_text(f"title: {title}\n")
+    session = begun(sandbox, asks("Who?"))
+    await say(session, OPEN)
+    prompt = sandbox.prompt()
+    assert "# You are Socrates" in prompt
+    assert "What to find out for a feature" in prompt
+    assert "Words are lower case." in prompt
+    assert "`bug-words-lost`: Words get lost" in prompt
+    assert "feature-login" not in prompt
+    assert "main.py" in prompt
+    session.leave()
+
+
+async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) -> None:
+    (sandbox.root / "main.py").write_text("print('hello')\n")
+    session = begun(sandbox, looks("main.py"), asks("main.py prints hello: is that meant?"))
+    events = await say(session, OPEN)
+    assert "hello" in sandbox.prompt()
+    assert "is that meant?" in streamed(events)
+    names = {tool.name for tool in sandbox.model.requests[0].tools}
+    assert names == {"read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"}
+    session.leave()
+
+
+async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(sandbox: Sandbox) -> None:
+    from cdd_agent.llm.port import ToolCall
+
+    write = ToolCall("1", "create_file", json.dumps({"file_path": "main.py", "content": "print()"}))
+    session = begun(sandbox, ScriptedReply("I write it.", tool_calls=(write,)), asks("Who needs it?"))
+    await say(session, OPEN)
+    assert "There is no tool 'create_file'" in sandbox.prompt()
+    assert not (sandbox.root / "main.py").exists()
+    session.leave()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("Who needs it?", "There is no code block of `json`"),
+        ("Who?\n```json\n{\n```\n", "Invalid JSON"),
+        (asks("a?", "b?", "c?", "d?"), "at most 3 items"),
+        (asks("Who?", titel="x"), "`titel`: Extra inputs are not permitted"),
+        (asks("Who?", title="<what it is about>"), "`title` is a placeholder"),
+        (asks(title="Say words"), "You ask nothing, although something is open"),
+        (asks("Who?", acceptance_criteria=[{"text": "a"}, {"text": "a", "check": "x"}]), "twice: a"),
+        (asks(acceptance_criteria=[{"text": "It is fast"}]), "Nothing says how these criteria are checked"),
+        (asks(**COMPLETE, approved=True), "the person has said nothing in this turn"),
+    ],
+)
+async def test_what_is_wrong_is_asked_for_again_with_the_reason(sandbox: Sandbox, wrong: str, reason: str) -> None:
+    session = begun(sandbox, wrong, asks("Who needs it?"))
+    events = await say(session, OPEN)
+    assert reason in sandbox.model.requests[1].messages[-1].content
+    assert shown(events).open_questions == ("Who needs it?",)
+    session.leave()
+
+
+async def test_what_was_written_is_not_lost_to_an_empty_field(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Why?", title="", description="  ", acceptance_criteria=[]), asks("Why?"), spec=SPEC)
+    events = await say(session, OPEN, "")
+    assert "`title` was written and would be gone" in sandbox.model.requests[1].messages[-1].content
+    assert shown(events).title == "Say words"
+    session.leave()
+
+
+async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_lost(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"), "No.", "No.", "No.", asks("What for?"))
+    await say(session, OPEN)
+    with pytest.raises(NoUsableAnswer, match="asked 3 times"):
+        await say(session, "Readers.")
+    assert streamed(await say(session, "")) == "What for?\n\n"
+    assert "Readers." in sandbox.prompt()
+    session.leave()
+
+
+async def test_questions_that_are_only_in_the_json_are_shown(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who needs it?", words=""))
+    assert "- Who needs it?" in told(await say(session, OPEN))
+    session.leave()
+
+
+async def test_a_vague_criterion_is_kept_as_open_until_it_can_be_checked(sandbox: Sandbox) -> None:
+    vague = asks("How many seconds?", **{**COMPLETE, "acceptance_criteria": [{"text": "It is fast"}]})
+    session = begun(sandbox, vague, asks(acceptance_criteria=[{"text": "It takes 1 s", "check": "time it"}]))
+    events = await say(session, OPEN)
+    assert [item.check for item in shown(events).criteria] == [""]
+    events = await say(session, "approve")
+    assert "nobody knows how to check: It is fast" in told(events)
+    assert "open: How many seconds?" in told(events)
+    assert spec_text(sandbox) == TEMPLATE
+    await say(session, "One second.", "approve")
+    assert "  - It takes 1 s\n" in spec_text(sandbox)
+
+
+async def test_earlier_turns_are_told_in_words_and_facts_are_kept(sandbox: Sandbox) -> None:
+    (sandbox.root / "main.py").write_text("a long text\n")
+    script = (looks("main.py"), asks("First?", facts=["main.py is long"]), asks("Second?"), asks("Third?"))
+    session = begun(sandbox, *script)
+    await say(session, OPEN, "one", "two")
+    prompt = sandbox.prompt()
+    assert "a long text" not in prompt
+    assert "main.py is long" in prompt
+    assert [message.role for message in sandbox.model.requests[-1].messages] == [
+        *("system", "user", "assistant", "user", "assistant", "user")
+    ]
+    assert "First?" in prompt
+    assert prompt.count('"questions": ["First?"]') == 0
+    assert prompt.count('"questions": ["Second?"]') == 1
+    session.leave()
+
+
+async def test_a_very_long_conversation_keeps_its_latest_turns(sandbox: Sandbox) -> None:
+    session = begun(sandbox, *(asks(f"Question {number}?") for number in range(9)))
+    await say(session, OPEN, *(f"answer {number} " + "x" * 15_000 for number in range(8)))
+    prompt = sandbox.prompt()
+    assert "answer 0 " not in prompt
+    assert "answer 6 " in prompt
+    assert len(prompt) < 90_000
+    session.leave()
+
+
+async def test_the_budget_holds_also_when_the_dialogue_goes_on_later(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"), asks("What?"))
+    await say(session, OPEN)
+    session.leave()
+    sandbox.flags = {"budget": {"tokens": session.tally.spent.tokens + 20}}
+    again = sandbox.session()
+    await say(again, OPEN)
+    with pytest.raises(BudgetExhausted):
+        await say(again, "Readers.")
+    again.leave()
+
+
+# ------------------------------------------------------------------------------------------------- approving
+
+
+async def test_approve_writes_the_spec_and_leaves_all_else_in_it(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks(**COMPLETE))
+    await say(session, OPEN)
+    events = await say(session, "approve")
+    assert "spec.yaml is written" in told(events)
+    assert events[-1] == AgentChanged(None)
+    text = spec_text(sandbox)
+    assert TicketSpec.from_yaml(text).missing() == []
+    assert "description: |-\n  Readers need words.\n\n  All of them.\n" in text
+    for line in TEMPLATE.splitlines():
+        assert "<" in line or line in (*text.splitlines(), "description: |")
+
+
+async def test_approve_with_something_missing_says_what_and_writes_nothing(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("What for?", title="Say words"))
+    events = await say(session, OPEN, "approve")
+    assert "description: what is wanted, and why" in told(events)
+    assert "acceptance_criteria: at least one thing" in told(events)
+    assert spec_text(sandbox) == TEMPLATE
+    assert session.agent is not None
+    await say(session, "approve anyway")
+    assert "title: Say words\n" in spec_text(sandbox)
+
+
+async def test_a_person_may_approve_in_their_own_words_and_the_program_writes(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks(**COMPLETE), asks(words="Good.", approved=True))
+    events = await say(session, OPEN, "Ja, passt so.")
+    assert "spec.yaml is written" in told(events)
+    assert session.agent is None
+
+
+async def test_what_the_person_has_not_seen_yet_is_not_approved_by_their_words(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks(**COMPLETE), asks(title="Say other words", approved=True))
+    events = await say(session, OPEN, "Yes, but call it something else.")
+    assert "changed with your last words" in told(events)
+    assert spec_text(sandbox) == TEMPLATE
+    session.leave()
+
+
+async def test_a_complete_spec_is_said_to_be_so_and_no_model_is_asked(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("What about empty files?"), spec=SPEC)
+    events = await say(session, OPEN)
+    assert "is complete. Press Enter to go deeper" in told(events)
+    assert not [event for event in events if isinstance(event, ReplyStarted)]
+    assert "empty files?" in streamed(await say(session, ""))
+    assert "Look for what it does not say yet" in sandbox.prompt()
+    session.leave()
+
+
+async def test_approving_what_the_file_says_already_changes_nothing(sandbox: Sandbox) -> None:
+    session = begun(sandbox, spec=SPEC)
+    events = await say(session, OPEN, "approve anyway")
+    assert "says all of this already" in told(events)
+    assert spec_text(sandbox) == SPEC
+
+
+async def test_a_ticket_without_a_spec_gets_one(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks(**COMPLETE))
+    (sandbox.ticket / "spec.yaml").unlink()
+    await say(session, OPEN, "approve")
+    assert TicketSpec.from_yaml(spec_text(sandbox)).title == "Say words"
+
+
+# ------------------------------------------------------------------------------ a person edits the file, too
+
+
+async def test_what_a_person_changed_meanwhile_wins_field_by_field(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?", **COMPLETE), asks(), asks())
+    await say(session, OPEN)
+    edited = TEMPLATE.replace('"<one line: what people will be able to do>"', "My own title  # mine")
+    (sandbox.ticket / "spec.yaml").write_text(edited + "estimate: 5\n")
+    events = await say(session, "Readers.")
+    assert "was changed by somebody else: title" in told(events)
+    assert shown(events).title == "My own title"
+    assert '"title": "My own title"' in sandbox.prompt()
+    await say(session, "approve")
+    text = spec_text(sandbox)
+    assert "title: My own title  # mine\n" in text
+    assert "estimate: 5\n" in text
+    assert "a.txt says good" in text
+
+
+async def test_an_edit_between_the_last_turn_and_approve_is_not_overwritten(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks(**COMPLETE))
+    await say(session, OPEN)
+    (sandbox.ticket / "spec.yaml").write_text(TEMPLATE + "technical_notes: Use sqlite.\n")
+    events = await say(session, "approve")
+    assert "technical_notes" in told(events)
+    assert "technical_notes: Use sqlite.\n" in spec_text(sandbox)
+
+
+async def test_an_edit_while_nobody_was_there_is_met_on_coming_back(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?", title="From the model", technical_notes="Kept."))
+    await say(session, OPEN, "exit")
+    (sandbox.ticket / "spec.yaml").write_text(TEMPLATE + "technical_notes: Mine.\n")
+    again = sandbox.session()
+    events = await say(again, OPEN)
+    assert "changed by somebody else: technical_notes" in told(events)
+    assert (shown(events).title, shown(events).technical_notes) == ("From the model", "Mine.")
+    again.leave()
+
+
+async def test_a_spec_with_yaml_errors_is_named_with_its_line_and_nothing_is_written(sandbox: Sandbox) -> None:
+    broken = "title: x\ndescription: [a\nowner: Ada\n"
+    session = begun(sandbox, spec=broken)
+    with pytest.raises(BadInput, match=r"^tickets/feature-words/spec\.yaml:3"):
+        await say(session, OPEN)
+    assert session.agent is None
+    assert spec_text(sandbox) == broken
+
+
+async def test_a_spec_that_breaks_meanwhile_is_not_overwritten_and_the_draft_is_kept(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks(**COMPLETE))
+    await say(session, OPEN)
+    (sandbox.ticket / "spec.yaml").write_text("title: [x\n")
+    with pytest.raises(BadInput, match=r"spec\.yaml:"):
+        await say(session, "approve")
+    assert spec_text(sandbox) == "title: [x\n"
+    (sandbox.ticket / "spec.yaml").write_text(TEMPLATE)
+    await say(session, "approve")
+    assert "title: Say words\n" in spec_text(sandbox)
+
+
+async def test_a_huge_spec_gets_a_clear_answer(sandbox: Sandbox) -> None:
+    session = begun(sandbox, spec=SPEC + "log: |\n" + "  a line of a log\n" * 120_000)
+    with pytest.raises(BadInput, match="up to 200,000 can be worked on") as caught:
+        await say(session, OPEN)
+    assert "Move logs and data into files of their own" in caught.value.hint
+
+
+async def test_a_spec_that_is_a_link_out_of_the_project_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "theirs.yaml").write_text(SPEC)
+    (tmp_path / "project").mkdir()
+    sandbox = Sandbox(tmp_path / "project")
+    session = begun(sandbox, asks("Why?", title="Other"))
+    (sandbox.ticket / "spec.yaml").unlink()
+    (sandbox.ticket / "spec.yaml").symlink_to(tmp_path / "theirs.yaml")
+    with pytest.raises(BadInput, match="leads outside the project"):
+        await say(session, OPEN, "", "approve anyway")
+    assert (tmp_path / "theirs.yaml").read_text() == SPEC
+    session.leave()
+
+
+# --------------------------------------------------------------------------------- leaving and coming back
+
+
+async def test_leaving_loses_nothing_and_coming_back_goes_on(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"), asks("What for?", title="Say words"), asks(**COMPLETE))
+    events = await say(session, OPEN, "Readers.", "exit")
+    assert f"`/socrates {SLUG}` goes on from here" in told(events)
+
+    again = sandbox.session()
+    events = await say(again, OPEN)
+    assert "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: title" in told(events)
+    assert "What for?" in told(events)
+    assert "json" not in told(events)
+    assert not [event for event in events if isinstance(event, ReplyStarted)]
+    await say(again, "For reading.")
+    assert "Readers." in sandbox.prompt()
+    await say(again, "approve")
+    assert "title: Say words\n" in spec_text(sandbox)
+
+
+async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(sandbox: Sandbox) -> None:
+    (sandbox.root / "main.py").write_text("print('hello')\n")
+    session = begun(sandbox, asks("Who?"), looks("main.py"), asks("Is hello meant?"), asks("Then?"))
+    await say(session, OPEN)
+    replies = 0
+    async with aclosing(handle(session, "Readers.")) as events:
+        async for event in events:
+            replies += isinstance(event, ReplyStarted)
+            if replies == 2 and isinstance(event, ReplyDelta):
+                break
+    assert "What was said is kept" in told(session.agent.news() if session.agent else [])
+    session.leave()
+
+    again = sandbox.session()
+    events = await say(again, OPEN)
+    assert "not answered yet: press Enter" in told(events)
+    asked = len(sandbox.model.requests)
+    assert "Is hello meant?" in streamed(await say(again, "continue"))
+    assert len(sandbox.model.requests) == asked + 1
+    assert sandbox.prompt().count("print('hello')") == 1
+    assert sandbox.prompt().count("Readers.") == 1
+    again.leave()
+
+
+async def test_an_error_of_the_model_keeps_what_was_said(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"), RequestRejected("Too hot."), asks("What for?"))
+    await say(session, OPEN)
+    with pytest.raises(RequestRejected):
+        await say(session, "Readers.")
+    assert "What for?" in streamed(await say(session, "And writers."))
+    assert "Readers." in sandbox.prompt()
+    assert "And writers." in sandbox.prompt()
+    session.leave()
+
+
+async def test_patience_asks_again_when_the_connection_breaks(sandbox: Sandbox) -> None:
+    session = begun(sandbox, ScriptedReply(asks("Wh"), cut=3), ConnectionFailed("It broke."), asks("Who?"))
+    assert shown(await say(session, OPEN)).open_questions == ("Who?",)
+    assert sandbox.time.waited > 0
+    session.leave()
+
+
+async def test_after_a_kill_at_most_the_reply_under_way_is_lost(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path).write(spec=TEMPLATE)
+    code = f"""
+import asyncio, os, sys
+from pathlib import Path
+from cdd_agent.commands.registry import handle
+from cdd_agent.events import ReplyDelta
+from tests.agents.asking import asks
+from tests.projects import Sandbox
+sandbox = Sandbox(Path({str(tmp_path)!r})).replies(asks("Who?", title="Say words"), asks("What for?"))
+async def main():
+    session = sandbox.session()
+    async for _ in handle(session, {OPEN!r}): pass
+    async for event in handle(session, "Readers."):
+        if isinstance(event, ReplyDelta):
+            os.kill(os.getpid(), 9)
+asyncio.run(main())
+"""
+    tree = str(Path(__file__).parents[2])
+    killed = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": tree}, capture_output=True)
+    assert killed.returncode == -9, killed.stderr
+    session = sandbox.replies(asks("What for?")).session()
+    events = await say(session, OPEN)
+    assert shown(events).title == "Say words"
+    assert "not answered yet" in told(events)
+    await say(session, "")
+    assert "Readers." in sandbox.prompt()
+    session.leave()
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff\0", b'{"version": 2}'])
+async def test_a_damaged_record_is_set_aside_and_told(sandbox: Sandbox, damage: bytes) -> None:
+    session = begun(sandbox, asks("Who?"), asks("Who again?"))
+    await say(session, OPEN, "exit")
+    notebook(sandbox).write_bytes(damage)
+    again = sandbox.session()
+    events = await say(again, OPEN)
+    assert "is damaged" in told(events)
+    assert "Who again?" in streamed(events)
+    (aside,) = notebook(sandbox).parent.glob("socrates.aside-*.json")
+    assert aside.name in told(events)
+    assert aside.read_bytes() == damage
+    again.leave()
+
+
+async def test_starting_over_sets_aside_what_was_kept(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
+    await say(session, OPEN, "exit")
+    events = await say(session, f"{OPEN} --start-over")
+    assert "Starting over" in told(events)
+    assert shown(events).title == ""
+    assert "Who again?" in streamed(events)
+    (aside,) = notebook(sandbox).parent.glob("socrates.aside-*.json")
+    assert "Say words" in aside.read_text()
+    with pytest.raises(BadInput, match="There is no '--again' of /socrates"):
+        await say(session, f"{OPEN} --again")
+    session.leave()
+
+
+async def test_secrets_are_neither_kept_nor_shown(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "hunter2-hunter2")
+    session = begun(sandbox, asks("Is it hunter2-hunter2?", technical_notes="It is hunter2-hunter2."))
+    events = await say(session, OPEN)
+    assert "hunter2" not in streamed(events) + told(events) + str(shown(events))
+    assert "hunter2" not in notebook(sandbox).read_text()
+    session.leave()
+
+
+async def test_what_is_kept_is_ignored_by_git_and_private(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"))
+    await say(session, OPEN)
+    assert (sandbox.root / ".cdd" / ".gitignore").read_text().endswith("runs/\n")
+    assert notebook(sandbox).parent.stat().st_mode & 0o077 == 0
+    session.leave()
+
+
+async def test_two_at_once_on_one_ticket_are_refused(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"))
+    await say(session, OPEN)
+    with pytest.raises(BadInput, match="Another cdd is at work on feature-words"):
+        await say(sandbox.session(), OPEN)
+    session.leave()
+
+
+async def test_summary_shows_the_whole_and_asks_no_model(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?", **COMPLETE))
+    await say(session, OPEN)
+    for word in ("summary", "/status"):
+        events = await say(session, word)
+        assert shown(events).in_full
+        assert shown(events).criteria[0].check == "grep good a.txt"
+    assert len(sandbox.model.requests) == 1
+    session.leave()
+
+
+async def test_a_projects_own_prompt_is_used(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"))
+    (sandbox.root / ".cdd" / "prompts").mkdir()
+    (sandbox.root / ".cdd" / "prompts" / "socrates.md").write_text("Ask about money first.")
+    await say(session, OPEN)
+    assert sandbox.prompt().startswith("Ask about money first.")
+    assert "You are Socrates" not in sandbox.prompt()
+    session.leave()
+
+
+async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
+    from cdd_agent.execution.frontend import Nobody
+    from cdd_agent.wiring import open_session
+
+    session = open_session(sandbox.write(spec=TEMPLATE).project, Nobody())
+    with pytest.raises(BadInput, match="No model is configured"):
+        await say(session, OPEN)
+    assert session.agent is None
+    await say(begun(sandbox, asks("Who?")), OPEN, "exit")  # its lock was let go of
+
+
+async def test_a_run_that_is_started_over_leaves_the_conversation(sandbox: Sandbox) -> None:
+    from tests.projects import Step
+
+    sandbox.write(Step(), spec=SPEC)
+    session = sandbox.replies(asks("Why?", title="Other")).session()
+    await say(session, OPEN, "", "exit", f"/exec {SLUG} --start-over", "exit")
+    assert shown(await say(session, OPEN)).title == "Other"
+    session.leave()

@@ -1,0 +1,124 @@
+"""`!command`: a person's own commands."""
+
+import asyncio
+import sys
+from contextlib import aclosing
+
+import psutil
+import pytest
+
+from cdd_agent.commands.registry import handle
+from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
+from cdd_agent.session import Session
+from tests.projects import SLUG, Sandbox, Step, check
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are written for a POSIX shell")
+
+
+async def say(session: Session, line: str) -> list[Event]:
+    return [event async for event in handle(session, line)]
+
+
+def printed(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, CommandOutput))
+
+
+async def last_message(sandbox: Sandbox, session: Session) -> str:
+    """What the model is told when something is said next."""
+    await say(session, "and?")
+    return sandbox.model.requests[-1].messages[-1].content
+
+
+async def test_it_runs_in_a_real_shell_in_the_projects_folder(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").touch()
+    events = await say(sandbox.session(), "!ls *.txt | tr a b && X=1 && echo $X")
+    assert events[0] == OwnCommandStarted("ls *.txt | tr a b && X=1 && echo $X")
+    assert printed(events) == "b.txt\n1\n"
+    assert events[-1] == OwnCommandFinished("ls *.txt | tr a b && X=1 && echo $X", "")
+
+
+async def test_the_model_learns_what_it_printed(sandbox: Sandbox) -> None:
+    session = sandbox.replies("I see.").session()
+    await say(session, "!echo out; echo err >&2; exit 3")
+    told = await last_message(sandbox, session)
+    assert "```sh\necho out; echo err >&2; exit 3\n```\n\nExit code 3" in told
+    assert "out\n" in told
+    assert "err\n" in told
+    assert told.endswith("\n\nand?")
+
+
+@pytest.mark.parametrize(
+    ("command", "result"),
+    [
+        ("false", "Exit code 1"),
+        ("no-such-program", "Exit code 127"),
+        ("kill -9 $$", "Ended by SIGKILL"),
+        ("true", ""),
+    ],
+)
+async def test_how_it_ended_is_told(sandbox: Sandbox, command: str, result: str) -> None:
+    assert (await say(sandbox.session(), f"!{command}"))[-1] == OwnCommandFinished(command, result)
+
+
+async def test_of_much_output_the_model_gets_the_beginning_and_the_end(sandbox: Sandbox) -> None:
+    session = sandbox.replies("Much.").session()
+    events = await say(session, "!seq 1 200000")
+    assert printed(events).endswith("\n200000\n")
+    told = await last_message(sandbox, session)
+    assert len(told) < 23_000
+    assert "\n1\n2\n3\n" in told
+    assert "\n200000\n" in told
+    assert "output left out" in told
+
+
+async def test_bytes_that_are_not_text_do_no_harm(sandbox: Sandbox) -> None:
+    session = sandbox.replies("Odd.").session()
+    assert printed(await say(session, r"!printf 'a\377\0b\n'")) == "a\ufffd\0b\n"
+    assert "a\ufffd\ufffdb" in await last_message(sandbox, session)
+
+
+async def test_colours_are_not_for_the_model(sandbox: Sandbox) -> None:
+    session = sandbox.replies("Red.").session()
+    await say(session, r"!printf '\033[31mred\033[0m\n'")
+    assert "```\nred\n```" in await last_message(sandbox, session)
+
+
+async def test_its_input_is_closed(sandbox: Sandbox) -> None:
+    assert printed(await say(sandbox.session(), "!cat; echo over")) == "over\n"
+
+
+async def test_secrets_are_neither_handed_on_nor_shown(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-of-the-shop")
+    (sandbox.root / "key.txt").write_text("s3cr3t-of-the-shop\n")
+    session = sandbox.replies("No.").session()
+    assert printed(await say(session, '!echo "<$SHOP_API_KEY>"; cat key.txt')) == "<>\n[redacted: SHOP_API_KEY]\n"
+    assert "s3cr3t" not in await last_message(sandbox, session)
+
+
+async def test_who_stops_listening_ends_it_and_the_model_learns_that(sandbox: Sandbox) -> None:
+    session = sandbox.replies("Stopped.").session()
+    async with aclosing(handle(session, "!echo begun; sleep 61; echo never")) as events:
+        async for event in events:
+            if isinstance(event, CommandOutput):
+                break
+    await asyncio.sleep(0.1)
+    assert not [one for one in psutil.Process().children(recursive=True) if "61" in " ".join(one.cmdline())]
+    told = await last_message(sandbox, session)
+    assert "It was ended by the person." in told
+    assert "begun\n" in told
+
+
+@pytest.mark.parametrize("line", ["!", "!  "])
+async def test_an_empty_one_says_what_it_is_for(sandbox: Sandbox, line: str) -> None:
+    (notice,) = await say(sandbox.session(), line)
+    assert isinstance(notice, Notice)
+    assert "`!git status`" in notice.text
+
+
+async def test_it_works_while_an_agent_is_active(sandbox: Sandbox) -> None:
+    session = sandbox.write(Step("a.txt", check("a.txt"))).session()
+    await say(session, f"/exec {SLUG}")
+    assert printed(await say(session, " !echo hi")) == "hi\n"
+    assert session.agent is not None
+    assert sandbox.model.requests == []
+    session.leave()

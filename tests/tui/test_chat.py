@@ -1,0 +1,108 @@
+"""Chat in the shell: what the person sees, and how they answer and stop."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.llm.port import ToolCall
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.tui.widgets.question import Question
+from tests.projects import SLUG, Sandbox, Step, check
+from tests.tui.person import person_at
+from tests.tui.test_prompt import completions
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Sandbox:
+    (tmp_path / ".cdd").mkdir()
+    (tmp_path / "greet.py").write_text('GREETING = "hi"\n')
+    return Sandbox(tmp_path)
+
+
+def calls(name: str, **arguments: object) -> ScriptedReply:
+    return ScriptedReply(tool_calls=(ToolCall("1", name, json.dumps(arguments)),))
+
+
+EDIT = calls("edit_file", file_path="greet.py", find="hi", replace="hello")
+
+
+async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
+    project.flags = {"approval": "ask"}
+    project.replies(EDIT, "It says **hello** now.")
+    async with person_at(project) as person:
+        await person.begin("say hello")
+        await person.until(lambda: person.app.query(Question))
+        assert "May the model write this?" in person.screen
+        assert '+GREETING = "hello"' in person.screen
+        assert project.text("greet.py") == 'GREETING = "hi"\n'
+        await person.press("y")
+        await person.until(lambda: not person.is_waiting)
+        assert project.text("greet.py") == 'GREETING = "hello"\n'
+        for text in ("say hello", "edit_file(", "changed greet.py", "It says hello now."):
+            assert text in person.screen
+        assert "chat" in person.title
+
+
+async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(project: Sandbox) -> None:
+    project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
+    async with person_at(project) as person:
+        await person.begin("tell me")
+        await person.until_told("One ")
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        assert "Stopped." in person.told
+        assert "continue" not in person.told
+        project.model.pace = 0
+        await person.say("shorter")
+        assert project.model.requests[-1].messages[-1].content == "tell me\n\nshorter"
+
+
+async def test_a_line_sent_meanwhile_stays_in_the_prompt(project: Sandbox) -> None:
+    project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
+    async with person_at(project) as person:
+        await person.begin("tell me")
+        await person.until_told("One ")
+        await person.begin("and this")
+        await person.until(lambda: person.app._notifications)
+        assert person.prompt.text == "and this"
+        assert "Still at work" in next(iter(person.app._notifications)).message
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the command is written for a POSIX shell")
+async def test_an_own_command_shows_its_output_and_ctrl_c_ends_it(project: Sandbox) -> None:
+    async with person_at(project) as person:
+        await person.begin("!echo begun; sleep 60; echo never")
+        await person.until_told("begun")
+        assert "Running echo begun" in person.activity
+        await person.press("ctrl+c")
+        await person.until(lambda: not person.is_waiting)
+        assert "Stopped." in person.told
+        await person.say("!ls; exit 3")
+        assert "greet.py" in person.told
+        assert "Exit code 3" in person.told
+
+
+async def test_paths_are_completed_after_an_at(project: Sandbox) -> None:
+    (project.root / "src").mkdir()
+    (project.root / "src" / "app.py").touch()
+    (project.root / "src" / "my page.py").touch()
+    async with person_at(project) as person:
+        person.prompt.area.insert("explain @sr")
+        await person.until(lambda: completions(person) == ["@src/"])
+        await person.press("tab")
+        assert person.prompt.text == "explain @src/"
+        assert completions(person) == ["@src/app.py", '@"src/my page.py"']
+        await person.press("down", "enter")
+        assert person.prompt.text == 'explain @"src/my page.py"'
+
+
+async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies("It makes **a.txt**.")
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.say("What does step 1 do?")
+        assert "It makes a.txt." in person.screen
+        assert person.steps[1] == "○ 1. Make a.txt"

@@ -1,0 +1,153 @@
+"""The spec beside the conversation."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from cdd_agent.events import CriterionView, SpecShown
+from cdd_agent.tui.widgets.spec import SpecPanel
+from tests.agents.asking import COMPLETE, TEMPLATE, asks
+from tests.projects import SLUG, Sandbox
+from tests.tui.person import person_at
+
+EMPTY = SpecShown(
+    ticket_slug=SLUG,
+    title="",
+    type="feature",
+    priority="medium",
+    description="",
+    criteria=(),
+    scope=(),
+    technical_notes="",
+    missing=("title: one line", "description: what", "acceptance_criteria: at least one"),
+    open_questions=(),
+    not_written=(),
+)
+FULL = replace(
+    EMPTY,
+    title="Monthly expense report",
+    description="Whoever keeps a list of expenses sees what a month cost.\n\nBy category.",
+    criteria=(CriterionView("An empty month is left out", "test_report.py"), CriterionView("It is fast")),
+    scope=(("report", ("text", "no files")),),
+    technical_notes="Only the standard library.",
+    missing=(),
+    open_questions=("How many seconds may it take?",),
+    not_written=("title",),
+)
+
+
+class PanelApp(App[None]):
+    def compose(self) -> ComposeResult:
+        yield SpecPanel()
+
+
+@asynccontextmanager
+async def panel_of(spec: SpecShown | None, size: tuple[int, int] = (38, 30)) -> AsyncIterator[tuple[SpecPanel, Pilot]]:
+    app = PanelApp()
+    async with app.run_test(size=size) as pilot:
+        panel = app.query_one(SpecPanel)
+        panel.show(spec)
+        await pilot.pause()
+        await pilot.pause()
+        yield panel, pilot
+
+
+def rows(panel: SpecPanel) -> list[str]:
+    return [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
+
+
+async def test_it_shows_what_is_known_and_what_is_open() -> None:
+    async with panel_of(FULL) as (panel, _):
+        assert [row for row in rows(panel) if row] == [
+            "Spec 3/3 ━━━━━━━━━━",
+            "✓ Title",
+            "  Monthly expense report",
+            "✓ Description",
+            "  Whoever keeps a list of expenses",
+            "  sees what a month cost.",
+            "  By category.",
+            "○ Acceptance criteria",
+            "  ✓ An empty month is left out",
+            "  ? It is fast",
+            "✓ Scope",
+            "  report: text, no files",
+            "✓ Technical notes",
+            "  Only the standard library.",
+            "? Open questions",
+            "  · How many seconds may it take?",
+            "Not in spec.yaml yet: title",
+        ]
+
+
+async def test_of_an_empty_spec_it_shows_what_is_needed() -> None:
+    async with panel_of(EMPTY) as (panel, _):
+        assert [row for row in rows(panel) if row] == [
+            *("Spec 0/3 ╌╌╌╌╌╌╌╌╌╌", "○ Title", "○ Description", "○ Acceptance criteria")
+        ]
+
+
+async def test_without_a_spec_it_is_hidden() -> None:
+    async with panel_of(FULL) as (panel, pilot):
+        panel.show(None)
+        await pilot.pause()
+        assert not panel.display
+
+
+@pytest.mark.parametrize("text", ["x" * 500, "日本" * 100, "word " * 100, "a\x1b[31mb\tc\x07"])
+async def test_a_long_or_odd_text_stays_in_its_place(text: str) -> None:
+    async with panel_of(replace(FULL, title=text, description=text), (24, 40)) as (panel, _):
+        strips = [panel.render_line(y) for y in range(panel.size.height)]
+        assert {strip.cell_length for strip in strips} == {panel.size.width}
+        assert not set("".join(rows(panel))) & set(map(chr, range(32)))
+        assert "○ Acceptance criteria" in rows(panel)
+
+
+async def test_a_long_spec_scrolls_and_the_first_line_stays() -> None:
+    criteria = tuple(CriterionView(f"Criterion {number}", "x") for number in range(100))
+    async with panel_of(replace(FULL, criteria=criteria), (38, 12)) as (panel, pilot):
+        panel.scroll_end(animate=False)
+        await pilot.pause()
+        assert rows(panel)[0] == "Spec 3/3 ━━━━━━━━━━"
+        assert "Not in spec.yaml yet: title" in rows(panel)
+
+
+async def test_in_a_wide_window_the_spec_fills_up_beside_the_conversation(sandbox: Sandbox) -> None:
+    sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?"), asks("What for?", **COMPLETE))
+    async with person_at(sandbox, f"/socrates {SLUG}", (100, 30)) as person:
+        assert "○ Title" in person.screen
+        assert "your answer; summary, approve, exit" in person.screen
+        await person.say("Readers.")
+        assert "✓ Title" in person.screen
+        assert "Spec:" not in person.told
+        await person.say("approve anyway")
+        assert "spec.yaml is written" in person.told
+        assert "✓ Title" not in person.screen
+
+
+async def test_in_a_narrow_window_a_line_says_how_far_it_is_and_summary_shows_it(sandbox: Sandbox) -> None:
+    sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?", **COMPLETE))
+    async with person_at(sandbox, f"/socrates {SLUG}", (80, 40)) as person:
+        assert "Spec: 1 criterion · 1 open question · not written yet" in person.told
+        assert "✓ Title" not in person.screen
+        await person.say("summary")
+        assert "checked by: grep good a.txt" in person.told
+        await person.say("exit")
+
+
+async def test_esc_stops_the_reply_and_what_was_said_is_kept(sandbox: Sandbox) -> None:
+    sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?"), asks("What for? " + "word " * 50))
+    async with person_at(sandbox, f"/socrates {SLUG}", (80, 40)) as person:
+        sandbox.model.pace = 100
+        await person.begin("Readers do.")
+        await person.until_told("What for?")
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        assert "What was said is kept." in person.told
+        sandbox.model.pace = 0
+        await person.say("continue")
+        assert "Readers do." in sandbox.prompt()
+        await person.say("exit")
