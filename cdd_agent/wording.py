@@ -163,13 +163,14 @@ def described(event: Event) -> list[tuple[str, Tone]]:
 def spec_in_short(spec: SpecShown) -> str:
     """How far a spec is, in a line."""
     unchecked = sum(not item.check for item in spec.criteria)
-    words = [f"{len(spec.criteria)} {'criterion' if len(spec.criteria) == 1 else 'criteria'}"]
+    count = len(spec.criteria)
+    words = [f"{count} {'criterion' if count == 1 else 'criteria'}"] if count else []
     words += [f"{unchecked} without a check"] if unchecked else []
     asked = len(spec.open_questions)
     words += [f"{asked} open question{'s' * (asked != 1)}"] if asked else []
     words += [f"missing: {named_fields(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
     words += ["not written yet"] if spec.not_written else []
-    return " · ".join(words)
+    return " · ".join(words) or "complete"
 
 
 def named_fields(names: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, To
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.budget import Spent
-from cdd_agent.llm.port import Message, Model, Usage
+from cdd_agent.llm.port import ContextTooLong, Message, Model, Usage
 from cdd_agent.tickets.related import related_tickets
 from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -180,17 +180,23 @@ class SocratesAgent:
             Proposal,
             check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
         )
-        async with aclosing(turn) as items:
-            async for item in items:
-                match item:
-                    case Added(messages=messages):
-                        notebook.add(messages)
-                    case Structured():
-                        answer = item
-                    case _:
-                        if isinstance(item, ReplyFinished) and item.usage is not None:
-                            notebook.count(item.usage)
-                        yield item
+        try:
+            async with aclosing(turn) as items:
+                async for item in items:
+                    match item:
+                        case Added(messages=messages):
+                            notebook.add(messages)
+                        case Structured():
+                            answer = item
+                        case _:
+                            if isinstance(item, ReplyFinished) and item.usage is not None:
+                                notebook.count(item.usage)
+                            yield item
+        except ContextTooLong as error:
+            if notebook.forget_rounds():  # else every later try would be too long, too
+                hint = "What the tools showed is left out now: press Enter to try again, or say where to look."
+                raise ContextTooLong(error.message, hint=hint) from error
+            raise
         assert answer is not None
         notebook.conclude(before.with_proposal(answer.value, notebook.redactor))
         if not answer.text and answer.value.questions:  # some models put them only into the JSON
