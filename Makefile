@@ -10,7 +10,7 @@ demo: $(READY)          ## the main job, on a sample project: no key, no network
 	@$(BIN)/cdd demo $(ARGS)
 
 test: check             ## everything that must be clean at every commit
-	@$(BIN)/pytest -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))  # half of the time is waiting for programs
+	@$(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))  # half of the time is waiting for programs
 
 test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points

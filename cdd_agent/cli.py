@@ -127,9 +127,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
     _model_flags(parser)
     parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
-    parser.set_defaults(slug=None, state=None, model=None, api_base=None, max_attempts=None, record=None)
+    parser.set_defaults(slug=None, kind=None, words=(), model=None, api_base=None, max_attempts=None, record=None)
     parser.set_defaults(interrupted="What was done is saved; the same command goes on from here.")
-    parser.set_defaults(root=None, yaml=False, dry_run=False, paths=(), start_over=False, step=None)
+    parser.set_defaults(root=None, yaml=False, dry_run=False, paths=(), start_over=False, step=None, templates=False)
     _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 
@@ -156,14 +156,30 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     demo.add_argument("--headless", action="store_true", help="without the shell")
     demo.add_argument("--json", action="store_true", help="one event a line; implies --headless")
 
-    add("init", _init, "make this folder a cdd project", "cdd init", "cdd init -C ~/src/shop")
+    init = add("init", _init, "make this project a cdd project", "cdd init", "cdd init --templates -C ~/src/shop")
+    init.add_argument(
+        "--templates", action="store_true", help="copy the templates for tickets to .cdd/templates, to be changed"
+    )
 
-    new = add("new", _new, "make a ticket", "cdd new feature user-auth", 'cdd new bug "Login fails"')
-    new.add_argument("type", metavar="TYPE", help="feature, bug, enhancement, spike or refactor")
-    new.add_argument("name", metavar="NAME", help="in a few words; it becomes the slug")
+    new = add(
+        "new",
+        _new,
+        "make a ticket, or a page of documentation",
+        "cdd new feature user-auth",
+        'cdd new bug "Login fails"',
+        'cdd new documentation guide "How to deploy"',
+    )
+    new.add_argument("type", metavar="TYPE", help="feature, bug, enhancement, spike, refactor; or documentation")
+    new.add_argument("kind", metavar="KIND", nargs="?", help="of documentation: guide or feature")
+    new.add_argument("name", metavar="NAME", help="in a few words; it becomes the name of a folder or file")
 
-    listing = add("list", _list, "list the tickets and how far each is", "cdd list failed", "cdd list --json")
-    listing.add_argument("state", metavar="STATE", nargs="?", help="only those in this state: failed, in-progress, ...")
+    listing = add("list", _list, "list the tickets and how far each is", "cdd list bug failed", "cdd list --json")
+    listing.add_argument(
+        "words",
+        metavar="FILTER",
+        nargs="*",
+        help="only those of a type (bug), in a state (failed, in-progress), or both",
+    )
     listing.add_argument("--json", action="store_true", help="one event a line")
 
     status = add("status", _status, "show how far a ticket is", "cdd status", "cdd status feature-user-auth")
@@ -393,15 +409,15 @@ def _command(options: argparse.Namespace, line: str, *arguments: str) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    return _command(options, "init")
+    return _command(options, "init", *(["--templates"] if options.templates else []))
 
 
 def _new(options: argparse.Namespace) -> int:
-    return _command(options, "new", options.type, options.name)
+    return _command(options, "new", options.type, *filter(None, [options.kind]), options.name)
 
 
 def _list(options: argparse.Namespace) -> int:
-    return _command(options, "list", *([options.state] if options.state else []))
+    return _command(options, "list", *options.words)
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ PROJECT_FILE = Path(".cdd") / "config.yaml"
 
 Approval = Literal["ask", "edits", "auto"]
 _YamlOff = BeforeValidator(lambda value: "off" if value is False else value)  # YAML 1.1 reads `off` as false
+_YamlOn = BeforeValidator(lambda value: "on" if value is True else value)
 
 
 class _Section(BaseModel):
@@ -90,6 +91,10 @@ class Config(_Section):
     test_command: str | None = None
     """None: found by what the project holds."""
     test_timeout: float = Field(300, gt=0, le=86_400)
+    tool_calls: Annotated[Literal["auto", "on", "off"], _YamlOff, _YamlOn] = "auto"
+    """Whether a model is offered tools: `auto` to those that are known to call them."""
+    context_window: int | None = Field(None, ge=1_000)
+    """How many tokens the model takes in; None: what is known of it."""
     max_attempts: int = Field(3, ge=1, le=100)
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YamlOff] = "off"
@@ -114,6 +119,7 @@ _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
 
 _ALLOWED = {
     "test_timeout": "a number of seconds over 0, at most 86400",
+    "context_window": "a whole number of tokens from 1000, or null",
     "max_attempts": "a whole number from 1 to 100",
     "commands": f"a mapping with {', '.join(Commands.model_fields)}",
     "commands.allow": "a list of names of programs",
@@ -130,6 +136,8 @@ _FROM_ENVIRONMENT = (
     "model",
     "api_base",
     "model_adapter",
+    "tool_calls",
+    "context_window",
     "tickets_dir",
     "test_command",
     "test_timeout",

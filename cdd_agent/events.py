@@ -69,14 +69,28 @@ class TicketView:
     done: int = 0
     total: int = 0
     error: str = ""
+    type: str = ""
+    """Empty where neither the slug nor the spec says it."""
 
 
 @dataclass(frozen=True)
 class TicketsListed:
-    """The tickets; with `state`, only those in it."""
+    """The tickets; with `state` or `type`, only those in it and of it."""
 
     tickets: tuple[TicketView, ...]
     state: str | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True)
+class SpecOpened:
+    """A ticket that has no plan yet: what its spec needs to be complete, one line each."""
+
+    ticket_slug: str
+    title: str
+    """Empty while it is not written."""
+    path: str
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -510,6 +524,7 @@ Event = (
     Notice
     | Answer
     | TicketsListed
+    | SpecOpened
     | PlanOpened
     | SpecShown
     | Cleared

@@ -80,7 +80,14 @@ def open_session(project: Project, frontend: Frontend) -> Session:
             return asked
 
         redactor = Redactor.of_environment(project.config.commands.hide_env)
-        return SocratesAgent.open(project.tickets, ticket, redactor, of_this_ticket, start_over=start_over)
+        return SocratesAgent.open(
+            project.tickets,
+            ticket,
+            redactor,
+            of_this_ticket,
+            tool_calls=project.config.tool_calls,
+            start_over=start_over,
+        )
 
     return Session(project, {"executor": open_executor, "socrates": open_socrates}, tally)
 
@@ -116,7 +123,14 @@ def open_engine(
         )
 
     runner = StepRunner(
-        root, of_this_run, asked, config.test_command, config.test_timeout, project.tickets.owns, commands
+        root,
+        of_this_run,
+        asked,
+        config.test_command,
+        config.test_timeout,
+        project.tickets.owns,
+        commands,
+        config.tool_calls,
     )
     own = [*project.tickets.places, *([_shown(root, config.record)] if config.record else [])]
     engine = Engine.open(root, ticket, runner, own=own, commits=config.commit == "step", start_over=start_over)
@@ -140,7 +154,7 @@ def equipped(
 ) -> Model:
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty
+    from cdd_agent.llm.around import NeverEmpty, Sized
     from cdd_agent.llm.known_models import FREE, price_of
 
     costs_nothing = (config.model or "").startswith((_SCRIPT, _REPLAY))
@@ -152,7 +166,8 @@ def equipped(
         spend=tally.add,
         lost=lost,
     )
-    return Patient(budgeted, clock)
+    patient = Patient(budgeted, clock)
+    return Sized(patient, config.context_window) if config.context_window else patient
 
 
 def _spent_before(engine: Engine) -> Spent:

@@ -21,6 +21,7 @@ from cdd_agent.events import (
     PlanOpened,
     Proposal,
     RunFinished,
+    SpecOpened,
     SpecShown,
     StepCommitted,
     StepDiff,
@@ -86,10 +87,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, tone)]
         case Answer(text=text):
             return [(text, Tone.PLAIN)]
-        case TicketsListed(tickets=(), state=str(state)):
-            return [(f"No ticket is in the state {state}.", Tone.PLAIN)]
-        case TicketsListed(tickets=()):
+        case TicketsListed(tickets=(), state=None, type=None):
             return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
+        case TicketsListed(tickets=(), state=state, type=kind):
+            where = f" is in the state {state}" if state else ""
+            return [(f"No ticket{f' of the type {kind}' * bool(kind)}{where or ' is there'}.", Tone.PLAIN)]
         case TicketsListed(tickets=tickets):
             width = max(len(ticket.slug) for ticket in tickets)
             return [
@@ -103,6 +105,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(spec_in_full(event), Tone.PLAIN)]
         case SpecShown():
             return [(f"Spec: {spec_in_short(event)}", Tone.QUIET)]
+        case SpecOpened():
+            return _spec_opened(event)
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
         case ActionStarted(number=number, total=total, title=title):
@@ -197,6 +201,16 @@ def spec_in_full(spec: SpecShown) -> str:
 
 def _bullets(items: Sequence[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
+
+
+def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
+    heading = (f"{event.ticket_slug}: {event.title}" if event.title else event.ticket_slug, Tone.HEADING)
+    if not event.missing:
+        next_one = f"Next: the plan. `/plan {event.ticket_slug}` in the shell says how."
+        return [heading, ("The spec is complete.", Tone.GOOD), (next_one, Tone.PLAIN)]
+    lines = [(f"  {line}", Tone.PLAIN) for line in event.missing]
+    next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}."
+    return [heading, (f"{event.path} is not complete. Missing:", Tone.WARNING), *lines, (next_one, Tone.PLAIN)]
 
 
 def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:

@@ -1,6 +1,10 @@
 """Fixtures that every folder of tests uses."""
 
+import os
+import shutil
 import signal
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,20 @@ from tests.projects import Sandbox
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# What is compiled once need not be compiled again by each worker and each program that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+_MEMORY = Path("/dev/shm")  # Linux has it
+_ROOM = 2_000_000_000  # bytes, far more than a run takes
+if (
+    "TMPDIR" not in os.environ
+    and _MEMORY.is_dir()
+    and os.access(_MEMORY, os.W_OK)
+    and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+    and shutil.disk_usage(_MEMORY).free > _ROOM
+):  # most of the waiting is for a disk to sync, and a power cut is played by the tests themselves
+    os.environ["TMPDIR"] = str(_MEMORY)
+    tempfile.tempdir = None  # it is asked for anew
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
 
@@ -18,8 +36,6 @@ settings.load_profile("no deadline")
 def nobody_else(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings of whoever runs the tests: an empty home folder, no `CDD_*` variables, no plugins for a project's own
     pytest, which starts faster without."""
-    import os
-
     home = tmp_path_factory.mktemp("home")
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))

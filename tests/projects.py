@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.socrates import SocratesAgent
+from cdd_agent.events import Event
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import Spent, Tally
@@ -173,3 +174,16 @@ class Sandbox:
     def prompt(self, number: int = -1) -> str:
         """What the model was asked, all messages in one."""
         return "\n\n".join(message.content for message in self.model.requests[number].messages)
+
+
+async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
+    return [event async for event in events]
+
+
+async def run_all(sandbox: Sandbox, attempts: int = 1, *, start_over: bool = False) -> list[Event]:
+    """What happens when a plan is carried out, as far as it goes."""
+    engine = sandbox.engine(start_over=start_over)
+    try:
+        return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
+    finally:
+        engine.close()

@@ -233,7 +233,7 @@ def test_init_new_list_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["new", "feature", "User Auth", "-C", str(root)]) == 2
     assert "there already" in capsys.readouterr().err
     assert main(["-C", str(root), "list"]) == 0
-    assert "feature-user-auth  spec" in capsys.readouterr().out
+    assert "feature-user-auth  empty" in capsys.readouterr().out
     assert main(["list", "--json", "-C", str(root)]) == 0
     assert events(capsys)[0]["tickets"][0]["slug"] == "feature-user-auth"
 
@@ -490,3 +490,95 @@ def test_the_demo_runs_without_a_screen(
     (folder,) = tmp_path.glob("cdd-demo-*")
     log = subprocess.run(["git", "log", "--oneline"], cwd=folder, capture_output=True, text=True).stdout
     assert "The sample project" in log
+
+
+def run_cdd(folder: Path, *arguments: str, command: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+    """The real program, started in a folder."""
+    return subprocess.run(
+        command or [sys.executable, "-m", "cdd_agent", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    inner = tmp_path / "src"
+    inner.mkdir()
+
+    made = run_cdd(inner, "init")
+    assert made.returncode == 0, made.stderr
+    assert f"The project is {tmp_path.resolve()}, a git repository." in made.stdout
+    assert (tmp_path / "AGENTS.md").is_file()
+    assert not (inner / ".cdd").exists()
+    assert "nothing was changed" in run_cdd(tmp_path, "init").stdout
+
+    assert "tickets/bug-login-fails/spec.yaml" in run_cdd(inner, "new", "bug", "Login fails").stdout
+    assert "docs/guides/how-to-deploy.md" in run_cdd(inner, "new", "documentation", "guide", "How to deploy").stdout
+    assert run_cdd(inner, "list").stdout == "bug-login-fails  empty\n"
+    assert run_cdd(inner, "list", "bug", "empty").stdout == "bug-login-fails  empty\n"
+
+    status = run_cdd(inner, "status", "bug")
+    assert status.returncode == 0
+    assert "  title: one line that says what is wanted\n" in status.stdout
+    assert "Next: write them in tickets/bug-login-fails/spec.yaml." in status.stdout
+
+
+def test_a_nearer_cdd_folder_goes_before_the_git_repository(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "packages/shop"
+    (inner / ".cdd").mkdir(parents=True)
+    assert f"The project is {inner.resolve()}." in run_cdd(inner, "init").stdout
+    assert (inner / "tickets").is_dir()
+    assert not (tmp_path / "tickets").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "-C", "/etc"], "/etc is no place for a project"),
+        (["new", "feature", "a", "b"], "quotation marks"),
+        (["new", "documentation", "guide"], "Usage: /new documentation guide|feature NAME"),
+        (["new", "documentation", "recipe", "x"], "Allowed: guide, feature."),
+        (["new", "bug", "日本"], "leaves no letters"),
+        (["list", "bug", "finished"], "no type and no state 'finished'"),
+        (["list", "bug", "done", "failed"], "one state"),
+    ],
+)
+def test_what_cannot_be_made_or_listed_is_told(tmp_path: Path, arguments: list[str], words: str) -> None:
+    (tmp_path / ".cdd").mkdir()
+    result = run_cdd(tmp_path, *arguments)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [".cdd"]
+
+
+def test_a_broken_template_names_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / ".cdd/templates").mkdir(parents=True)
+    (tmp_path / ".cdd/templates/bug.yaml").write_text("title: x\ntype: feature\n")
+    result = run_cdd(tmp_path, "new", "bug", "a")
+    assert result.returncode == 2
+    assert ".cdd/templates/bug.yaml:2: the template of a bug has the type feature" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["init"], ["new", "bug", "a"], ["new", "documentation", "guide", "a"]])
+def test_a_read_only_project_is_told(tmp_path: Path, arguments: list[str]) -> None:
+    tmp_path.chmod(0o555)
+    command = without_override(sys.executable, "-m", "cdd_agent", *arguments)
+    result = run_cdd(tmp_path, command=command)
+    tmp_path.chmod(0o755)
+    assert result.returncode == 2
+    assert "could not be written: Permission denied" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_file_of_the_project_is_told_and_the_rest_is_made(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch(mode=0)
+    result = run_cdd(tmp_path, command=without_override(sys.executable, "-m", "cdd_agent", "init"))
+    assert result.returncode == 0, result.stderr
+    assert "Nothing in AGENTS.md is from pyproject.toml: Permission denied" in result.stdout
+    assert "Made AGENTS.md" in result.stdout

@@ -1,11 +1,13 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
 
 from cdd_agent.actions.model import (
     Action,
+    ActionResult,
     ActionStatus,
     ChatWithUserAction,
     CreateFileAction,
@@ -16,7 +18,25 @@ from cdd_agent.actions.model import (
 from cdd_agent.actions.run import ActionRunner
 from cdd_agent.actions.tools import Answer, Tool
 from cdd_agent.workspace.commands import as_tool_answer
-from cdd_agent.workspace.process import result_of
+from cdd_agent.workspace.process import CommandResult, OutputChunk, result_of
+
+
+class RunsActions(Protocol):
+    """What does actions, one at a time; an `ActionRunner` does."""
+
+    def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+        """Yield output as it comes, then one `ActionResult`. May raise `CddError`."""
+        ...
+
+
+class RunsCommands(Protocol):
+    """What runs commands; a `CommandRunner` does."""
+
+    def run(
+        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        """Yield output as it comes, then one `CommandResult`. May raise `CddError`."""
+        ...
 
 
 class _CommandArguments(ExecuteAction):
@@ -44,8 +64,8 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     )
     arguments = _CommandArguments
 
-    def __init__(self, runner: ActionRunner) -> None:
-        self._commands = runner.commands
+    def __init__(self, commands: RunsCommands) -> None:
+        self._commands = commands
 
     async def run(self, arguments: _CommandArguments) -> Answer:
         result = await result_of(self._commands.run(arguments.command, cwd=arguments.cwd, env=arguments.env))
@@ -60,7 +80,7 @@ class _ActionTool(Tool[B]):
 
     category = "Files"
 
-    def __init__(self, runner: ActionRunner) -> None:
+    def __init__(self, runner: RunsActions) -> None:
         self._runner = runner
 
     async def run(self, arguments: B) -> Answer:
@@ -133,7 +153,7 @@ def acting_tools(runner: ActionRunner) -> tuple[Tool[Any], ...]:
     return (
         CreateFileTool(runner),
         EditFileTool(runner),
-        ExecuteCommandTool(runner),
+        ExecuteCommandTool(runner.commands),
         ChatWithUserTool(runner),
         ResearchTool(runner),
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from cdd_agent.actions.model import Action, CreateFileAction, EditAction
 from cdd_agent.errors import StepFailed
 
 
@@ -96,6 +97,19 @@ class Renaming:
 
 
 Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming
+
+
+def edit_of(action: Action) -> Edit | None:
+    """What an action does to a file; None for one that changes none."""
+    match action:
+        case CreateFileAction(file_path=path, content=content):
+            return NewFile(path, content)
+        case EditAction(file_path=path, find="", replace=content):
+            return WholeFile(path, content)
+        case EditAction(file_path=path, find=find, replace=content):
+            return TextReplacement(path, find, content)
+        case _:
+            return None
 
 
 @dataclass(frozen=True)

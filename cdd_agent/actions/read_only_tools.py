@@ -22,13 +22,13 @@ class _ReadOnlyTool(Tool[A]):
         self._root = root
 
 
-class _ReadArguments(Arguments):
+class ReadArguments(Arguments):
     path: Written = Field(description="The file or folder, relative to the project.")
     start_line: int = Field(1, ge=1, description="The first line to show, from 1.")
     end_line: int | None = Field(None, ge=1, description="The last line to show; without it, to the end.")
 
 
-class ReadFileTool(_ReadOnlyTool[_ReadArguments]):
+class ReadFileTool(_ReadOnlyTool[ReadArguments]):
     """Read a text file of the project, or some of its lines. A folder gives its listing. Very long files are cut."""
 
     name = "read_file"
@@ -39,9 +39,9 @@ class ReadFileTool(_ReadOnlyTool[_ReadArguments]):
         {"path": "src/app.py", "start_line": 40, "end_line": 80},
         {"path": "src"},
     )
-    arguments = _ReadArguments
+    arguments = ReadArguments
 
-    async def run(self, arguments: _ReadArguments) -> Answer:
+    async def run(self, arguments: ReadArguments) -> Answer:
         source = await asyncio.to_thread(
             read_source, self._root, arguments.path, start=arguments.start_line, end=arguments.end_line
         )

@@ -15,7 +15,7 @@ from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, system_mes
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.dialogue.presentable import presented
 from cdd_agent.dialogue.structured import Structured, structured
-from cdd_agent.dialogue.turns import Added, Dialogue
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord
@@ -48,11 +48,11 @@ class SocratesAgent:
 """
 
     def __init__(
-        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, model: Model, lock: TicketLock
+        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue, lock: TicketLock
     ) -> None:
         self.ticket_slug = file.ticket.slug
         self.notebook = notebook
-        self._tickets, self._file, self._model, self._lock = tickets, file, model, lock
+        self._tickets, self._file, self._dialogue, self._lock = tickets, file, dialogue, lock
         self._root: Path = file.ticket.root
         self._is_done = False
         self._told: list[Notice] = []
@@ -66,6 +66,7 @@ class SocratesAgent:
         redactor: Redactor,
         equipped: Callable[[Spent, Callable[[Usage], None]], Model],
         *,
+        tool_calls: ToolCalls = "auto",
         start_over: bool = False,
     ) -> Self:
         """Read the ticket's spec and what was kept of it, and take its lock. `equipped` makes the model, given what the
@@ -82,10 +83,11 @@ class SocratesAgent:
         try:
             notebook = Notebook.open(record, now.spec, start_over=start_over)
             model = equipped(notebook.spent, notebook.count)
+            dialogue = Dialogue(model, read_only_tools(ticket.root), tool_calls)
         except BaseException:
             lock.release()
             raise
-        return cls(tickets, file, notebook, model, lock)
+        return cls(tickets, file, notebook, dialogue, lock)
 
     @property
     def done(self) -> bool:
@@ -175,7 +177,7 @@ class SocratesAgent:
         before = notebook.draft
         answer: Structured[Proposal] | None = None
         turn = structured(
-            Dialogue(self._model, read_only_tools(self._root)),
+            self._dialogue,
             self._messages(system),
             Proposal,
             check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),

@@ -3,56 +3,20 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from pathlib import Path
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
 from cdd_agent.commands.registry import command, commands
-from cdd_agent.config import PROJECT_FILE
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput
 from cdd_agent.events import (
-    TICKET_STATES,
     Answer,
     Cleared,
     Event,
     ExitRequested,
     Notice,
-    PlanOpened,
-    TicketsListed,
-    TicketView,
     Tone,
 )
-from cdd_agent.session import Project, Session
-from cdd_agent.tickets.state import load_state, new_state
-from cdd_agent.tickets.status import RunStatus
-from cdd_agent.tickets.store import Ticket
-from cdd_agent.workspace.files import ignore_runs, write_atomic
-
-_CONFIG = """\
-# Settings of this project; commit this file. Every key is shown with its default.
-# Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...
-
-# model: anthropic/claude-sonnet-4-5   # any litellm model string
-# api_base: null                       # a server of your own, e.g. http://127.0.0.1:11434/v1
-# model_adapter: auto                  # auto: directly where the server speaks chat completions | direct | litellm
-# tickets_dir: tickets
-# test_command: null                   # null: found by what the project holds
-# test_timeout: 300                    # seconds
-# max_attempts: 3                      # model attempts a step without a screen, the first included
-# approval: edits                      # ask: before files are written | edits | auto
-# commit: off                          # step: one git commit for each completed step, of its files alone
-# budget:                              # of a run: it stops before the call that could pass it
-#   usd: null                          # dollars, where the model's price is known
-#   tokens: null
-# record: null                         # a file that keeps what the model is asked and answers
-# commands:
-#   mode: safe                         # safe: refuse what is not on the list | ask | unsafe: a real shell
-#   allow: []                          # programs beside ls, cat, python, pytest, ruff, make, ...
-#   timeout: 60                        # seconds
-#   hide_env: []                       # variables that no command sees, beside those that look like secrets
-#   pass_env: []                       # variables that commands see although they look like secrets
-# web:
-#   private: false                     # true: pages of this machine and its network may be read
-"""
+from cdd_agent.session import Session
 
 _HOW_TO_PLAN = """\
 There is no plan yet. Write `{path}` like this, one section a step, then `/exec {slug}`:
@@ -74,6 +38,10 @@ There is no plan yet. Write `{path}` like this, one section a step, then `/exec 
 - `src/model.py` (new)
 ````
 """
+
+
+_DOCUMENTATION = "documentation"
+_QUOTE = "Put words that belong together in quotation marks."
 
 
 @command("exec", "SLUG [--start-over]")
@@ -101,7 +69,7 @@ async def socrates(session: Session, slug: str, flag: str = "") -> AsyncGenerato
 @command("resume")
 async def resume(session: Session) -> AsyncGenerator[Event, None]:
     """Go on with the run that was left last, before all of its steps were over."""
-    left = [ticket for ticket in session.project.tickets.list() if _view(ticket).state in ("in progress", "failed")]
+    left = [ticket for ticket in session.project.tickets.list() if view(ticket).state in ("in progress", "failed")]
     if not left:
         yield Notice("No run was left before its end.")
         return
@@ -147,18 +115,13 @@ async def status(session: Session, slug: str | None = None) -> AsyncGenerator[Ev
         for event in session.agent.view():
             yield event
     else:
-        yield _opened(session.project.tickets.find(slug or ""))
+        yield opened(session.project.tickets.find(slug or ""))
 
 
-@command("list", "[STATE]")
-async def list_tickets(session: Session, state: str | None = None) -> AsyncGenerator[Event, None]:
-    """List the project's tickets and how far each is; with a state, those in it."""
-    wanted = state.lower().replace("-", " ") if state else None
-    if wanted is not None and wanted not in TICKET_STATES:
-        allowed = ", ".join(known.replace(" ", "-") for known in TICKET_STATES)
-        raise BadInput(f"There is no state {state!r}", hint=f"Allowed: {allowed}.")
-    views = [_view(ticket) for ticket in session.project.tickets.list()]
-    yield TicketsListed(tuple(view for view in views if wanted in (None, view.state)), wanted)
+@command("list", "[TYPE] [STATE]", words=(TYPES, STATES))
+async def list_tickets(session: Session, *words: str) -> AsyncGenerator[Event, None]:
+    """List the project's tickets and how far each is; with a type, a state or both, those alone."""
+    yield await asyncio.to_thread(listed, session.project.tickets, words)
 
 
 @command("plan", "SLUG")
@@ -171,21 +134,35 @@ async def show_plan(session: Session, slug: str) -> AsyncGenerator[Event, None]:
         yield Answer(_HOW_TO_PLAN.format(path=ticket.shown(ticket.plan_path), slug=ticket.slug))
 
 
-@command("new", "TYPE NAME")
-async def new(session: Session, kind: str, name: str) -> AsyncGenerator[Event, None]:
-    """Make a ticket: feature, bug, enhancement, spike or refactor."""
-    ticket = session.project.tickets.create(kind, name)
+@command("new", "TYPE [KIND] NAME", words=((*TYPES, _DOCUMENTATION),))
+async def new(session: Session, kind: str, *words: str) -> AsyncGenerator[Event, None]:
+    """Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`."""
+    if kind.lower() == _DOCUMENTATION:
+        from cdd_agent.tickets.documentation import create_page
+
+        if len(words) != 2:
+            raise BadInput(f"Usage: /new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
+        page = await asyncio.to_thread(create_page, session.project.root, *words)
+        yield Notice(f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD)
+        return
+    if len(words) != 1:
+        raise BadInput("Usage: /new TYPE NAME", hint=_QUOTE)
+    ticket = session.project.tickets.create(kind, words[0])
     yield Notice(
         f"Made {ticket.shown(ticket.spec_path)}: fill it in, then write plan.md beside it.",
         Tone.GOOD,
     )
 
 
-@command("init")
-async def init(session: Session) -> AsyncGenerator[Event, None]:
-    """Make this folder a cdd project: settings and a folder for tickets."""
-    for line in initialise(session.project):
-        yield Notice(line, Tone.GOOD)
+@command("init", "[--templates]")
+async def init(session: Session, flag: str = "") -> AsyncGenerator[Event, None]:
+    """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
+    from cdd_agent.commands.initialise import initialise
+
+    if flag not in ("", "--templates"):
+        raise BadInput(f"There is no {flag!r} of /init", hint="Usage: /init [--templates]")
+    for notice in initialise(session.project, templates=bool(flag)):
+        yield notice
 
 
 @command("context", "[PATH...]")
@@ -251,46 +228,3 @@ def _tell(session: Session, word: str, which: Sequence[str]) -> AsyncGenerator[E
         raise BadInput(f"Which ticket? Usage: {commands()[word].synopsis}")
     line = " ".join([word, *(number for number in which if number.isdecimal())])
     return session.tell(session.project.tickets.find(slug), line)
-
-
-def initialise(project: Project) -> list[str]:
-    """Make what is missing of a project's own files, and say what was done. Refuses `/` and the home folder."""
-    root = project.root
-    if root in (Path(root.anchor), Path.home()):
-        raise BadInput(f"{root} is no place for a project", hint="Change to the project's folder first.")
-    made = [file] if (file := ignore_runs(root)) else []
-    for path, text in ((root / PROJECT_FILE, _CONFIG), (root / project.config.tickets_dir / ".gitkeep", "")):
-        if not path.exists():
-            write_atomic(path, text.encode())
-            made.append(path)
-    if not made:
-        return [f"{root} is a cdd project already; nothing was changed."]
-    return [f"Made {_shown(project, path)}" for path in made]
-
-
-def _view(ticket: Ticket) -> TicketView:
-    """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
-    try:
-        if not ticket.plan_path.exists():
-            return TicketView(ticket.slug, "spec" if ticket.spec_path.exists() else "empty")
-        plan = ticket.read_plan()
-        plan.check(ticket.shown(ticket.plan_path))
-        state = load_state(ticket.state_path, ticket.slug, plan)
-    except CddError as error:
-        return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0])
-    total = len(plan.steps)
-    if state is None:
-        return TicketView(ticket.slug, "planned", 0, total)
-    words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
-    return TicketView(ticket.slug, words[state.status], state.done, total)
-
-
-def _opened(ticket: Ticket) -> PlanOpened:
-    plan = ticket.read_plan()
-    plan.check(ticket.shown(ticket.plan_path))
-    state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)
-    return PlanOpened.of(ticket.read_spec().title, plan, state)
-
-
-def _shown(project: Project, path: Path) -> str:
-    return path.relative_to(project.root).as_posix() if path.is_relative_to(project.root) else str(path)

@@ -30,6 +30,8 @@ class Command:
     name: str
     usage: str
     run: Run
+    words: tuple[tuple[str, ...], ...] = ()
+    """Groups of words: an argument can be one of each group. Completion offers them."""
 
     @property
     def help(self) -> str:
@@ -51,11 +53,11 @@ def commands() -> dict[str, Command]:
     return _registered
 
 
-def command(name: str, usage: str = "") -> Callable[[Run], Run]:
+def command(name: str, usage: str = "", words: tuple[tuple[str, ...], ...] = ()) -> Callable[[Run], Run]:
     """Register a function `(session, *arguments)` as `/name`."""
 
     def register(run: Run) -> Run:
-        _registered[name] = Command(name, usage, run)
+        _registered[name] = Command(name, usage, run, words)
         return run
 
     return register
@@ -77,12 +79,24 @@ def complete(session: Session, line: str) -> list[str]:
     if not space:
         return [f"/{known}" for known in commands() if known.startswith(name) and known != name]
     known = commands().get(name)
+    if known is not None and known.words:
+        return _complete_word(known, line)
     if known is None or "SLUG" not in known.usage or " " in rest:
         return []
     slugs = [ticket.slug for ticket in session.project.tickets.list()]
     starting = [slug for slug in slugs if slug.startswith(rest)]
     within = [slug for slug in slugs if rest in slug and not slug.startswith(rest)]
     return [f"/{name} {slug}" for slug in starting + within if slug != rest]
+
+
+def _complete_word(known: Command, line: str) -> list[str]:
+    """The words that the last argument so far can become, of the groups that the ones before it leave."""
+    before, _, last = line.rpartition(" ")
+    typed = before.split()[1:]
+    left = [group for group in known.words if not set(group) & set(typed)]
+    if len(left) != len(known.words) - len(typed):  # some word before is of no group, or of the same as another
+        return []
+    return [f"{before} {word}" for group in left for word in group if word.startswith(last) and word != last]
 
 
 def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:

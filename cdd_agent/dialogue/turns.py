@@ -104,7 +104,7 @@ class Dialogue:
         return self.tool_calls == "on" or (self.tool_calls == "auto" and self.model.calls_tools)
 
     async def turn(
-        self, messages: Sequence[Message], *, step: int | None = None, hidden: str = ""
+        self, messages: Sequence[Message], *, step: int | None = None, hidden: str | None = None
     ) -> AsyncGenerator[Event | Added | Turn, None]:
         """Ask the model for its say on a conversation, whose first message is the system's. Yield what happens; after
         each round what it `Added`; last the `Turn`.
@@ -130,7 +130,7 @@ class Dialogue:
             if not round_.calls or why:
                 yield Added((Message("assistant", round_.said or "…"),))
                 problem = _STOPPED.get(round_.stop_reason) or (_NEVER_DONE.format(why) if round_.calls else "")
-                yield Turn(round_.screen.text, round_.screen.of(hidden), problem)
+                yield Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
                 return
             answers: list[tuple[ToolCall, str]] = []
             for call in round_.calls:
@@ -187,9 +187,10 @@ class _Calls:
 class _Round:
     """One call of the model."""
 
-    def __init__(self, dialogue: Dialogue, step: int | None, hidden: str, is_native: bool) -> None:
+    def __init__(self, dialogue: Dialogue, step: int | None, hidden: str | None, is_native: bool) -> None:
         self._dialogue, self._step, self._is_native = dialogue, step, is_native
-        self._hidden = frozenset({hidden} if is_native or not dialogue.tools else {hidden, in_words.FENCE})
+        in_use = in_words.FENCE if dialogue.tools and not is_native else None
+        self._hidden = frozenset(info for info in (hidden, in_use) if info)
         self.screen = Screen(self._hidden)
         self.stop_reason = StopReason.STOP
         self._native_calls: list[ToolCall] = []

@@ -6,6 +6,7 @@ Old failures are then not blamed on a step, and a test that vanishes is missed. 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import BaselineStarted, BaselineTaken
@@ -37,9 +38,9 @@ class Taken:
 
 
 async def take_baseline(
-    step: int, check: Check | None, commands: CommandRunner, limit: float
+    step: int, check: Check | None, commands: CommandRunner, limit: float, folder: Path
 ) -> AsyncGenerator[BaselineStarted | Taken | BaselineTaken, None]:
-    """Run the project's check once before `step`; also that there is nothing to run is worth knowing.
+    """Run the project's check once before `step`, as `run_check` does; that there is nothing to run is known then too.
 
     One that fails, or that is of no use, ends nothing: nothing is known then, and every failure counts as new.
     """
@@ -49,7 +50,7 @@ async def take_baseline(
     yield BaselineStarted(step, check.shown)
     taken = Taken(Baseline(step=step, command=check.shown))
     try:
-        async with aclosing(run_check(check, commands, limit)) as items:
+        async with aclosing(run_check(check, commands, limit, folder)) as items:
             async for item in items:
                 if isinstance(item, Ran):
                     taken = Taken(_baseline(step, check, item), item.output)

@@ -8,10 +8,11 @@ import asyncio
 import json
 import re
 import shlex
+import shutil
 import tempfile
 import tomllib
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from cdd_agent.workspace.commands import Command, CommandRefused, CommandRunner,
 from cdd_agent.workspace.process import CommandResult, OutputChunk
 from cdd_agent.workspace.programs import as_started
 
+_BEGINNING = "check-"
+"""Of the names of the folders in which checks report."""
 _NPM_PLACEHOLDER = "no test specified"  # what `npm init` writes as the test script
 _INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
 
@@ -115,15 +118,18 @@ def parse_command(command: str, root: Path, settings: Commands | None = None) ->
     return _judged(command, CommandRunner(root, settings or Commands()), trusted=True)
 
 
-async def run_check(check: Check, commands: CommandRunner, limit: float) -> AsyncGenerator[OutputChunk | Ran, None]:
-    """Run a check: its output as it comes, then what it did.
+async def run_check(
+    check: Check, commands: CommandRunner, limit: float, folder: Path
+) -> AsyncGenerator[OutputChunk | Ran, None]:
+    """Run a check: its output as it comes, then what it did. While it runs it has a new folder of its own in `folder`;
+    see `remove_abandoned`.
 
     Raises `BadInput` when it cannot be started: no reply of a model would mend that.
     """
     # Bytecode of a file rewritten within the same second and with the same size would be taken for current.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
-    with tempfile.TemporaryDirectory(prefix="cdd-check-", ignore_cleanup_errors=True) as folder:
-        report = Path(folder) / "report.xml"  # in a new folder, whose name nobody can guess
+    with _new_folder(folder) as scratch:
+        report = scratch / "report.xml"
         argv = pytest_run.with_report(check.argv, report) if check.is_pytest else check.argv
         shown = pytest_run.WithoutMention(report)
         async with aclosing(commands.start(replace(check.command, argv=argv), env=env, limit=limit)) as items:
@@ -141,6 +147,25 @@ async def run_check(check: Check, commands: CommandRunner, limit: float) -> Asyn
                     yield OutputChunk(shown.held, "stdout")
                 result = replace(item, stdout=pytest_run.without_mention(report, item.stdout))
                 yield await asyncio.to_thread(_ran, check, result, report, commands.root)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove what checks left in `folder` whose run was killed. To be called when none is running there."""
+    for left in folder.glob(f"{_BEGINNING}*"):
+        shutil.rmtree(left, ignore_errors=True)  # it is in nobody's way
+
+
+@contextmanager
+def _new_folder(parent: Path) -> Iterator[Path]:
+    """One whose name nobody can guess."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix=_BEGINNING, dir=parent.absolute(), ignore_cleanup_errors=True)
+    except OSError as error:
+        raise BadInput(
+            f"No folder for a check's report could be made in {parent}: {error.strerror or error}"
+        ) from error
+    with made as folder:
+        yield Path(folder)
 
 
 def _ran(check: Check, result: CommandResult, report: Path, root: Path) -> Ran:

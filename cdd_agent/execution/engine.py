@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -200,8 +201,10 @@ class Engine:
         now = self.state.of(number)
         if step is None or not now.attempts:
             return "starts again"
-        has_reply = self.record.attempt(number, now.attempts).reply is not None
-        return "goes on from its saved reply" if has_reply and self._goes_on(step, now) else "starts again"
+        attempt = self.record.attempt(number, now.attempts)
+        if not self._goes_on(step, now) or (attempt.reply is None and not attempt.dialogue):
+            return "starts again"
+        return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
 
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""
@@ -451,7 +454,7 @@ class Engine:
         settled = False
         try:
             yield StepStarted(step.number, step.title, number)
-            prompt = self._prompt(step, number, also_show)
+            prompt = partial(self._prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.state, self.record)
             async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.history)) as events:
                 async for item in events:
@@ -534,7 +537,7 @@ class Engine:
         if now.attempts == now.forgotten:
             return False
         attempt = self.record.attempt(step.number, now.attempts)
-        if attempt.failure is not None or attempt.reply is None:
+        if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
             return attempt.failure is None
         shown = attempt.shown
         return (
@@ -543,7 +546,7 @@ class Engine:
             and all(digest(read_bytes(self.runner.root / path)) == seen for path, seen in shown.files.items())
         )
 
-    def _prompt(self, step: PlanStep, number: int, also_show: frozenset[str]) -> Prompt:
+    def _prompt(self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None) -> Prompt:
         earlier, unseen = self._last_failure(step.number, number)
         return step_prompt(
             self.runner.root,
@@ -551,6 +554,7 @@ class Engine:
             self.plan,
             self.state,
             step,
+            window=window,
             earlier=earlier,
             also_show=also_show | unseen,
             guidance=self.record.attempt(step.number, number).guidance,
@@ -560,7 +564,7 @@ class Engine:
         for before in range(number - 1, self.state.of(step).forgotten, -1):
             attempt = self.record.attempt(step, before)
             if (failure := attempt.failure) is not None:
-                return Earlier(failure.detail, attempt.reply or ""), failure.unseen
+                return Earlier(failure.detail, attempt.said), failure.unseen
         return None, frozenset()
 
     def _save(self, state: ExecutionState) -> None:

@@ -65,6 +65,18 @@ class History:
         """To be called before the attempt changes anything; `paths` are the files that it will write."""
         attempt.save_span(Span(before=await self._take(attempt, "before", paths), paths=tuple(paths)))
 
+    async def also(self, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
+        """To be called before more files are written than `before` was told. Those that its checkpoint misses because
+        git ignores them are returned: then none may be written.
+        """
+        span = attempt.span
+        assert span is not None, "an attempt begins with a checkpoint"
+        new = [path for path in paths if path not in span.paths]
+        missed = await (await self.open()).ignored(span.before, new)
+        if new and not missed:
+            attempt.save_span(span.model_copy(update={"paths": (*span.paths, *new)}))
+        return tuple(sorted(missed))
+
     def unseen(self) -> tuple[str, ...]:
         """What could not be read, and so is in no checkpoint; each is named once."""
         unseen = self._opened.unseen if self._opened else frozenset()

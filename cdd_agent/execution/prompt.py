@@ -1,23 +1,32 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
+import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cdd_agent.execution.record import Shown
 from cdd_agent.harmless import fenced
-from cdd_agent.llm.port import Message, Request
+from cdd_agent.llm.budget import CEILING, estimated_tokens
+from cdd_agent.llm.port import ContextTooLong, Message, Request
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.workspace.context import repo_tree
 from cdd_agent.workspace.files import digest, read_bytes
 from cdd_agent.workspace.paths import PathRefused, confine
+from cdd_agent.workspace.reading import holds_secrets
 
 _LARGEST_SHOWN = 200_000
 """Bytes of a file that is shown; a larger one is named, never half shown."""
+_MOST_RELATED = 60_000
+"""Bytes of the files that are shown because a step is related to them."""
+_MARGIN = 200
+"""Tokens for what stands between the parts."""
+_QUOTED = re.compile(r"`([^`\s]+\.\w+)`")
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,14 @@ class Prompt:
 
     request: Request
     shown: Shown
+    left_out: tuple[str, ...] = ()
+    """What there was no room for, the most important first."""
+
+    def with_tools(self) -> "Prompt":
+        """The same to a model that is offered tools."""
+        first, *others = self.request.messages
+        told = replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
+        return replace(self, request=Request((told, *others)))
 
     @property
     def text(self) -> str:
@@ -47,22 +64,35 @@ def step_prompt(
     state: ExecutionState,
     step: PlanStep,
     *,
+    window: int | None = None,
     earlier: Earlier | None = None,
     also_show: frozenset[str] = frozenset(),
     guidance: str = "",
 ) -> Prompt:
-    """Build the prompt of one attempt. Reads the affected files, and `also_show`, as they are now."""
-    wanted = [file.path for file in step.files_affected]
-    extra = sorted(also_show - set(wanted)) + [path for path in _checked_files(root, step) if path not in wanted]
-    shown, seen = _present_files(root, list(dict.fromkeys([*wanted, *extra])))
-    parts = [_earlier(plan, state, step), shown, _step(plan, step), _failed(earlier), _guided(guidance)]
-    request = Request(
-        (
-            Message("system", f"{_rules()}\n\n{_ticket(spec)}\n\n{_overview(plan)}"),
-            Message("user", "\n\n".join(part for part in parts if part)),
+    """Build the prompt of one attempt. Reads the project's files as they are now.
+
+    `window` is what the model takes in, in tokens. What belongs to the step comes first, then its files, then those
+    that it is related to; a file that does not fit is left out, and named. Raises `ContextTooLong` where not even the
+    step itself fits.
+    """
+    system = f"{_text('rules.md')}\n\n{_ticket(spec)}\n\n{_overview(plan)}"
+    opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
+    room = _Room(window, [system, opening, *closing])
+    if room.is_over and earlier is not None:
+        closing[1] = _failed(replace(earlier, reply=""))
+        room = _Room(window, [system, opening, *closing])
+        room.left_out.append("the last attempt's reply")
+    if room.is_over:
+        raise ContextTooLong(
+            f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
+            hint="Make them shorter, split the step, or use a model with a larger window.",
         )
-    )
-    return Prompt(request, Shown(step=step_digest(step, guidance), files=seen))
+    shown = _Files(root, room)
+    for path in _wanted(root, plan, state, step, also_show):
+        shown.add(path)
+    parts = [opening, _tree(root, room), shown.text, room.note, *closing]
+    request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
+    return Prompt(request, Shown(step=step_digest(step, guidance), files=shown.seen), tuple(room.left_out))
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
@@ -71,8 +101,8 @@ def step_digest(step: PlanStep, guidance: str) -> str:
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
-def _rules() -> str:
-    return files("cdd_agent.execution").joinpath("rules.md").read_text(encoding="utf-8").strip()
+def _text(name: str) -> str:
+    return files("cdd_agent.execution").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _ticket(spec: TicketSpec) -> str:
@@ -111,30 +141,99 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
-def _present_files(root: Path, paths: list[str]) -> tuple[str, dict[str, str | None]]:
-    seen: dict[str, str | None] = {}
-    parts = []
-    for name in paths:
+class _Room:
+    """What is left of a model's window when what must be said is said."""
+
+    def __init__(self, window: int | None, texts: Iterable[str]) -> None:
+        reply = min(CEILING, (window or 0) // 4)
+        needed = sum(map(estimated_tokens, texts))
+        self._left = None if window is None else window - reply - _MARGIN - needed
+        self.left_out: list[str] = []
+
+    @property
+    def is_over(self) -> bool:
+        return self._left is not None and self._left < 0
+
+    def holds(self, text: str, name: str) -> bool:
+        """Take the room that a text needs, or note by its name that it is left out."""
+        needed = estimated_tokens(text)
+        if self._left is not None and needed > self._left:
+            self.left_out.append(name)
+            return False
+        if self._left is not None:
+            self._left -= needed
+        return True
+
+    @property
+    def note(self) -> str:
+        if not self.left_out:
+            return ""
+        also = "You have not seen these: do not replace them."
+        return f"# Left out, for want of room\n\n{_bullets(self.left_out)}\n\n{also}"
+
+
+class _Files:
+    """The files of a prompt: each whole, or only named."""
+
+    def __init__(self, root: Path, room: _Room) -> None:
+        self._root, self._room = root, room
+        self._parts: list[str] = []
+        self.seen: dict[str, str | None] = {}
+
+    @property
+    def text(self) -> str:
+        return "# Present files\n\n" + "\n\n".join(self._parts) if self._parts else ""
+
+    def add(self, name: str) -> None:
         try:
-            path = str(confine(root, name))
+            path = str(confine(self._root, name))
         except PathRefused as refusal:
-            parts.append(f"{refusal.message}.")
-            continue
-        place = root / path
+            self._parts.append(f"{refusal.message}.")
+            return
+        if path in self.seen:
+            return
+        place = self._root / path
         if place.is_dir():
-            parts.append(f"{path} is a folder.")
-            continue
+            self._parts.append(f"{path} is a folder.")
+            return
         data = read_bytes(place)
         text = _as_text(data)
         if data is None:
-            seen[path] = None
-            parts.append(f"{path} does not exist yet.")
+            self.seen[path] = None
+            self._parts.append(f"{path} does not exist yet.")
         elif text is None:
-            parts.append(f"{path} exists and cannot be shown: it is not UTF-8 text, or over {_LARGEST_SHOWN} bytes.")
-        else:
-            seen[path] = digest(data)
-            parts.append(f"{path}:\n{fenced(text, _language(path))}")
-    return ("# Present files\n\n" + "\n\n".join(parts) if parts else ""), seen
+            why = "it is not UTF-8 text, or over"
+            self._parts.append(f"{path} exists and cannot be shown: {why} {_LARGEST_SHOWN} bytes.")
+        elif self._room.holds(part := f"{path}:\n{fenced(text, _language(path))}", f"{path} ({len(data):,} bytes)"):
+            self.seen[path] = digest(data)
+            self._parts.append(part)
+
+
+def _wanted(
+    root: Path, plan: ImplementationPlan, state: ExecutionState, step: PlanStep, also_show: frozenset[str]
+) -> list[str]:
+    """The files to show, the most important first: those of the step, those that an attempt missed, those of its check,
+    and those it is related to: the work of steps that it depends on, and what its description names."""
+    own = [file.path for file in step.files_affected]
+    wanted = [*own, *sorted(also_show), *_checked_files(root, step)]
+    before = (state.of(number) for number in step.dependencies)
+    related = [path for done in before for path in (*done.files_created, *done.files_modified)]
+    related += _QUOTED.findall(step.description)
+    size = 0
+    for path in related:
+        if path in wanted or not _is_file(root, path) or holds_secrets(PurePosixPath(path).name):
+            continue
+        size += (root / path).stat().st_size
+        if size > _MOST_RELATED:
+            break
+        wanted.append(path)
+    return list(dict.fromkeys(wanted))
+
+
+def _tree(root: Path, room: _Room) -> str:
+    _, _, inside = repo_tree(root).partition("\n")  # its own name says nothing, and differs where the run is replayed
+    tree = f"# Files of the project\n\n{fenced(inside, 'text')}"
+    return tree if room.holds(tree, "the tree of the project's files") else ""
 
 
 def _as_text(data: bytes | None) -> str | None:
@@ -179,8 +278,8 @@ def _failed(earlier: Earlier | None) -> str:
         return ""
     return (
         "# The last attempt failed\n\nEverything it wrote was taken back, so send every file that this step needs.\n\n"
-        f"What went wrong:\n\n{fenced(earlier.reason)}\n\nThe reply was:\n\n{fenced(earlier.reply, 'md')}"
-    )
+        f"What went wrong:\n\n{fenced(earlier.reason)}"
+    ) + (f"\n\nThe reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier.reply else "")
 
 
 def _guided(guidance: str) -> str:

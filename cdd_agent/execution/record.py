@@ -7,9 +7,12 @@
     lock  holder.json                         while somebody is at work on the ticket: who it is
     socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
+    check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
+      dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
+      call-4.json  call-4-0 …                 and what a command, by a tool's call, made of some of them
       span.json  changes.diff                 the checkpoints before and after it, and what differs
     earlier-20261122T101500123456/            all of this, of a run that was started over
 
@@ -19,6 +22,8 @@ attempt replaced stays here also when it is put back: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -27,13 +32,25 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.edits import ReplyRefused
 from cdd_agent.errors import BadInput
+from cdd_agent.execution.checks import remove_abandoned
 from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.execution.run_log import RunLog
+from cdd_agent.llm.port import Message
 from cdd_agent.workspace.checkpoints import Checkpoint
 from cdd_agent.workspace.files import ignore_runs, read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.workspace.redaction import Redactor
-from cdd_agent.workspace.taking_back import Change, Contents, Piece, TakenBack, held, put_back
+from cdd_agent.workspace.taking_back import (
+    Change,
+    Contents,
+    Entry,
+    Piece,
+    TakenBack,
+    held,
+    is_there,
+    put_back,
+)
 
 
 class _Saved(BaseModel):
@@ -108,9 +125,21 @@ class _Tests(_Saved):
     tests: SuiteRun
 
 
+class _Dialogue(_Saved):
+    messages: tuple[Message, ...]
+
+
+class _Made(_Saved):
+    files: dict[str, str | None]
+    """By path, the name of the copy; None for a file that is gone."""
+
+
 class _Journal(_Saved):
     files: tuple[Change, ...]
-    """In the order of their `before-N`."""
+    """What was written, in that order; the content before the N-th is in `before-N`.
+
+    A file that was written more than once is there more than once, each time with what it was before the first.
+    """
 
     @field_validator("files")
     @classmethod
@@ -140,8 +169,11 @@ class Attempt:
         self._write("guidance.md", self.redactor.redact(guidance))
 
     def save_request(self, prompt: str, shown: Shown) -> None:
-        self._write("shown.json", shown.model_dump_json(indent=1))
+        self.save_shown(shown)
         self._write("request.md", self.redactor.redact(prompt))
+
+    def save_shown(self, shown: Shown) -> None:
+        self._write("shown.json", shown.model_dump_json(indent=1))
 
     def save_reply(self, text: str) -> None:
         """Word for word: it is what gets applied."""
@@ -150,6 +182,16 @@ class Attempt:
     def save_partial(self, text: str) -> None:
         """A reply that stopped early: kept to be looked at, never to be applied."""
         self._write("reply-partial.md", self.redactor.redact(text))
+
+    def save_dialogue(self, messages: Sequence[Message]) -> None:
+        """All that was said so far, with the request: word for word, as it is what goes on."""
+        self._write("dialogue.json", _Dialogue(messages=tuple(messages)).model_dump_json(indent=1))
+
+    def drop_dialogue(self) -> None:
+        """It cannot go on, and neither can what it led to; both are kept to be looked at."""
+        for name in ("dialogue.json", "reply.md"):
+            if (self.folder / name).exists():
+                set_aside(self.folder / name)
 
     def save_output(self, text: str) -> None:
         self._write("output.txt", self.redactor.redact(text))
@@ -177,6 +219,21 @@ class Attempt:
         return self._read("reply.md")
 
     @property
+    def dialogue(self) -> tuple[Message, ...]:
+        """Empty where the model used no tools."""
+        saved = self._load("dialogue.json", _Dialogue)
+        return saved.messages if saved else ()
+
+    @property
+    def said(self) -> str:
+        """What the model said, and which tools it called, for the next one to learn from."""
+        parts: list[str] = []
+        for message in self.dialogue:
+            if message.role == "assistant":
+                parts += [message.content, *(f"→ {call.name} {call.arguments}" for call in message.tool_calls)]
+        return "\n\n".join(filter(None, (*parts, self.reply)))
+
+    @property
     def shown(self) -> Shown | None:
         return self._load("shown.json", Shown)
 
@@ -193,34 +250,84 @@ class Attempt:
     def failure(self) -> Failure | None:
         return self._load("failure.json", Failure)
 
-    def journal(self, changes: ChangeSet) -> None:
-        """Write down what is about to be written, with the content that it replaces."""
-        entries = []
-        for index, change in enumerate(changes.changes):
-            place = self.root / change.path
-            if change.before is not None:
-                write_atomic(self.folder / f"before-{index}", change.before)
-            before = None if change.before is None else held(place, change.before)
+    @contextmanager
+    def journalled(self, changes: ChangeSet) -> Iterator[None]:
+        """Write down what is about to be written, with the content that it replaces. A refusal, after which nothing of
+        it was written, is forgotten again."""
+        known = self._journal
+        firsts = {change.path: change.before for change in reversed(known)}
+        entries = list(known)
+        for change in changes.changes:
+            place, path = self.root / change.path, str(change.path)
+            before = firsts.get(path) if path in firsts else self._keep_before(len(entries), place, change.before)
             after = None if change.after is None else held(self.root / (change.like or change.path), change.after)
-            entries.append(Change(str(change.path), before, after))
-        self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
+            entries.append(Change(path, before, after))
+        self._save_journal(entries)
+        try:
+            yield
+        except ReplyRefused:
+            self._save_journal(known)
+            raise
+
+    def journal_command(self, call: int, made: Mapping[PurePosixPath, bytes | None]) -> None:
+        """The command that a tool's call ran made something else of files that the attempt wrote: that is the attempt's
+        doing, too. It is kept, to be done again."""
+        entries = list(self._journal)
+        firsts = {change.path: change.before for change in reversed(entries)}
+        kept: dict[str, str | None] = {}
+        for index, (path, content) in enumerate(made.items()):
+            kept[str(path)] = None if content is None else f"call-{call}-{index}"
+            if content is not None:
+                write_atomic(self.folder / f"call-{call}-{index}", content)
+            after = None if content is None else held(self.root / path, content)
+            entries.append(Change(str(path), firsts[str(path)], after))
+        self._write(f"call-{call}.json", _Made(files=kept).model_dump_json(indent=1))
+        self._save_journal(entries)
+
+    def forget_command(self, call: int) -> None:
+        """That of a round that was interrupted; another call has its number now."""
+        remove(self.folder / f"call-{call}.json")
+
+    def made_by_command(self, call: int) -> dict[PurePosixPath, bytes | None]:
+        """What the command of a call made of the attempt's files, as it was kept."""
+        saved = self._load(f"call-{call}.json", _Made)
+        kept = saved.files if saved else {}
+        return {PurePosixPath(path): read_bytes(self.folder / name) if name else None for path, name in kept.items()}
 
     def put_back(self) -> TakenBack:
         """Undo what the journal says was written; harmless when repeated, or when nothing was written.
 
         Only a file that still holds what the attempt wrote is put back: anybody's later edit stays.
         """
-        journal = self._load("changes.json", _Journal)
-        if journal is None:
+        journal = self._journal
+        if not journal:
             return TakenBack()
-        back = put_back(self.root, journal.files, self._contents_before(journal))
+        last: dict[str, Change] = {}
+        for change in journal:  # a kill may have come before the last of them was written
+            if change.path not in last or is_there(self.root, change.path, change.after):
+                last[change.path] = change
+        back = put_back(self.root, tuple(last.values()), self._contents_before(journal))
         remove(self.folder / "changes.json")
         return back
 
-    def _contents_before(self, journal: _Journal) -> Contents:
+    @property
+    def _journal(self) -> tuple[Change, ...]:
+        saved = self._load("changes.json", _Journal)
+        return saved.files if saved else ()
+
+    def _save_journal(self, entries: Sequence[Change]) -> None:
+        self._write("changes.json", _Journal(files=tuple(entries)).model_dump_json(indent=1))
+
+    def _keep_before(self, number: int, place: Path, content: bytes | None) -> Entry | None:
+        if content is None:
+            return None
+        write_atomic(self.folder / f"before-{number}", content)
+        return held(place, content)
+
+    def _contents_before(self, journal: Sequence[Change]) -> Contents:
         places: dict[str, Piece] = {}
-        for index, change in enumerate(journal.files):
-            if change.before is None:
+        for index, change in enumerate(journal):
+            if change.before is None or change.path in {earlier.path for earlier in journal[:index]}:
                 continue
             path = self.folder / f"before-{index}"
             content = read_bytes(path)
@@ -275,10 +382,11 @@ class RunRecord:
         ignore_runs(self.root)
 
     def tidy(self) -> None:
-        """Remove what writes left whose process was killed in the middle of them. To be called by who has the lock."""
+        """Remove what writes and checks left whose run was killed in the middle. To be called by who has the lock."""
         folders = (self.folder, *self.folder.glob("step-*"), *self.folder.glob("step-*/attempt-*"))
         for folder in (self.root / ".cdd", *folders):
             remove_leftovers(folder)
+            remove_abandoned(folder)
 
     @property
     def baseline(self) -> Baseline | None:

@@ -1,33 +1,28 @@
 """One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
 put back by whoever called it (`engine.py`)."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.edits import Edit, ReplyRefused
-from cdd_agent.actions.judging import Terms, change_set
 from cdd_agent.actions.replies import parse_reply
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
-    ChangesProposed,
-    CheckpointStarted,
-    Choice,
     CommandOutput,
     CommandProposed,
     Event,
     Notice,
-    ReplyDelayed,
-    ReplyDelta,
-    ReplyFinished,
-    ReplyRestarted,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
     Tone,
+    ToolFinished,
 )
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
@@ -37,12 +32,15 @@ from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt
 from cdd_agent.execution.record import Attempt, RunRecord
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
-from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import Done, Model, StartedAgain, StopReason, TextDelta, ToolCall, Waiting
+from cdd_agent.execution.workbench import Workbench
+from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRefused, CommandRunner
 from cdd_agent.workspace.process import OutputChunk
+
+MakePrompt = Callable[[int | None], Prompt]
+"""Makes the prompt for a window of so many tokens."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,7 @@ class StepRunner:
     test_timeout: float
     protected: Callable[[Path], bool]
     commands: CommandRunner
+    tool_calls: ToolCalls = "auto"
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
@@ -90,9 +89,8 @@ class StepRunner:
         """
         if not is_of_use(left, self.test_command, self.commands):
             return
-        taken = take_baseline(
-            step.number, project_check(self.test_command, self.commands), self.commands, self.test_timeout
-        )
+        check = project_check(self.test_command, self.commands)
+        taken = take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
         async with aclosing(taken) as items:
             async for item in items:
                 if isinstance(item, Taken):
@@ -101,7 +99,7 @@ class StepRunner:
                     yield item
 
     async def attempt(
-        self, step: PlanStep, prompt: Prompt, attempt: Attempt, before: Before, history: History
+        self, step: PlanStep, prompt: MakePrompt, attempt: Attempt, before: Before, history: History
     ) -> AsyncGenerator[Event | Outcome, None]:
         """Yield what happens, then one `Outcome`.
 
@@ -111,29 +109,27 @@ class StepRunner:
         check = check_for(step, self.test_command, self.commands)
         async for event in self._permitted(step, check):
             yield event
-        changes = ChangeSet(())
+        bench = Workbench(self.root, step, attempt, history, self.frontend, self.commands, self.protected)
         try:
-            async with aclosing(self._reply(step, prompt, attempt)) as events:
+            async with aclosing(self._reply(prompt, bench)) as events:
                 async for event in events:
                     yield event
-            edits = _usable(step, attempt.reply or "")
-            changes = change_set(self.root, edits, _terms(step, attempt), self.protected)
-            for note in changes.notes:
-                yield Notice(f"{note}.")
-            async for event in self._approved(step, changes):
-                yield event
-            yield CheckpointStarted(step.number)
-            await history.before(attempt, changes.touched)
-            if unseen := history.unseen():
-                text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
-                yield Notice(text, Tone.WARNING)
-            for event in self._apply(step, changes, attempt):
-                yield event
+            edits = _usable(step, attempt.reply or "", has_acted=bool(bench.changes.changes))
+            async with aclosing(bench.change(edits)) as events:
+                async for event in events:
+                    yield event
         except ReplyRefused as refusal:
+            if bench.is_begun:
+                await history.after(attempt)
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            yield Outcome(ChangeSet(()), None, f"The reply was not used. {detail}", detail, refusal.unseen)
+            yield Outcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
             return
-        async with aclosing(self._verified(step, check, changes, attempt, before, bool(edits))) as items:
+        async for event in bench.begin():
+            yield event
+        if bench.changes.changes:
+            yield _applied(step, bench.changes)
+        has_acted = bool(edits or bench.changes.changes)
+        async with aclosing(self._verified(step, check, bench.changes, attempt, before, has_acted)) as items:
             async for item in items:
                 if isinstance(item, Outcome):
                     await history.after(attempt)
@@ -156,7 +152,7 @@ class StepRunner:
             return
         yield TestsStarted(step.number, check.shown)
         work = Work(changes, Asked.by(step, attempt.guidance), has_own_check=step.verify is not None)
-        async with aclosing(verify(check, self.commands, self.test_timeout, before, work)) as output:
+        async with aclosing(verify(check, self.commands, self.test_timeout, attempt.folder, before, work)) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
                     yield CommandOutput(step.number, item.text)
@@ -178,76 +174,82 @@ class StepRunner:
             why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
             raise NotApproved(why) from refusal
 
-    async def _reply(self, step: PlanStep, prompt: Prompt, attempt: Attempt) -> AsyncGenerator[Event, None]:
-        """Ask the model and save the reply before anything is done with it; a saved one is not asked for again."""
+    async def _reply(self, prompt: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
+        """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
+        attempt = bench.attempt
+        try:
+            await bench.do_again(attempt.dialogue)
+        except ReplyRefused as refusal:
+            bench.start_anew()
+            yield Notice(f"What was done with tools cannot be done again: {refusal.message}", Tone.WARNING)
         if attempt.reply is not None:
-            yield ReplyStarted(step.number, "", saved=True)
+            yield ReplyStarted(bench.step.number, "", saved=True)
             return
         model = self.model()
-        attempt.save_request(prompt.text, prompt.shown)
-        yield ReplyStarted(step.number, model.name, prompt_tokens=estimated_prompt(prompt.request))
-        pieces: list[str] = []
-        async with aclosing(model.stream(prompt.request)) as stream:
-            async for item in stream:
+        if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
+            try:
+                dialogue = Dialogue(model, bench.tools(), "on")
+                async with aclosing(self._said(dialogue, prompt, bench)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except RequestRejected as error:
+                was_used = bool(attempt.dialogue)
+                if was_used:  # nor would it be taken when the step is tried again
+                    attempt.drop_dialogue()
+                if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong):
+                    raise
+            yield Notice("The server takes no tools; the model is asked without them.", Tone.WARNING)
+        elif attempt.dialogue:
+            bench.start_anew()
+        async with aclosing(self._said(Dialogue(model), prompt, bench)) as events:
+            async for event in events:
+                yield event
+
+    async def _said(self, dialogue: Dialogue, make: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
+        """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
+        attempt, spoken = bench.attempt, bench.attempt.dialogue
+        if not spoken:
+            prompt = await asyncio.to_thread(make, dialogue.model.window)
+            prompt = prompt.with_tools() if dialogue.tools else prompt
+            if prompt.left_out:
+                yield Notice(f"Left out of the prompt, for want of room: {', '.join(prompt.left_out)}", Tone.WARNING)
+            attempt.save_request(prompt.text, prompt.shown)
+            bench.show(prompt.shown)
+            spoken = prompt.request.messages
+        async with aclosing(dialogue.turn(spoken, step=bench.step.number)) as items:
+            async for item in items:
                 match item:
-                    case TextDelta(text=text):
-                        pieces.append(text)
-                        yield ReplyDelta(step.number, text)
-                    case Waiting(seconds=seconds, reason=reason):
-                        yield ReplyDelayed(step.number, seconds, reason)
-                    case StartedAgain():
-                        pieces.clear()
-                        yield ReplyRestarted(step.number)
-                    case ToolCall():  # none was offered
-                        continue
-                    case Done():
-                        yield ReplyFinished(step.number, item.usage)
-                        if item.stop_reason is not StopReason.STOP:
-                            attempt.save_partial("".join(pieces))
-                            raise ReplyRefused(_STOPPED[item.stop_reason])
-        attempt.save_reply("".join(pieces))
-
-    async def _approved(self, step: PlanStep, changes: ChangeSet) -> AsyncGenerator[Event, None]:
-        """Ask for a person's yes, if there is something to say yes to. Raises `NotApproved`."""
-        if not changes.changes:
-            return
-        proposed = ChangesProposed(step.number, changes.created, changes.modified, changes.deleted)
-        yield proposed
-        if await self.frontend.approve(proposed) is not Choice.YES:
-            raise NotApproved(f"The changes of step {step.number} were not approved; nothing was written")
-
-    def _apply(self, step: PlanStep, changes: ChangeSet, attempt: Attempt) -> Iterator[Event]:
-        if not changes.changes:
-            return
-        attempt.journal(changes)
-        try:
-            changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
-        except ReplyRefused:
-            attempt.put_back()
-            raise
-        declared = {file.path.removeprefix("./") for file in step.files_affected}
-        undeclared = tuple(path for path in changes.touched if declared and path not in declared)
-        yield ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
+                    case Added(messages=messages):
+                        spoken += messages
+                        if any(message.tool_calls for message in messages):
+                            attempt.save_dialogue(spoken)
+                    case Turn(problem=""):
+                        attempt.save_reply(spoken[-1].content)
+                    case Turn(problem=problem):
+                        attempt.save_partial(spoken[-1].content)
+                        raise ReplyRefused(f"{problem} Nothing of it was used.")
+                    case _:
+                        if isinstance(item, ToolFinished):
+                            bench.next_call()
+                        for event in (*bench.news(), item):
+                            yield event
+                        if bench.stopped is not None:
+                            raise bench.stopped
 
 
-_STOPPED = {
-    StopReason.LENGTH: "The reply was cut by the model's length limit; nothing of it was used.",
-    StopReason.REFUSED: "The provider's content filter stopped the reply; nothing of it was used.",
-}
+def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
+    declared = {file.path.removeprefix("./") for file in step.files_affected}
+    undeclared = tuple(path for path in changes.touched if declared and path not in declared)
+    return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
 
 
-def _terms(step: PlanStep, attempt: Attempt) -> Terms:
-    """What the model knew when it wrote the reply, and what the step and its guidance ask for."""
-    shown, asked = attempt.shown, Asked.by(step, attempt.guidance)
-    return Terms(shown.files if shown else {}, frozenset(asked.notes), asked.to_shorten)
-
-
-def _usable(step: PlanStep, text: str) -> tuple[Edit, ...]:
-    """The reply's edits, if it is one that this kind of step can do something with."""
+def _usable(step: PlanStep, text: str, *, has_acted: bool) -> tuple[Edit, ...]:
+    """The reply's edits, if it is one that this kind of step can do something with; it may have acted by tools."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
     edits = parse_reply(text).edits
-    if step.files_affected and not edits:
+    if step.files_affected and not edits and not has_acted:
         raise ReplyRefused(
             "The reply gives no file, and this step names files.",
             hint="Each new file is needed as a code block whose info string is `language:path`, each change as a "

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.execution.asked import Asked
@@ -78,10 +79,18 @@ class _Objection:
 
 
 async def verify(
-    check: Check, commands: CommandRunner, limit: float, before: Before | None = None, work: Work | None = None
+    check: Check,
+    commands: CommandRunner,
+    limit: float,
+    folder: Path,
+    before: Before | None = None,
+    work: Work | None = None,
 ) -> AsyncGenerator[OutputChunk | Verdict, None]:
-    """Run a check: its output as it comes, then one `Verdict`. Raises `BadInput` when it cannot be started."""
-    async with aclosing(run_check(check, commands, limit)) as items:
+    """Run a check, with a folder in `folder` for what it reports: its output as it comes, then one `Verdict`.
+
+    Raises `BadInput` when it cannot be started.
+    """
+    async with aclosing(run_check(check, commands, limit, folder)) as items:
         async for item in items:
             yield item if isinstance(item, OutputChunk) else judge(check, item, before or Before(), work or Work())
 

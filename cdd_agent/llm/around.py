@@ -28,6 +28,21 @@ class Around:
         self.inner.warm_up()
 
 
+class Sized(Around):
+    """A model whose window somebody has set."""
+
+    def __init__(self, model: Model, window: int) -> None:
+        super().__init__(model)
+        self._window = window
+
+    @property
+    def window(self) -> int:
+        return self._window
+
+    def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        return self.inner.stream(request)
+
+
 class NeverEmpty(Around):
     """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use. One that was cut stays cut."""
 

@@ -174,6 +174,11 @@ def estimated_prompt(request: Request) -> int:
     return _tokens(sum(map(_weight, texts))) + 4 * len(request.messages)
 
 
+def estimated_tokens(text: str) -> int:
+    """How many tokens a text has at most, as a rule."""
+    return _tokens(_weight(text))
+
+
 def _weight(text: str) -> int:
     return len(text.encode(errors="replace"))
 

@@ -15,6 +15,10 @@ _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _PRIORITY = "medium"
 
 
+class SpecEmpty(BadInput):
+    """The file holds nothing, or nothing but comments."""
+
+
 class TicketType(StrEnum):
     """What kind of work a ticket is; also the first word of its slug."""
 
@@ -73,7 +77,7 @@ class TicketSpec:
         """Raises `BadInput` with file, line and reason. A type that is not said is the first word of `slug`."""
         entries = read_mapping(text, source, "a spec")
         if not entries:
-            raise BadInput(f"{source}: the file is empty.", hint="Write at least a title and a description.")
+            raise SpecEmpty(f"{source}: the file is empty.", hint="Write at least a title and a description.")
         _lift_ticket(entries, source)
         description = _description(entries, source)
         return cls(
@@ -100,10 +104,19 @@ class TicketSpec:
         }
         return dumped(ours | dict(self.extra))
 
+    @property
+    def has_title(self) -> bool:
+        return not unwritten(self.title)
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing of what makes a spec complete is written."""
+        return all(map(unwritten, (self.title, self.description, *self.acceptance_criteria)))
+
     def missing(self) -> list[str]:
         """What keeps the spec from being complete, one line each; a template's placeholder is not an answer."""
         lines = []
-        if unwritten(self.title):
+        if not self.has_title:
             lines.append("title: one line that says what is wanted")
         if unwritten(self.description):
             lines.append("description: what is wanted, and why")

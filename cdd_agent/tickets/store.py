@@ -9,15 +9,14 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.files import write_atomic
+from cdd_agent.tickets.slugs import kebab, short
+from cdd_agent.workspace.files import create_exclusive
 
 if TYPE_CHECKING:
     from cdd_agent.tickets.plan import ImplementationPlan
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 _SPEC, _PLAN, _STATE = "spec.yaml", "plan.md", "execution-state.json"
 _OLDER_LAYOUT = PurePosixPath("specs/tickets")
 _MAX_BYTES = 50_000_000
-_MAX_SLUG = 100
+_NEAR = 100
+"""Letters of an unknown slug that are compared with those there are."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class TicketStore:
         if not reference:
             raise BadInput("Which ticket?", hint="Name its slug, the start of it, or its folder.")
         if len(reference) > 4096 or re.search("[\0\ud800-\udfff]", reference):
-            raise BadInput(f"{_short(reference)} cannot be the name of a ticket.")
+            raise BadInput(f"{short(reference)} cannot be the name of a ticket.")
         tickets = {ticket.slug: ticket for ticket in self.list()}
         if reference in tickets:
             return tickets[reference]
@@ -125,23 +125,26 @@ class TicketStore:
         if len(found) == 1:
             return tickets[found[0]]
         if found:
-            raise BadInput(f"{_short(reference)} could be any of: {', '.join(found)}.", hint="Name one in full.")
-        raise BadInput(f"There is no ticket {_short(reference)}.", hint=_near(reference, sorted(tickets)))
+            raise BadInput(f"{short(reference)} could be any of: {', '.join(found)}.", hint="Name one in full.")
+        raise BadInput(f"There is no ticket {short(reference)}.", hint=_near(reference, sorted(tickets)))
 
     def create(self, ticket_type: str, name: str) -> Ticket:
         """A new ticket with the template of its type. Raises `BadInput` rather than touch one that is there."""
         from cdd_agent.tickets.spec import TicketType
+        from cdd_agent.tickets.templates import spec_template
 
         kind = ticket_type.strip().lower()
         if kind not in set(TicketType):
-            raise BadInput(f"There is no ticket type {_short(ticket_type)}.", hint=f"Allowed: {', '.join(TicketType)}.")
+            raise BadInput(f"There is no ticket type {short(ticket_type)}.", hint=f"Allowed: {', '.join(TicketType)}.")
         slug = _slug(kind, name)
         for known in self.list():
             if known.slug == slug:
-                raise BadInput(f"The ticket {slug} is there already.", hint=f"It is in {known.shown(known.folder)}.")
+                raise _there_already(known)
         ticket = self._ticket(self.root / self.tickets_dir / slug)
-        text = self._template(kind)
-        write_atomic(ticket.spec_path, text.encode())
+        try:
+            create_exclusive(ticket.spec_path, spec_template(self.root, TicketType(kind)).encode())
+        except FileExistsError as error:
+            raise _there_already(ticket) from error
         return ticket
 
     def _ticket(self, folder: Path) -> Ticket:
@@ -154,7 +157,7 @@ class TicketStore:
         inside = path.is_relative_to(os.path.normpath(self.root)) or path.is_relative_to(real_root)
         if not inside or not Path(os.path.realpath(path)).is_relative_to(real_root):
             raise BadInput(
-                f"{_short(reference)} is outside the project.", hint="Name the ticket's slug, or its folder here."
+                f"{short(reference)} is outside the project.", hint="Name the ticket's slug, or its folder here."
             )
         folder = path.parent if path.name in {_SPEC, _PLAN, _STATE} else path
         if os.path.realpath(folder) == str(real_root) or not _is_ticket(folder):
@@ -162,7 +165,7 @@ class TicketStore:
         for known in self.list():  # a run is known by its slug
             if known.slug == folder.name and not known.folder.samefile(folder):
                 raise BadInput(
-                    f"{_short(reference)} has the same slug as {known.shown(known.folder)}.", hint="Rename one."
+                    f"{short(reference)} has the same slug as {known.shown(known.folder)}.", hint="Rename one."
                 )
         return self._ticket(folder)
 
@@ -172,16 +175,6 @@ class TicketStore:
             return False
         folders = {ticket.folder.resolve() for ticket in self.list()}
         return place.name.casefold() == _STATE or place.parent in folders
-
-    def _template(self, kind: str) -> str:
-        own = self.root / ".cdd" / "templates" / f"{kind}.yaml"
-        try:
-            return own.read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            packaged = resources.files("cdd_agent.tickets") / "templates" / f"{kind}.yaml"
-            return packaged.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f".cdd/templates/{own.name} cannot be read: {error}.") from error
 
 
 def _ticket_folders(place: Path) -> Iterator[Path]:
@@ -202,25 +195,20 @@ def _is_ticket(folder: Path) -> bool:
 
 
 def _slug(kind: str, name: str) -> str:
-    """Kebab-case of plain letters: "Größe ändern" is grosse-andern."""
-    letters = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
-    words = re.sub(r"[^a-z0-9]+", "-", letters).strip("-").removeprefix(f"{kind}-")
-    if not words or words == kind:
-        raise BadInput(
-            f"{_short(name)} leaves no letters for a ticket's name.", hint="Use some of a-z and 0-9, as user-auth."
-        )
-    if len(words) > _MAX_SLUG:
-        raise BadInput(f"{_short(name)} is too long for a ticket's name; {_MAX_SLUG} letters are the limit.")
+    """The type is said once, also where the name begins with it."""
+    words = kebab(name).removeprefix(f"{kind}-")
+    if words == kind:
+        raise BadInput(f"{short(name)} says only the type.", hint=f"Say what it is about, as {kind}-user-auth.")
     return f"{kind}-{words}"
+
+
+def _there_already(ticket: Ticket) -> BadInput:
+    return BadInput(f"The ticket {ticket.slug} is there already.", hint=f"It is in {ticket.shown(ticket.folder)}.")
 
 
 def _near(reference: str, slugs: list[str]) -> str:
     if not slugs:
         return "There are no tickets yet: make one with `cdd new`."
-    word = reference.lower()[:_MAX_SLUG]
+    word = reference.lower()[:_NEAR]
     near = [slug for slug in slugs if word in slug] or difflib.get_close_matches(word, slugs, n=3, cutoff=0.5)
     return f"Did you mean {', '.join(near[:3])}?" if near else "`cdd list` shows the tickets."
-
-
-def _short(words: str) -> str:
-    return repr(words if len(words) <= 60 else f"{words[:59]}…")

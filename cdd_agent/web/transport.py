@@ -1,6 +1,8 @@
 """Connections to chosen addresses only. Imports httpx: import this when the first page is read."""
 
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 
 import httpx
 
@@ -15,7 +17,7 @@ class PinnedTransport(httpx.AsyncBaseTransport):
     def __init__(self, choose: Callable[[httpx.URL], Awaitable[Sequence[str]]]) -> None:
         self._choose = choose
         # A connection is never used again: it is known by its address, but its certificate was for one name.
-        self._inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))
+        self._inner = httpx.AsyncHTTPTransport(verify=trusted(), limits=httpx.Limits(max_keepalive_connections=0))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         *others, last = await self._choose(request.url)
@@ -28,6 +30,12 @@ class PinnedTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The certificates that are trusted; reading them takes a while."""
+    return httpx.create_ssl_context()
 
 
 def _pinned(request: httpx.Request, address: str) -> httpx.Request:

@@ -86,7 +86,7 @@ class Checkpoints:
         seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
         rules_changed = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
         created = {path for path in seen if not seen[path].before and (rules_changed or path in new.also)}
-        unknown = await self._ignored(before, created - old.also)
+        unknown = await self.ignored(before, created - old.also)
         return tuple(seen[path] for path in sorted(seen.keys() - unknown))
 
     async def diff(self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()) -> str:
@@ -141,8 +141,8 @@ class Checkpoints:
             for path, (mode, _, content) in known.items()
         }
 
-    async def _ignored(self, checkpoint: Checkpoint, missing: Collection[str]) -> set[str]:
-        """Which files a checkpoint may miss only because they were ignored."""
+    async def ignored(self, checkpoint: Checkpoint, missing: Collection[str]) -> set[str]:
+        """Which of these files a checkpoint may miss only because they were ignored."""
         return await self.snapshots.ignored_by(checkpoint.id, missing) if missing else set()
 
     async def _contents(self, ids: set[str]) -> Contents:

@@ -113,6 +113,11 @@ def held(place: Path, content: bytes) -> Entry:
     )
 
 
+def is_there(root: Path, path: str, entry: Entry | None) -> bool:
+    """Whether a path holds just this now; None: nothing."""
+    return _look(root, path, entry) == entry
+
+
 def put_back(root: Path, changes: Sequence[Change], contents: Contents) -> TakenBack:
     """Put every file back that still is as it was after; first those that go, as their places may be needed."""
     for folder in {(root / change.path).parent for change in changes}:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.actions.acting_tools import ExecuteCommandTool, acting_tools
-from cdd_agent.actions.read_only_tools import ReadFileTool, _ReadArguments, read_only_tools
+from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.actions.run import ActionRunner
 from cdd_agent.actions.tools import Tool
 from cdd_agent.config import Commands
@@ -107,6 +107,7 @@ def test_execute_command_has_its_promised_description(tools: dict[str, Tool[Any]
     assert "return_code" in words
 
 
+@pytest.mark.xdist_group("litellm")
 def test_litellm_takes_the_definitions_as_they_are(
     tools: dict[str, Tool[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,9 +225,11 @@ async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, To
     }
     assert "needs a shell" in (await run(command="ls | wc"))["error"]
     assert "absolute" in (await run(command="ls", cwd="/tmp"))["error"]
-    missing = await ExecuteCommandTool(runner(root, allow=("no-such-program",))).execute(command="no-such-program")
+    missing = await ExecuteCommandTool(runner(root, allow=("no-such-program",)).commands).execute(
+        command="no-such-program"
+    )
     assert (missing["return_code"], missing["stderr"]) == (127, "Error: Command not found: no-such-program")
-    slow = ExecuteCommandTool(runner(root, timeout=0.5))
+    slow = ExecuteCommandTool(runner(root, timeout=0.5).commands)
     answer = await slow.execute(command='python -c "import time; time.sleep(60)"')
     assert answer == {"error": "Command timed out after 0.5 seconds"}
 
@@ -268,7 +271,7 @@ async def test_whatever_a_model_sends_it_gets_an_answer(root: Path, name: str, a
 
 def test_the_documentation_shows_the_tool_as_it_is() -> None:
     text = DOCS.read_text()
-    for part in (_ReadArguments, ReadFileTool):
+    for part in (ReadArguments, ReadFileTool):
         assert inspect.getsource(part).strip() in text
     assert re.findall(r"^## (\d+)\. .*$", text, re.MULTILINE) == [str(number) for number in range(1, 11)]
     assert "## 8. Worked example: `ReadFileTool`" in text

@@ -1,17 +1,13 @@
 """Slash commands, without a screen."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from cdd_agent.commands import builtin
 from cdd_agent.commands.registry import commands, complete, handle
-from cdd_agent.config import Config
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Cleared, Event, ExitRequested, Notice, PlanOpened, TicketsListed
-from cdd_agent.session import Project, Session
-from cdd_agent.tickets.store import TicketStore
+from cdd_agent.session import Session
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
@@ -24,7 +20,7 @@ async def test_new_makes_a_ticket_that_list_shows(sandbox: Sandbox) -> None:
     await say(session, '/new bug "Login fails"')
     (listed,) = await say(session, "/list")
     assert isinstance(listed, TicketsListed)
-    assert [(ticket.slug, ticket.state) for ticket in listed.tickets] == [("bug-login-fails", "spec")]
+    assert [(ticket.slug, ticket.state) for ticket in listed.tickets] == [("bug-login-fails", "empty")]
     assert (sandbox.root / "tickets/bug-login-fails/spec.yaml").is_file()
 
 
@@ -118,7 +114,9 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
         ("/exec a b", "no 'b' of /exec", "Usage: /exec SLUG"),
         ("/exec a b c", "Usage: /exec SLUG", ""),
         ("/undo", "Which ticket?", ""),
-        ("/new feature", "Usage: /new TYPE NAME", ""),
+        ("/new feature", "Usage: /new TYPE [KIND] NAME", ""),
+        ("/new feature two words", "Usage: /new TYPE NAME", "quotation marks"),
+        ("/new documentation x", "Usage: /new documentation guide|feature NAME", "quotation marks"),
         ('/new feature "x', "quotation", "Close"),
         ("/new story x", "no ticket type", "feature"),
         ("/exec feature-nothing", "no ticket", ""),
@@ -137,32 +135,16 @@ def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
     assert complete(session, "/exec ") == [f"/exec {SLUG}"]
     assert complete(session, "/exec words") == [f"/exec {SLUG}"]
     assert complete(session, f"/exec {SLUG}") == []
-    assert complete(session, "/new fe") == []
+    assert complete(session, "/new fe") == ["/new feature"]
+    assert complete(session, "/new feature fe") == []
+    assert complete(session, "/list bu") == ["/list bug"]
+    assert complete(session, "/list bug fa") == ["/list bug failed"]
+    assert complete(session, "/list failed bu") == ["/list failed bug"]
+    assert complete(session, "/list bug fe") == []
+    assert complete(session, "/list nothing fa") == []
+    assert complete(session, "/list bug failed ") == []
     assert complete(session, "hello") == []
     assert complete(session, "/nothing x") == []
-
-
-def project(root: Path) -> Project:
-    return Project(root, Config(), TicketStore(root))
-
-
-def test_init_makes_what_is_missing_and_nothing_twice(tmp_path: Path) -> None:
-    assert len(builtin.initialise(project(tmp_path))) == 3
-    assert "runs/" in (tmp_path / ".cdd/.gitignore").read_text()
-    (tmp_path / ".cdd/config.yaml").write_text("model: mine\n")
-    assert "nothing was changed" in builtin.initialise(project(tmp_path))[0]
-    assert (tmp_path / ".cdd/config.yaml").read_text() == "model: mine\n"
-
-
-def test_init_refuses_the_home_folder_and_the_root_of_the_disk() -> None:
-    for folder in (Path.home(), Path("/")):
-        with pytest.raises(BadInput, match="no place for a project"):
-            builtin.initialise(project(folder))
-
-
-async def test_init_says_what_it_made(sandbox: Sandbox) -> None:
-    events = await say(sandbox.session(), "/init")
-    assert Notice("Made .cdd/config.yaml", tone=events[0].tone) in events  # type: ignore[union-attr]
 
 
 async def test_context_shows_the_tree_and_the_files_that_are_named(sandbox: Sandbox) -> None:

@@ -1,6 +1,8 @@
-"""`/list STATE`: the tickets in one state."""
+"""`/list`: how far each ticket is, and those of one type or in one state."""
 
 import json
+import time
+from collections import Counter
 
 import pytest
 
@@ -34,11 +36,17 @@ async def session(sandbox: Sandbox) -> Session:
     [
         ("/list", ["bug-rounding", SLUG]),
         ("/list failed", [SLUG]),
-        ("/list SPEC", ["bug-rounding"]),
+        ("/list EMPTY", ["bug-rounding"]),
+        ("/list spec", []),
+        ("/list bug", ["bug-rounding"]),
+        ("/list Feature failed", [SLUG]),
+        ("/list failed feature", [SLUG]),
+        ("/list bug failed", []),
+        ("/list in_progress", []),
         ("/list in-progress", []),
     ],
 )
-async def test_a_state_narrows_the_list(session: Session, line: str, expected: list[str]) -> None:
+async def test_a_type_and_a_state_narrow_the_list(session: Session, line: str, expected: list[str]) -> None:
     assert await slugs(session, line) == expected
 
 
@@ -48,11 +56,77 @@ async def test_an_unknown_state_is_told_with_those_there_are(session: Session) -
     assert "in-progress" in caught.value.hint
 
 
+@pytest.mark.parametrize("words", ["bug feature", "failed done", "bug bug"])
+async def test_two_of_a_kind_are_refused(session: Session, words: str) -> None:
+    with pytest.raises(BadInput, match=r"A ticket has one (type|state), not"):
+        await slugs(session, f"/list {words}")
+
+
+async def states(session: Session, line: str = "/list") -> dict[str, str]:
+    (listed,) = [event async for event in handle(session, line)]
+    assert isinstance(listed, TicketsListed)
+    return {ticket.slug: ticket.state for ticket in listed.tickets}
+
+
+@pytest.mark.parametrize(
+    ("spec", "state"),
+    [
+        (b"", "empty"),
+        (b"# only a comment\n", "empty"),
+        (b"title: <what is it about>\ntechnical_notes: sqlite\n", "empty"),
+        (b"title: Rounding is off\n", "spec"),
+        (b"description: It is off.\n", "spec"),
+        (b"title: x\ntype: story\n", "unreadable"),
+        (b"title: [\n", "unreadable"),
+        (b"\xff\xfe", "unreadable"),
+        (b"title: x\nacceptance_criteria:\n" + b"  - words and words\n" * 100_000, "spec"),
+    ],
+)
+async def test_the_state_of_a_ticket_without_a_plan_is_that_of_its_spec(
+    sandbox: Sandbox, spec: bytes, state: str
+) -> None:
+    folder = sandbox.root / "tickets" / "bug-rounding"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_bytes(spec)
+    assert await states(sandbox.session()) == {"bug-rounding": state}
+
+
+async def test_a_slug_that_does_not_say_the_type_leaves_it_to_the_spec(sandbox: Sandbox) -> None:
+    for slug, spec in (("login", "title: x\ntype: spike\n"), ("broken", "title: [\n")):
+        folder = sandbox.root / "tickets" / slug
+        folder.mkdir(parents=True)
+        (folder / "spec.yaml").write_text(spec)
+    assert await states(sandbox.session(), "/list spike") == {"login": "spec"}
+    assert await states(sandbox.session()) == {"broken": "unreadable", "login": "spec"}
+
+
+async def test_three_hundred_tickets_are_listed_soon_whatever_they_hold(sandbox: Sandbox) -> None:
+    sandbox.write(*[Step(f"{name}.txt") for name in "abcde"])
+    plan = (sandbox.ticket / "plan.md").read_text()
+    for number in range(300):
+        folder = sandbox.root / "tickets" / f"bug-{number:03}"
+        folder.mkdir()
+        (folder / "spec.yaml").write_text("title: x\n" if number % 3 else "title: [\n")
+        if number % 3 == 2:
+            (folder / "plan.md").write_text(plan)
+    large = b"title: x\nacceptance_criteria:\n" + b"  - words\n" * 200_000
+    (sandbox.root / "tickets/bug-001/spec.yaml").write_bytes(large)
+    session = sandbox.session()
+    began = time.process_time()
+    found = Counter((await states(session, "/list bug")).values())
+    assert found == {"unreadable": 100, "spec": 100, "planned": 100}
+    assert time.process_time() - began < 5  # about half a second on a machine that is not busy
+
+
 def test_the_command_line_takes_the_same_state(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     sandbox.write(Step("a.txt"))
     assert main(["list", "planned", "--json", "-C", str(sandbox.root)]) == 0
     assert [ticket["slug"] for ticket in json.loads(capsys.readouterr().out)["tickets"]] == [SLUG]
     assert main(["list", "done", "-C", str(sandbox.root)]) == 0
     assert capsys.readouterr().out == "No ticket is in the state done.\n"
+    assert main(["list", "bug", "done", "-C", str(sandbox.root)]) == 0
+    assert capsys.readouterr().out == "No ticket of the type bug is in the state done.\n"
+    assert main(["list", "bug", "-C", str(sandbox.root)]) == 0
+    assert capsys.readouterr().out == "No ticket of the type bug is there.\n"
     assert main(["list", "finished", "-C", str(sandbox.root)]) == 2
     assert "Allowed: empty, spec, planned, in-progress" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """The runs that are killed: projects as they start, plans, and a model whose answer depends on the question alone."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cdd_agent.llm.port import Done, ModelEvent, Request, TextDelta
+from cdd_agent.llm.port import Done, ModelEvent, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
 from tests.projects import SLUG, SPEC, Step, check, plan, says
 
@@ -23,6 +24,8 @@ class Chapter:
     step: Step
     reply: str
     wrong: str = ""
+    rounds: tuple[tuple[ToolCall, ...], ...] = ()
+    """Of tools, before the reply."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,17 @@ class Storyteller:
     story: Story
     calls: Path
     name: str = "storyteller"
+    window: int | None = None
+
+    @property
+    def calls_tools(self) -> bool:
+        return any(chapter.rounds for chapter in self.story.chapters)
 
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        question = request.messages[-1].content
+        question = next(message.content for message in request.messages if message.role == "user")
         step, is_repair = int(_STEP.findall(question)[-1]), _REPAIR in question
         call = f"{step} {2 if is_repair else 1}"
         sys.audit(MODEL_CALLED, call)
@@ -79,6 +87,14 @@ class Storyteller:
             file.write(f"{call}\n")
             file.flush()
             os.fsync(file.fileno())
+        answered = sum(message.role == "assistant" for message in request.messages)
+        rounds = self.story.chapters[step - 1].rounds
+        if answered < len(rounds):
+            sys.audit(MODEL_HALFWAY, call)
+            for tool_call in rounds[answered]:
+                yield tool_call
+            yield Done()
+            return
         text = self.story.answer(step, is_repair=is_repair)
         yield TextDelta(text[: len(text) // 2])
         sys.audit(MODEL_HALFWAY, call)
@@ -175,4 +191,40 @@ WITHOUT_GIT = Story(
 )
 """A folder that git knows nothing of, with a baseline and a check by pytest itself."""
 
-STORIES = {"ten-steps": TEN_STEPS, "without-git": WITHOUT_GIT}
+
+def _call(name: str, **arguments: str) -> ToolCall:
+    return ToolCall("same", name, json.dumps(arguments))
+
+
+_FORMAT = "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
+"""A formatter: it gives a.txt one line end."""
+
+WITH_TOOLS = Story(
+    chapters=(
+        Chapter(
+            Step("a.txt", check("a.txt")),
+            "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch\n",
+            rounds=(
+                (
+                    _call("read_file", path="old.txt"),
+                    _call("read_file", path="gone.txt"),
+                    _call("create_file", file_path="a.txt", content="go\n\n\n"),
+                ),
+                (_call("edit_file", file_path="old.txt", find="", replace="new\n"),),
+                (_call("execute_command", command=_FORMAT),),
+                (
+                    _call("edit_file", file_path="a.txt", find="nowhere", replace=""),
+                    _call("edit_file", file_path="a.txt", find="go\n", replace="good\n\n"),
+                    _call("execute_command", command=_FORMAT),
+                    _call("create_file", file_path="deep/er/b.txt", content="b\n"),
+                ),
+            ),
+        ),
+        Chapter(Step("b.txt", check("b.txt")), says("b.txt", "good")),
+    ),
+    files={"old.txt": b"old\n", "mine.txt": b"mine\n", "gone.txt": b"to be gone\n", "staged.txt": b"as committed\n"},
+    config="test_command: python -c \"print('as ever')\"\n",
+)
+"""A model that reads, writes and runs commands by tools, and deletes by its last words."""
+
+STORIES = {"ten-steps": TEN_STEPS, "without-git": WITHOUT_GIT, "with-tools": WITH_TOOLS}

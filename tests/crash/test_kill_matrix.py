@@ -1,12 +1,14 @@
 """Kill a run wherever it changes the world, start it again, and it ends as if nothing had happened.
 
 The points are measured, not listed, by the first test that needs them. Each place of the matrix has one point of a
-sample, or with `--all-kill-points` its share of all. To look at one by hand: `python -m tests.crash.driver --help`.
+sample that is another one in each run of the tests, or with `--all-kill-points` its share of all. A failure names its
+point by number and kind; to kill there by hand: `python -m tests.crash.driver --help`.
 """
 
 import os
-import re
+import random
 import shutil
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +24,9 @@ if os.name != "posix":
 from tests.crash.matrix import Uninterrupted
 from tests.crash.views import NEVER_CHANGED, git_view
 
-PLACES = {"ten-steps": 34, "without-git": 6}
+PLACES = {"ten-steps": 20, "without-git": 4, "with-tools": 8}
+SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+"""Which sample: the same for all workers of a run."""
 TWICE = 5
 """At each fifth point the run is killed a second time, when it goes on."""
 
@@ -60,7 +64,7 @@ def test_a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened(
 ) -> None:
     whole = uninterrupted(story)
     every = request.config.getoption("--all-kill-points", default=False)
-    points = whole.points[place :: PLACES[story]] if every else [sample(whole.points, PLACES[story])[place]]
+    points = whole.points[place :: PLACES[story]] if every else [sample(whole.points, PLACES[story], SEED)[place]]
     failures = []
     for point in points:
         folder = tmp_path / str(point.number)
@@ -79,7 +83,7 @@ def test_a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened(
 def test_the_sample_has_every_kind_of_point(uninterrupted: Measure) -> None:
     for story, places in PLACES.items():
         points = uninterrupted(story).points
-        chosen = sample(points, places)
+        chosen = sample(points, places, SEED)
         assert len(set(chosen)) == len(chosen) == places
         if story == "ten-steps":  # the other one is too small a sample for that
             assert {point.kind for point in chosen} == {point.kind for point in points}
@@ -99,16 +103,14 @@ def test_a_run_leaves_branch_index_and_stash_alone(uninterrupted: Measure) -> No
     }
 
 
-def sample(points: Sequence[Point], size: int) -> list[Point]:
-    """One of each kind, then one for each file that gets its name by a rename, and the rest evenly from all the
-    others; of several that are alike, the one in the middle. Always the same."""
+def sample(points: Sequence[Point], size: int, seed: str) -> list[Point]:
+    """One of each kind, as far as there is room, and the rest from all the others."""
+    chance = random.Random(seed)
     alike: dict[str, list[Point]] = defaultdict(list)
     for point in points:
         alike[point.kind].append(point)
-    for point in points:
-        if point.kind == "rename":
-            alike[re.sub(r"\d+", "#", point.path)].append(point)
-    chosen = list(dict.fromkeys(group[len(group) // 2] for group in alike.values()))[:size]
+    chosen = [chance.choice(group) for group in alike.values()]
+    if len(chosen) > size:
+        return chance.sample(chosen, size)
     others = [point for point in points if point not in chosen]
-    left = size - len(chosen)
-    return chosen + [others[(2 * place + 1) * len(others) // (2 * left)] for place in range(left)]
+    return chosen + chance.sample(others, size - len(chosen))

@@ -14,10 +14,10 @@ from cdd_agent.errors import ExitCode
 from tests.crash import views
 from tests.crash.matrix import Run
 from tests.crash.points import Point
-from tests.crash.test_kill_matrix import Measure, sample, uninterrupted
+from tests.crash.test_kill_matrix import SEED, Measure, sample, uninterrupted
 
 __all__ = ["uninterrupted"]
-STEP, PLACES = 3, 8
+STEP, PLACES = 3, 6
 
 
 def test_an_undo_that_is_killed_anywhere_is_brought_to_its_end(uninterrupted: Measure, tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_an_undo_that_is_killed_anywhere_is_brought_to_its_end(uninterrupted: Me
     assert ending.tree != views.ending(done).tree
     points = [Point.from_json(entry) for entry in json.loads((tmp_path / "points.json").read_text())["points"]]
 
-    for point in sample(points, PLACES) if len(points) > PLACES else points:
+    for point in sample(points, min(PLACES, len(points)), SEED):
         run = Run("ten-steps", done, folder(tmp_path, str(point.number)))
         assert run.go(undo=STEP, kill_at=point.number, death=point.death) == -signal.SIGKILL, run.words
         again = run.go(undo=STEP)

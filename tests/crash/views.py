@@ -101,12 +101,13 @@ def git_view(root: Path) -> dict[str, str]:
 
 
 def strays(root: Path) -> list[str]:
-    """Temporary and lock files, wherever in the project: also in git's folder, and in the program's own."""
+    """Temporary and lock files, and the folders of checks, wherever in the project: also in git's folder, and in the
+    program's own."""
     return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if _is_stray(path))
 
 
 def _is_stray(path: Path) -> bool:
-    return path.suffix in (".tmp", ".lock")
+    return path.suffix in (".tmp", ".lock") or path.name.startswith("check-")
 
 
 def _walk(root: Path, folder: Path | None = None) -> Iterator[Path]:

@@ -93,6 +93,14 @@ async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(root: Pat
     assert "alpha" in model.requests[1].messages[-1].content
 
 
+async def test_code_blocks_without_a_language_are_for_people(root: Path) -> None:
+    text = "Run this:\n```\nmake\n```\nand\n```tool\nhammer\n```\n"
+    talk = Dialogue(ScriptedModel([text]))
+    result = await heard(talk.turn(ASKED))
+    assert result.turn.text == result.seen == text
+    assert not result.turn.blocks
+
+
 async def test_tool_calls_can_be_switched_off_and_on(root: Path) -> None:
     talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="Ready."), tool_calls="off")
     assert (await heard(talk.turn(ASKED))).turn.text == "Ready."

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from cdd_agent.events import Event
 from tests.projects import Sandbox, Step
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n"
@@ -30,15 +29,6 @@ def gives(**files: str) -> str:
     """A reply with files, that claims the best."""
     blocks = [f"```text:{path}\n{text.rstrip()}\n```\n" for path, text in _by_path(files).items()]
     return "\n".join(["It is done, and all tests pass!\n", *blocks])
-
-
-async def run_all(sandbox: Sandbox, attempts: int = 1) -> list[Event]:
-    engine = sandbox.engine()
-    try:
-        found = [event async for event in engine.recover()]
-        return [*found, *[event async for event in engine.run_all(attempts=attempts)]]
-    finally:
-        engine.close()
 
 
 def _by_path(files: Mapping[str, str]) -> dict[str, str]:

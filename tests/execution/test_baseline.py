@@ -35,9 +35,8 @@ from tests.execution.calculator import (
     TESTS,
     calculator,
     gives,
-    run_all,
 )
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 T = TypeVar("T")
 FIRST, SECOND = Step("calc.py"), Step("notes.txt")

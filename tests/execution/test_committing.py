@@ -4,29 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.events import Event, Notice, StepCommitted, StepsUndone
-from tests.projects import SLUG, Sandbox, Step, check, says
+from cdd_agent.events import Notice, StepCommitted, StepsUndone
+from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 REPLIES = (says("a.txt", "good"), says("b.txt", "good"))
-
-
-async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
-    return [event async for event in events]
-
-
-async def run_all(sandbox: Sandbox) -> list[Event]:
-    engine = sandbox.engine()
-    try:
-        return [*await collect(engine.recover()), *await collect(engine.run_all())]
-    finally:
-        engine.close()
 
 
 def git(root: Path, *words: str) -> str:
@@ -104,7 +91,7 @@ def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: 
     code = (
         "import os, signal, sys, asyncio\nfrom pathlib import Path\n"
         "from cdd_agent.execution.engine import Engine\n"
-        "from tests.execution.test_committing import REPLIES, run_all\nfrom tests.projects import Sandbox\n"
+        "from tests.execution.test_committing import REPLIES\nfrom tests.projects import Sandbox, run_all\n"
         "Engine._settle = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit': 'step'}}).replies(*REPLIES)\n"
         "asyncio.run(run_all(sandbox))\n"

@@ -11,8 +11,8 @@ from cdd_agent.actions.replies import parse_reply
 from cdd_agent.events import AttemptFailed, ChangesApplied, ChangesProposed, StepFinished
 from cdd_agent.execution.record import Attempt
 from cdd_agent.wording import question
-from tests.execution.test_engine import of, run_all
-from tests.projects import Sandbox, Step
+from tests.execution.test_engine import of
+from tests.projects import Sandbox, Step, run_all
 
 DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
 MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: new.txt\n*** End Patch\n"
@@ -70,7 +70,8 @@ def test_a_person_is_asked_about_deletions_first() -> None:
 def journalled(root: Path, reply: str) -> tuple[Attempt, ChangeSet]:
     changes = change_set(root, parse_reply(reply).edits, Terms(seen=None))
     attempt = Attempt(root, root / ".cdd/runs/x/step-01/attempt-1")
-    attempt.journal(changes)
+    with attempt.journalled(changes):
+        pass
     return attempt, changes
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -29,21 +28,9 @@ from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.workspace.files import _temporary
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
 
 T = TypeVar("T")
-
-
-async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
-    return [event async for event in events]
-
-
-async def run_all(sandbox: Sandbox, attempts: int = 1) -> list[Event]:
-    engine = sandbox.engine()
-    try:
-        return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
-    finally:
-        engine.close()
 
 
 def lose_state(sandbox: Sandbox) -> None:

@@ -12,7 +12,6 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import Event, ReplyDelayed, ReplyRestarted, StepFinished
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.headless import run_plan
-from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -24,7 +23,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
-from tests.llm.server import Answer, LoopbackServer, failure
+from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.projects import SLUG, Sandbox, Step, says
 
 STEPS = 10
@@ -93,8 +92,6 @@ async def test_one_run_meets_every_fault_that_mends(ten: Sandbox) -> None:
     assert (report(ten)["model_calls"], report(ten)["calls_estimated"]) == (STEPS + 3, 1)
 
 
-@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
 async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
     faults = {
         1: failure(429, "Slow down", headers={"retry-after": "1"}),
@@ -105,7 +102,7 @@ async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
     }
     script = [entry for number, good in enumerate(REPLIES, 1) for entry in (faults.get(number), good) if entry]
     with LoopbackServer(script) as server:
-        ten.real_model = LitellmModel("openai/test-model", server.url)
+        ten.real_model = directly(server.url)
         told, stopped_by = await run(ten)
         calls = Counter(recorded.request.messages[-1].content for recorded in server.requests)
 
@@ -185,12 +182,10 @@ def test_a_budget_in_dollars_is_refused_where_no_price_is_known(ten: Sandbox, cd
     assert not (ten.ticket / "execution-state.json").exists()
 
 
-@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
 async def test_a_server_that_is_not_there_fails_the_step_and_once_it_is_the_run_goes_on(ten: Sandbox) -> None:
     with LoopbackServer(REPLIES) as server:
         url = server.url
-    ten.real_model = LitellmModel("openai/test-model", url)
+    ten.real_model = directly(url)
     _, stopped_by = await run(ten)
     assert isinstance(stopped_by, ConnectionFailed)
     assert ten.time.waited == 1 + 2

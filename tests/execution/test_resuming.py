@@ -6,29 +6,16 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
 from cdd_agent.errors import BadInput, CddError, ExitCode
-from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, StepStarted
+from cdd_agent.events import ChangesPutBack, Event, Notice, StepStarted
 from cdd_agent.headless import run_plan
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
-
-
-async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
-    return [event async for event in events]
-
-
-async def run_all(sandbox: Sandbox, *, start_over: bool = False) -> list[Event]:
-    engine = sandbox.engine(start_over=start_over)
-    try:
-        return [*await collect(engine.recover()), engine.opened(), *await collect(engine.run_all())]
-    finally:
-        engine.close()
 
 
 def told(events: list[Event]) -> str:
@@ -105,8 +92,9 @@ async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(half:
     half.write(Step("a.txt", check("a.txt"), description="Make it blue."), TWO[1])
     events = await run_all(half.replies(says("b.txt", "good")))
     assert "Step 1 is completed, and its text in the plan was changed since" in told(events)
-    (opened,) = [event for event in events if isinstance(event, PlanOpened)]
-    assert [step.changed for step in opened.steps] == [True, False]
+    engine = half.engine()
+    assert [step.changed for step in engine.opened().steps] == [True, False]
+    engine.close()
     assert half.statuses() == ["completed", "completed"]
 
 

@@ -5,7 +5,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +15,7 @@ from cdd_agent.events import ChangesPutBack, Event, StepDiff, StepsRedone, Steps
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.record import GoingBack
 from cdd_agent.workspace.taking_back import CheckpointGone
-from tests.projects import Sandbox, Step, check, says
+from tests.projects import Sandbox, Step, check, collect, run_all, says
 
 T = TypeVar("T")
 THREE = (
@@ -25,18 +24,6 @@ THREE = (
     Step("a.txt", check("a.txt", "better"), "Step 2"),
 )
 REPLIES = (says("a.txt", "good"), says("b.txt", "good"), says("a.txt", "better"))
-
-
-async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
-    return [event async for event in events]
-
-
-async def run_all(sandbox: Sandbox, attempts: int = 1) -> list[Event]:
-    engine = sandbox.engine()
-    try:
-        return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
-    finally:
-        engine.close()
 
 
 async def back(sandbox: Sandbox, step: int | None = None) -> StepsUndone:

@@ -232,7 +232,7 @@ def test_a_check_that_cannot_be_read_is_bad_input(tmp_path: Path, command: str) 
 
 
 async def outcome(command: str, root: Path, limit: float = 60) -> Verdict:
-    items = [item async for item in verify(parse_command(command, root), CommandRunner(root), limit)]
+    items = [item async for item in verify(parse_command(command, root), CommandRunner(root), limit, root)]
     assert isinstance(items[-1], Verdict)
     return items[-1]
 
@@ -257,7 +257,9 @@ async def test_tests_that_were_found_and_collect_nothing_verify_nothing(tmp_path
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     check = detect(tmp_path)
     assert check
-    verdicts = [item async for item in verify(check, CommandRunner(tmp_path), 60) if isinstance(item, Verdict)]
+    verdicts = [
+        item async for item in verify(check, CommandRunner(tmp_path), 60, tmp_path) if isinstance(item, Verdict)
+    ]
     assert [(verdict.verification, verdict.reason) for verdict in verdicts] == [
         (Verification.NONE, f"`{check.shown}` found no tests")
     ]
@@ -335,7 +337,7 @@ async def test_a_check_sees_no_secrets_but_what_the_settings_pass(
         monkeypatch.setenv(name, "x")
     commands = CommandRunner(tmp_path, Commands(hide_env=("SEAL",), pass_env=("CACHE_KEY",)))
     check = parse_command("python -c 'import os; print(sorted(os.environ))'", tmp_path)
-    verdict = [item async for item in verify(check, commands, 60)][-1]
+    verdict = [item async for item in verify(check, commands, 60, tmp_path)][-1]
     assert isinstance(verdict, Verdict)
     seen = [name for name in ("OPENAI_API_KEY", "SEAL", "CACHE_KEY", "PATH") if f"'{name}'" in verdict.output]
     assert seen == ["CACHE_KEY", "PATH"]

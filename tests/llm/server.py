@@ -15,12 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
+from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
     ConnectionFailed,
     ContextTooLong,
     Message,
+    Model,
     ModelError,
     ModelNotFound,
     RateLimited,
@@ -29,6 +31,7 @@ from cdd_agent.llm.port import (
     StopReason,
     ToolCall,
 )
+from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.scripted import ScriptedModel, pieces
 
 STATUS_OF: dict[type[ModelError], int] = {
@@ -313,6 +316,13 @@ def _usage(answer: Answer, body: dict[str, Any]) -> dict[str, int]:
     prompt = sum(len(message["content"].split()) for message in body.get("messages", []))
     completion = len(answer.text.split())
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def directly(base: str) -> Model:
+    """A model that is asked at an API base over httpx, as `openai/…` is by default."""
+    endpoint = endpoint_of("openai/test-model", base)
+    assert endpoint is not None
+    return OpenAICompatibleModel("openai/test-model", endpoint)
 
 
 def main() -> None:

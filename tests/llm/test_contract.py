@@ -9,7 +9,6 @@ import pytest
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm import litellm_adapter, openai_compatible
 from cdd_agent.llm.litellm_adapter import LitellmModel
-from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -30,9 +29,8 @@ from cdd_agent.llm.port import (
     ToolDefinition,
     Usage,
 )
-from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
-from tests.llm.server import Answer, LoopbackServer, Recorded, failure
+from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
 pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
@@ -50,22 +48,17 @@ def through_litellm(base: str) -> Model:
     return LitellmModel(MODEL, base)
 
 
-def directly(base: str) -> Model:
-    endpoint = endpoint_of(MODEL, base)
-    assert endpoint is not None
-    return OpenAICompatibleModel(MODEL, endpoint)
-
-
 SERVED = {"litellm": through_litellm, "direct": directly}
+ADAPTERS = [pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")), "direct"]
 
 
-@pytest.fixture(params=list(SERVED))
+@pytest.fixture(params=ADAPTERS)
 def served(request: pytest.FixtureRequest) -> MakeServed:
     """Make a model that asks the server at an API base."""
     return SERVED[request.param]
 
 
-@pytest.fixture(params=["scripted", *SERVED])
+@pytest.fixture(params=["scripted", *ADAPTERS])
 def model(request: pytest.FixtureRequest) -> Iterator[MakeModel]:
     """Make a model that plays a script."""
     with ExitStack() as servers:

@@ -21,7 +21,9 @@ from cdd_agent.llm.port import (
 from tests.llm.server import Answer, LoopbackServer, failure
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
-pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
+pytestmark = [
+    pytest.mark.xdist_group("litellm"),  # which takes seconds to import: once is enough
+    # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
 ]

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from cdd_agent.llm.around import NeverEmpty
-from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.patient import LONGEST_WAIT, Patient
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -29,7 +28,7 @@ from cdd_agent.llm.port import (
     Waiting,
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
-from tests.llm.server import Answer, LoopbackServer, failure
+from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.projects import FakeTime
 
 REQUEST = Request((Message("user", "Say hello."),))
@@ -198,7 +197,7 @@ async def test_leaving_ends_the_wait_and_no_call_is_made() -> None:
 async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
     """The reply to one request, and how many calls the server saw."""
     with LoopbackServer(script) as server:
-        model = Patient(NeverEmpty(LitellmModel("openai/test-model", server.url)), FakeTime().clock)
+        model = Patient(NeverEmpty(directly(server.url)), FakeTime().clock)
         text = ""
         async for event in _mended(model):
             text = "" if isinstance(event, StartedAgain) else text + getattr(event, "text", "")
@@ -211,8 +210,6 @@ async def _mended(model: Patient) -> AsyncGenerator[ModelEvent, None]:
             yield event
 
 
-@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
 @pytest.mark.parametrize(
     "fault",
     [

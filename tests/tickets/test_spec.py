@@ -1,5 +1,7 @@
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -194,12 +196,29 @@ def test_aliases_and_merges_of_ordinary_size_work() -> None:
     assert (spec.title, spec.priority) == ("x", "low")
 
 
+def test_every_type_has_a_template_and_every_template_a_type() -> None:
+    assert {file.stem for file in TEMPLATES.glob("*.yaml")} == set(TicketType)
+
+
 @pytest.mark.parametrize("kind", TicketType)
 def test_a_template_is_a_spec_of_its_type_in_which_all_is_missing(kind: TicketType) -> None:
     spec = TicketSpec.from_yaml((TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8"))
 
     assert spec.type is kind
     assert [line.partition(":")[0] for line in spec.missing()] == ["title", "description", "acceptance_criteria"]
+    assert spec.is_blank
+
+
+@pytest.mark.parametrize("kind", TicketType)
+@pytest.mark.parametrize("key", ["title", "description", "acceptance_criteria"])
+def test_a_template_in_which_one_thing_is_written_misses_the_others(kind: TicketType, key: str) -> None:
+    text = (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
+    words: Any = ("It works",) if key == "acceptance_criteria" else "It works"
+    spec = replace(TicketSpec.from_yaml(text), **{key: words})
+
+    assert key not in {line.partition(":")[0] for line in spec.missing()}
+    assert len(spec.missing()) == 2
+    assert not spec.is_blank
 
 
 @pytest.mark.parametrize("title", ["Sort a List<String>", "Fix <Button>", "What to do?", "[x] is not closed"])

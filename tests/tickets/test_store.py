@@ -2,6 +2,7 @@ import errno
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,17 @@ def test_a_ticket_that_is_there_is_not_touched(store: TicketStore) -> None:
         store.create("bug", "login")
 
     assert store.find("bug-login").spec_path.read_text(encoding="utf-8") == "title: x\n"
+
+
+def test_of_two_that_make_the_same_ticket_one_does(store: TicketStore) -> None:
+    def make(number: int) -> bool:
+        try:
+            return store.create("spike", "same").slug == "spike-same"
+        except BadInput as error:
+            return "is there already" not in error.message
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(make, range(8))) == 1
 
 
 def test_the_projects_own_template_wins(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Address, is_public, system_resolve
 from cdd_agent.web.pages import Page, PageReader, PageUnreadable
 from cdd_agent.web.readable import readable
+from cdd_agent.web.transport import trusted
 from tests.web.server import Answer, PageServer, redirect
 
 READER = PageReader(allow_private=True, time_limit=10)
@@ -320,6 +321,7 @@ class TestServers:
 
     async def test_certificates_that_are_not_there_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
+        trusted.cache_clear()  # as in a process that has read no page yet
         assert "SSL_CERT_FILE" in (await refusal(Answer())).hint
 
     async def test_a_cookie_is_kept_for_the_redirects_of_one_read(self) -> None:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from cdd_agent.actions.edits import Edit, NewFile, ReplyRefused, TextReplacement, WholeFile
-from cdd_agent.actions.model import KINDS, CreateFileAction, EditAction
+from cdd_agent.actions.edits import Edit, ReplyRefused, edit_of
+from cdd_agent.actions.model import KINDS
 from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
 
 _KINDS = "|".join(KINDS)
@@ -29,17 +29,12 @@ def read_actions(text: str) -> list[Edit]:
         raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
     edits: list[Edit] = []
     for action in actions:
-        match action:
-            case CreateFileAction(file_path=path, content=content):
-                edits.append(NewFile(path, content))
-            case EditAction(file_path=path, find="", replace=content):
-                edits.append(WholeFile(path, content))
-            case EditAction(file_path=path, find=find, replace=content):
-                edits.append(TextReplacement(path, find, content))
-            case _:
-                raise ReplyRefused(
-                    f"The reply asks for `{action.action_type}`, and a step's reply only changes files.",
-                    hint="Send only `create_file` and `edit`. The step's check is run without being asked for; what it "
-                    "says, and the files of the step, are shown in the next request.",
-                )
+        edit = edit_of(action)
+        if edit is None:
+            raise ReplyRefused(
+                f"The reply asks for `{action.action_type}`, and a step's reply only changes files.",
+                hint="Send only `create_file` and `edit`. The step's check is run without being asked for; what it "
+                "says, and the files of the step, are shown in the next request.",
+            )
+        edits.append(edit)
     return edits

@@ -1,0 +1,79 @@
+"""AGENTS.md, what coding agents and newcomers have to know of a project: a start, with what its files say already."""
+
+from cdd_agent.errors import BadInput
+from cdd_agent.execution.checks import detect
+from cdd_agent.harmless import harmless
+from cdd_agent.session import Project
+from cdd_agent.workspace.manifests import read_manifests
+
+FILE = "AGENTS.md"
+
+_TEXT = """\
+# {name}
+
+{description}
+
+This page is for coding agents and for people who are new here. Keep it short, and true: whatever is wrong in it is done
+wrong.
+
+## Commands
+
+{commands}
+
+## Where things are
+
+- `<folder>`: <what is in it, and what does not belong there>
+
+## Conventions
+
+- <What a change has to follow that no linter checks: names, patterns, how errors are handled>
+- <What must not be changed without asking: public interfaces, generated files, migrations>
+- <What a change needs to be done: tests, documentation, a line in the changelog>
+
+## Tickets
+
+Work is described in `{tickets}/`, a folder for each ticket: `spec.yaml` says what is wanted, `plan.md` in which steps.
+`cdd list` shows how far each is.
+"""
+
+_UNKNOWN = {
+    "set up": "<how to install what is needed>",
+    "build": "<how to build it, or remove this line>",
+    "test": "<how to run the tests>",
+    "lint": "<how to check the style and the types>",
+    "format": "<how to put the code in shape>",
+}
+
+
+def agents_file(project: Project) -> tuple[str, list[str]]:
+    """The text, and which files it could not be made from, each with the reason."""
+    found = read_manifests(project.root)
+    unread = list(found.unread)
+    try:
+        test = project.config.test_command or _detected(project)
+    except (BadInput, OSError) as error:
+        test = ""
+        if not unread:  # else it is the same file, and told already
+            unread.append(error.message if isinstance(error, BadInput) else str(error))
+    commands = {**found.commands, "test": [test] if test else []}
+    lines = [
+        f"- {purpose[:1].upper() + purpose[1:]}: " + (", ".join(map(_code, commands[purpose])) or unknown)
+        for purpose, unknown in _UNKNOWN.items()
+    ]
+    description = harmless(found.description) or "<What this is and who uses it, in two or three sentences.>"
+    text = _TEXT.format(
+        name=harmless(found.name),
+        description=description,
+        commands="\n".join(lines),
+        tickets=project.config.tickets_dir.rstrip("/"),
+    )
+    return text, unread
+
+
+def _detected(project: Project) -> str:
+    check = detect(project.root)
+    return check.shown if check else ""
+
+
+def _code(command: str) -> str:
+    return f"`` {command} ``" if "`" in command else f"`{command}`"

@@ -1,0 +1,119 @@
+"""`/init` and `cdd init`: what a folder needs to be a cdd project, made where it is missing and never overwritten."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from cdd_agent.commands.agents_file import FILE, agents_file
+from cdd_agent.config import PROJECT_FILE
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Notice, Tone
+from cdd_agent.session import Project
+from cdd_agent.tickets.templates import copy_bundled
+from cdd_agent.workspace.files import create_exclusive, ignore_runs
+
+_CONFIG = """\
+# Settings of this project; commit this file. Every key is shown with its default.
+# Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...
+# Your own templates for new tickets go into .cdd/templates/; `cdd init --templates` copies the bundled ones there.
+
+# model: anthropic/claude-sonnet-4-5   # any litellm model string
+# api_base: null                       # a server of your own, e.g. http://127.0.0.1:11434/v1
+# model_adapter: auto                  # auto: directly where the server speaks chat completions | direct | litellm
+# tool_calls: auto                     # auto: to models that are known to call tools | on | off
+# context_window: null                 # tokens that the model takes in; null: what is known of it
+# tickets_dir: tickets
+# test_command: null                   # null: found by what the project holds
+# test_timeout: 300                    # seconds
+# max_attempts: 3                      # model attempts a step without a screen, the first included
+# approval: edits                      # ask: before files are written | edits | auto
+# commit: off                          # step: one git commit for each completed step, of its files alone
+# budget:                              # of a run: it stops before the call that could pass it
+#   usd: null                          # dollars, where the model's price is known
+#   tokens: null
+# record: null                         # a file that keeps what the model is asked and answers
+# commands:
+#   mode: safe                         # safe: refuse what is not on the list | ask | unsafe: a real shell
+#   allow: []                          # programs beside ls, cat, python, pytest, ruff, make, ...
+#   timeout: 60                        # seconds
+#   hide_env: []                       # variables that no command sees, beside those that look like secrets
+#   pass_env: []                       # variables that commands see although they look like secrets
+# web:
+#   private: false                     # true: pages of this machine and its network may be read
+"""
+
+_SYSTEM = (
+    *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys"),
+    *("/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/System", "/Library"),
+)
+"""The system's own folders: neither they nor what is in them is a project."""
+_SHARED = (
+    *("/home", "/root", "/usr", "/usr/local", "/var", "/opt", "/srv", "/mnt", "/media", "/run", "/tmp", "/dev"),  # noqa: S108
+    *("/Users", "/Applications", "/Volumes"),
+)
+"""Folders in which projects may be, but which are none themselves."""
+_WINDOWS_SYSTEM = ("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDATA")
+"""The variables by which Windows names such folders."""
+
+
+def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]:
+    """Make what is missing of a project's own files, and tell of each; with `templates`, copies of the bundled ones.
+
+    Raises `BadInput` for a folder that is no place for a project, and where the disk refuses.
+    """
+    root = project.root
+    _refuse_no_place(root)
+    yield Notice(f"The project is {root}" + (", a git repository." if (root / ".git").exists() else "."))
+    made = [file] if (file := ignore_runs(root)) else []
+    made += _created(root / PROJECT_FILE, _CONFIG)
+    if not (tickets := root / project.config.tickets_dir).is_dir():
+        made += _created(tickets / ".gitkeep", "")  # git keeps no empty folder
+    if not any(name.casefold() == FILE.casefold() for name in _names(root)):
+        text, unread = agents_file(project)
+        made += _created(root / FILE, text)
+        yield from (Notice(f"Nothing in {FILE} is from {problem}", Tone.WARNING) for problem in unread)
+    made += copy_bundled(root) if templates else []
+    yield from (Notice(f"Made {path.relative_to(root).as_posix()}", Tone.GOOD) for path in made)
+    if root / FILE in made:
+        yield Notice(f"{FILE} tells coding agents and newcomers about the project: fill in what stands in <…>.")
+    if not made:
+        yield Notice("It was set up already; nothing was changed.", Tone.GOOD)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be listed: {error.strerror or error}") from error
+
+
+def _created(path: Path, text: str) -> list[Path]:
+    try:
+        create_exclusive(path, text.encode())
+    except FileExistsError:
+        return []
+    return [path]
+
+
+def _refuse_no_place(root: Path) -> None:
+    """Judged by which folder it is, and not by its name: a link to `/etc` is `/etc`."""
+    alone = [Path.home(), Path(root.anchor), *map(Path, _SHARED)]
+    whole = [*map(Path, _SYSTEM), *(Path(os.environ[name]) for name in _WINDOWS_SYSTEM if os.environ.get(name))]
+    if drive := os.environ.get("SYSTEMDRIVE"):
+        alone.append(Path(f"{drive}/Users"))
+    what = "your home folder" if _is(root, Path.home()) else "a folder of the system"
+    if any(_is(root, place) for place in alone) or any(
+        _is(folder, place) for folder in (root, *root.parents) for place in whole
+    ):
+        raise BadInput(
+            f"{root} is no place for a project: it is {what}.",
+            hint="A project is the nearest folder with .cdd or .git, or else the one you are in. "
+            "Change to the project's own folder; if that is in this one, `git init` there first.",
+        )
+
+
+def _is(folder: Path, place: Path) -> bool:
+    try:
+        return folder.samefile(place)
+    except OSError:  # there is no such place here, or it cannot be looked at
+        return False

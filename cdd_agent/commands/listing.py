@@ -1,0 +1,95 @@
+"""Tickets as `/list` and `/status` show them: their states, and what is to be done next for one."""
+
+from collections.abc import Iterable
+
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import TICKET_STATES, PlanOpened, SpecOpened, TicketsListed, TicketView
+from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
+from cdd_agent.tickets.state import load_state, new_state
+from cdd_agent.tickets.status import RunStatus
+from cdd_agent.tickets.store import Ticket, TicketStore
+
+TYPES = tuple(kind.value for kind in TicketType)
+STATES = tuple(state.replace(" ", "-") for state in TICKET_STATES)
+"""As they are typed."""
+_LARGE = 100_000
+"""Bytes of a spec in which something is written for sure; to read one of many takes seconds."""
+
+
+def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
+    """The tickets of a type, in a state, or both, as far as `words` say so. Raises `BadInput` for another word."""
+    kind, state = _filters(words)
+    tickets = ((ticket, type_of(ticket)) for ticket in store.list())
+    views = [view(ticket, of_type) for ticket, of_type in tickets if kind in (None, of_type)]
+    return TicketsListed(tuple(seen for seen in views if state in (None, seen.state)), state, kind)
+
+
+def _filters(words: Iterable[str]) -> tuple[str | None, str | None]:
+    found: dict[str, str] = {}
+    for word in words:
+        typed = word.lower().replace("_", "-")
+        what = "type" if typed in TYPES else "state" if typed in STATES else None
+        if what is None:
+            allowed = f"Allowed: {', '.join(STATES)}; or a type: {', '.join(TYPES)}."
+            raise BadInput(f"There is no type and no state {word!r}", hint=allowed)
+        if what in found:
+            raise BadInput(f"A ticket has one {what}, not {found[what]} and {typed}", hint="Name one of them.")
+        found[what] = typed
+    return found.get("type"), found["state"].replace("-", " ") if "state" in found else None
+
+
+def type_of(ticket: Ticket) -> str:
+    """By its slug's first word; of a slug that does not say it, by its spec. Nothing where that cannot be read."""
+    first = ticket.slug.partition("-")[0]
+    if first in TYPES:
+        return first
+    try:
+        return ticket.read_spec().type.value
+    except CddError:
+        return ""
+
+
+def view(ticket: Ticket, kind: str = "") -> TicketView:
+    """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
+    try:
+        if not ticket.plan_path.exists():
+            return TicketView(ticket.slug, _spec_state(ticket), type=kind)
+        plan = ticket.read_plan()
+        plan.check(ticket.shown(ticket.plan_path))
+        state = load_state(ticket.state_path, ticket.slug, plan)
+    except CddError as error:
+        return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind)
+    total = len(plan.steps)
+    if state is None:
+        return TicketView(ticket.slug, "planned", 0, total, type=kind)
+    words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
+    return TicketView(ticket.slug, words[state.status], state.done, total, type=kind)
+
+
+def _spec_state(ticket: Ticket) -> str:
+    try:
+        if ticket.spec_path.stat().st_size > _LARGE:
+            return "spec"
+        return "empty" if ticket.read_spec().is_blank else "spec"
+    except SpecEmpty:
+        return "empty"
+
+
+def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
+    """Where a ticket is: its plan's steps, or without a plan what its spec still needs. Raises `BadInput`."""
+    if not ticket.plan_path.exists():
+        return _spec_opened(ticket)
+    plan = ticket.read_plan()
+    plan.check(ticket.shown(ticket.plan_path))
+    state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)
+    return PlanOpened.of(ticket.read_spec().title, plan, state)
+
+
+def _spec_opened(ticket: Ticket) -> SpecOpened:
+    try:
+        spec = ticket.read_spec()
+    except SpecEmpty:
+        spec = TicketSpec()
+    return SpecOpened(
+        ticket.slug, spec.title if spec.has_title else "", ticket.shown(ticket.spec_path), tuple(spec.missing())
+    )

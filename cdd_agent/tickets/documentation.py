@@ -1,0 +1,48 @@
+"""Documentation pages that a project keeps beside its code: where each kind goes, and making one from its template."""
+
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.errors import BadInput
+from cdd_agent.harmless import harmless
+from cdd_agent.tickets.slugs import file_stem, short
+from cdd_agent.tickets.templates import page_template
+from cdd_agent.workspace.files import create_exclusive
+from cdd_agent.workspace.paths import confine
+
+_TITLE = "{{title}}"
+"""What stands for the page's title in a template."""
+
+
+class PageKind(StrEnum):
+    """What a documentation page is for."""
+
+    GUIDE = "guide"
+    """How something is done, step by step."""
+    FEATURE = "feature"
+    """What something does, and its limits."""
+
+
+_FOLDERS = {PageKind.GUIDE: PurePosixPath("docs/guides"), PageKind.FEATURE: PurePosixPath("docs/features")}
+
+
+def create_page(root: Path, kind: str, name: str) -> Path:
+    """A new page with the template of its kind. Raises `BadInput` rather than touch one that is there."""
+    if kind.lower() not in set(PageKind):
+        raise BadInput(f"There is no kind of documentation {short(kind)}.", hint=f"Allowed: {', '.join(PageKind)}.")
+    page = PageKind(kind.lower())
+    name = name.strip()
+    name = name[:-3] if name.lower().endswith(".md") else name
+    stem = file_stem(name)
+    place = confine(root, (_FOLDERS[page] / f"{stem}.md").as_posix())
+    template = page_template(root, f"documentation-{page}.md")
+    try:
+        create_exclusive(root / place, template.replace(_TITLE, _title(name, stem)).encode())
+    except FileExistsError as error:
+        raise BadInput(f"{place} is there already.", hint="Choose another name, or change that page.") from error
+    return root / place
+
+
+def _title(name: str, stem: str) -> str:
+    """The name as it was typed; one that was typed as a file's name, in words."""
+    return stem.replace("-", " ").capitalize() if name == stem else harmless(" ".join(name.split()))

@@ -1,0 +1,188 @@
+"""`/init`: a project's own files, made where they are missing, and only in a place for a project."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cdd_agent.commands.initialise import initialise
+from cdd_agent.commands.registry import handle
+from cdd_agent.config import PROJECT_FILE, Config, load_config
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Notice, Tone
+from cdd_agent.session import Project
+from cdd_agent.tickets.spec import TicketType
+from cdd_agent.tickets.store import TicketStore
+from cdd_agent.wiring import open_project
+from tests.projects import Sandbox
+
+MADE = [".cdd/.gitignore", ".cdd/config.yaml", "tickets/.gitkeep", "AGENTS.md"]
+
+
+def init(root: Path, *, templates: bool = False, tickets_dir: str = "tickets") -> list[str]:
+    project = Project(root, Config(tickets_dir=tickets_dir), TicketStore(root, tickets_dir))
+    return [notice.text for notice in initialise(project, templates=templates)]
+
+
+def files(root: Path) -> dict[str, str]:
+    return {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+def test_it_makes_what_is_missing_and_says_where(tmp_path: Path) -> None:
+    told = init(tmp_path)
+    assert told[0] == f"The project is {tmp_path}."
+    assert told[1:5] == [f"Made {name}" for name in MADE]
+    assert sorted(files(tmp_path)) == sorted(MADE)
+
+
+def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
+    init(tmp_path, templates=True)
+    before = files(tmp_path)
+    assert "nothing was changed" in init(tmp_path, templates=True)[-1]
+    assert files(tmp_path) == before
+
+
+def test_what_people_wrote_is_never_overwritten(tmp_path: Path) -> None:
+    own = {".cdd/config.yaml": "model: mine\n", ".cdd/.gitignore": "x\n", "agents.md": "ours\n"}
+    own |= {"tickets/bug-a/spec.yaml": "title: x\n", ".cdd/templates/bug.yaml": "title: ours\n"}
+    for name, text in own.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    told = init(tmp_path, templates=True)
+
+    after = files(tmp_path)
+    assert {name: after[name] for name in own} == own
+    assert "AGENTS.md" not in after  # it is there, under another spelling
+    assert "tickets/.gitkeep" not in after
+    assert "Made .cdd/templates/spike.yaml" in told
+
+
+def test_every_setting_is_in_the_config_with_its_default(tmp_path: Path) -> None:
+    init(tmp_path)
+    text = (tmp_path / PROJECT_FILE).read_text()
+    assert load_config(tmp_path, {}, {}) == Config()
+    settings = text.partition("\n\n")[2].replace("# model:", "model:").replace("\n# ", "\n")
+    assert set(yaml.safe_load(settings)) == set(Config.model_fields)
+    (tmp_path / PROJECT_FILE).write_text(settings.replace("model: anthropic/claude-sonnet-4-5", "model: null"))
+    assert load_config(tmp_path, {}, {}) == Config()
+
+
+def test_templates_are_copied_where_they_are_asked_for_and_can_be_used_at_once(tmp_path: Path) -> None:
+    init(tmp_path, templates=True)
+    template = tmp_path / ".cdd/templates/bug.yaml"
+    template.write_text(template.read_text().replace("priority: medium", "priority: high"))
+    store = TicketStore(tmp_path)
+    assert store.create("bug", "a").read_spec().priority == "high"
+    assert all(store.create(kind, "b").read_spec().type is kind for kind in TicketType)
+
+
+def test_git_ignores_what_runs_leave_and_keeps_the_rest(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert init(tmp_path, templates=True)[0].endswith("a git repository.")
+    (tmp_path / ".cdd/runs").mkdir()
+    (tmp_path / ".cdd/runs/log").write_text("x")
+    status = ["git", "-C", tmp_path, "status", "--porcelain", "-uall"]
+    seen = subprocess.run(status, capture_output=True, text=True, check=True).stdout
+    assert all(name in seen for name in MADE)
+    assert "runs" not in seen
+
+
+def test_another_tickets_dir_is_used(tmp_path: Path) -> None:
+    init(tmp_path, tickets_dir="work/items")
+    assert (tmp_path / "work/items/.gitkeep").is_file()
+    assert "`work/items/`" in (tmp_path / "AGENTS.md").read_text()
+
+
+@pytest.mark.parametrize("place", ["/", "/usr", "/etc", "/bin", "/var", "/etc/cdd/project", "/usr/bin", "/tmp", "~"])
+def test_the_system_and_the_home_folder_are_refused(place: str) -> None:
+    folder = Path(place).expanduser()
+    before = [(folder / name).exists() for name in MADE]
+    with pytest.raises(BadInput, match="is no place for a project") as caught:
+        init(folder)
+    assert "git init" in caught.value.hint
+    assert [(folder / name).exists() for name in MADE] == before
+
+
+def test_a_link_to_a_refused_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").symlink_to("/etc")
+    with pytest.raises(BadInput, match="no place for a project"):
+        init(tmp_path / "mine")
+
+
+def test_the_folders_that_windows_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Windows/System32").mkdir(parents=True)
+    (tmp_path / "Users/ada/shop").mkdir(parents=True)
+    monkeypatch.setenv("SYSTEMROOT", str(tmp_path / "Windows"))
+    monkeypatch.setenv("SYSTEMDRIVE", str(tmp_path))
+    for refused in ("Windows", "Windows/System32", "Users"):
+        with pytest.raises(BadInput, match="a folder of the system"):
+            init(tmp_path / refused)
+    assert init(tmp_path / "Users/ada/shop")
+
+
+def test_home_as_the_root_of_everything_below_it_says_what_to_do() -> None:
+    home = Path.home()
+    (home / ".git").mkdir()
+    (home / "shop").mkdir()
+    with pytest.raises(BadInput, match="it is your home folder") as caught:
+        list(initialise(open_project(home / "shop", {})))
+    assert "`git init` there first" in caught.value.hint
+    assert not (home / ".cdd").exists()
+
+
+@pytest.mark.parametrize("way", [".cdd", "tickets"])
+def test_a_file_in_the_way_is_told(tmp_path: Path, way: str) -> None:
+    (tmp_path / way).write_text("a file")
+    with pytest.raises(BadInput, match="could not be written"):
+        init(tmp_path)
+
+
+def test_agents_md_says_what_the_project_s_files_say(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "shop"\ndescription = "Sells things."\n[tool.pytest.ini_options]\n[tool.ruff]\n'
+    )
+    init(tmp_path)
+    text = (tmp_path / "AGENTS.md").read_text()
+    assert text.startswith("# shop\n\nSells things.\n")
+    assert "- Test: `pytest`" in text
+    assert "- Lint: `ruff check .`" in text
+    assert "- Build: <" in text
+
+
+def test_agents_md_takes_the_test_command_that_is_set(tmp_path: Path) -> None:
+    (tmp_path / ".cdd").mkdir()
+    (tmp_path / ".cdd/config.yaml").write_text("test_command: tox -e fast\n")
+    list(initialise(open_project(tmp_path, {})))
+    assert "- Test: `tox -e fast`" in (tmp_path / "AGENTS.md").read_text()
+
+
+@pytest.mark.parametrize(("name", "text"), [("pyproject.toml", "[project"), ("package.json", "{"), ("go.mod", "\xff")])
+def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    told = init(tmp_path)
+    assert any(line.startswith(f"Nothing in AGENTS.md is from {name}: ") for line in told)
+    assert (tmp_path / "AGENTS.md").is_file()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are text there")
+@pytest.mark.parametrize("name", ["", "package.json"])
+def test_what_is_no_text_in_a_name_or_description_is_replaced(tmp_path: Path, name: str) -> None:
+    root = tmp_path / os.fsdecode(b"caf\xe9")
+    root.mkdir()
+    if name == "package.json":
+        (root / name).write_text(r'{"description": "It \ud800 \u001b[31mdoes."}')
+    init(root)
+    text = (root / "AGENTS.md").read_text(encoding="utf-8")
+    assert text.startswith("# caf\ufffd\n")
+    assert ("It \ufffd ␛[31mdoes." in text) == (name == "package.json")
+
+
+async def test_the_shell_s_command_is_the_same(sandbox: Sandbox) -> None:
+    events = [event async for event in handle(sandbox.session(), "/init --templates")]
+    assert Notice("Made .cdd/config.yaml", Tone.GOOD) in events
+    assert Notice("Made .cdd/templates/bug.yaml", Tone.GOOD) in events
+    with pytest.raises(BadInput, match="no '--template' of /init"):
+        [event async for event in handle(sandbox.session(), "/init --template")]

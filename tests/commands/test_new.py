@@ -1,0 +1,131 @@
+"""`/new`: tickets and pages of documentation from templates."""
+
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.commands.registry import handle
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Notice, Tone
+from tests.projects import Sandbox
+
+
+async def say(sandbox: Sandbox, line: str) -> str:
+    (notice,) = [event async for event in handle(sandbox.session(), line)]
+    assert isinstance(notice, Notice)
+    assert notice.tone is Tone.GOOD
+    return notice.text
+
+
+async def test_a_page_of_each_kind_goes_to_its_folder_and_has_its_title(sandbox: Sandbox) -> None:
+    assert "docs/guides/how-to-deploy.md" in await say(sandbox, '/new documentation guide "How to deploy"')
+    assert "docs/features/user-auth.md" in await say(sandbox, "/new Documentation Feature user-auth")
+    assert sandbox.text("docs/guides/how-to-deploy.md").startswith("# How to deploy\n")
+    assert sandbox.text("docs/features/user-auth.md").startswith("# User auth\n")
+
+
+async def test_a_page_that_is_there_is_not_touched(sandbox: Sandbox) -> None:
+    await say(sandbox, "/new documentation guide deploy")
+    (sandbox.root / "docs/guides/deploy.md").write_text("mine")
+    with pytest.raises(BadInput, match=r"docs/guides/deploy\.md is there already"):
+        await say(sandbox, "/new documentation guide Deploy.md")
+    assert sandbox.text("docs/guides/deploy.md") == "mine"
+
+
+async def test_the_project_s_own_page_template_wins(sandbox: Sandbox) -> None:
+    own = sandbox.root / ".cdd/templates/documentation-guide.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("# Guide: {{title}}\n")
+    await say(sandbox, "/new documentation guide 'Größe ändern'")
+    assert sandbox.text("docs/guides/grosse-andern.md") == "# Guide: Größe ändern\n"
+
+
+async def test_docs_that_lead_out_of_the_project_are_refused(sandbox: Sandbox, tmp_path_factory: object) -> None:
+    assert isinstance(tmp_path_factory, pytest.TempPathFactory)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (sandbox.root / "docs").symlink_to(elsewhere)
+    with pytest.raises(BadInput, match="outside the project"):
+        await say(sandbox, "/new documentation guide deploy")
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [("../../etc/passwd", "etc-passwd.md"), ("a/b", "a-b.md"), ("  Ünïcode!  ", "unicode.md"), ("CON guide", None)],
+)
+async def test_an_odd_name_of_a_page_becomes_a_plain_one(sandbox: Sandbox, name: str, page: str | None) -> None:
+    await say(sandbox, f"/new documentation guide '{name}'")
+    made = [path.name for path in (sandbox.root / "docs/guides").iterdir()]
+    assert made == [page or "con-guide.md"]
+
+
+@pytest.mark.parametrize("kind", ["bug", "documentation guide"])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("''", "no letters"),
+        ("..", "no letters"),
+        ("日本", "no letters"),
+        ("x" * 101, "too long"),
+        ("x" * 9999, "too long"),
+    ],
+)
+async def test_a_name_that_cannot_be_used_is_told_and_nothing_is_made(
+    sandbox: Sandbox, kind: str, name: str, reason: str
+) -> None:
+    with pytest.raises(BadInput, match=reason) as caught:
+        await say(sandbox, f"/new {kind} {name}")
+    assert len(caught.value.message) < 200
+    assert list(sandbox.root.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["con", "NUL", "com1", "lpt9.md", "Aux"])
+async def test_a_page_is_not_named_as_windows_does_not_let_it(sandbox: Sandbox, name: str) -> None:
+    with pytest.raises(BadInput, match="Windows keeps for itself"):
+        await say(sandbox, f"/new documentation guide {name}")
+    assert "bug-" in await say(sandbox, f"/new bug {name}")  # with the type before it, it is a name like any other
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"title: x\ntitle: y\n", ".cdd/templates/bug.yaml:2: the key title is there twice"),
+        (b"title: [\n", ".cdd/templates/bug.yaml:2:1: not YAML"),
+        (b"title: x\n\ntype: feature\n", ".cdd/templates/bug.yaml:3: the template of a bug has the type feature"),
+        (b"ticket:\n  type: spike\n", ".cdd/templates/bug.yaml:1: the template of a bug has the type spike"),
+        (b"title: x\ntype: story\n", ".cdd/templates/bug.yaml:2: the type 'story' is not known"),
+        (b"", ".cdd/templates/bug.yaml: the file is empty"),
+        (b"\xff", ".cdd/templates/bug.yaml is not UTF-8 text"),
+    ],
+)
+async def test_a_broken_template_is_refused_with_its_place(sandbox: Sandbox, text: bytes, message: str) -> None:
+    template(sandbox).write_bytes(text)
+    with pytest.raises(BadInput) as caught:
+        await say(sandbox, "/new bug a")
+    assert caught.value.message.startswith(message)
+    assert not (sandbox.root / "tickets").exists()
+
+
+async def test_a_template_that_leads_nowhere_is_not_passed_over(sandbox: Sandbox) -> None:
+    template(sandbox).symlink_to("nowhere")
+    with pytest.raises(BadInput, match=r"\.cdd/templates/bug\.yaml is a link that leads nowhere"):
+        await say(sandbox, "/new bug a")
+
+
+async def test_a_template_without_a_type_is_of_the_type_of_its_name(sandbox: Sandbox) -> None:
+    template(sandbox).write_text("title: Ours\nteam: checkout\n")
+    await say(sandbox, "/new bug a")
+    assert sandbox.text("tickets/bug-a/spec.yaml") == "title: Ours\nteam: checkout\n"
+    assert sandbox.project.tickets.find("bug-a").read_spec().type == "bug"
+
+
+async def test_a_kind_of_page_that_is_not_known_names_those_that_are(sandbox: Sandbox) -> None:
+    with pytest.raises(BadInput, match="no kind of documentation 'recipe'") as caught:
+        await say(sandbox, "/new documentation recipe x")
+    assert caught.value.hint == "Allowed: guide, feature."
+
+
+def template(sandbox: Sandbox) -> Path:
+    path = sandbox.root / ".cdd/templates/bug.yaml"
+    path.parent.mkdir(parents=True)
+    return path

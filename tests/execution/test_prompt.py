@@ -1,0 +1,174 @@
+"""What a step's prompt holds: the step first, then what there is room for, each file whole or only named."""
+
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.events import Notice, StepFinished
+from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.prompt import Prompt, step_prompt
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import ContextTooLong
+from cdd_agent.tickets.status import StepStatus
+from tests.projects import SPEC, Sandbox, Step, check, collect, says
+
+BIG = "x = 1\n" * 2_000
+"""A file of 12,000 bytes, 4,000 tokens."""
+
+
+def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> Prompt:
+    engine: Engine = sandbox.engine()
+    try:
+        step = engine.next_step
+        assert step is not None
+        return step_prompt(
+            sandbox.root,
+            engine.spec,
+            engine.plan,
+            engine.state,
+            step,
+            window=window,
+            **more,  # type: ignore[arg-type]
+        )
+    finally:
+        engine.close()
+
+
+@pytest.fixture
+def busy(sandbox: Sandbox) -> Sandbox:
+    """A step with a file of its own, one that its check names, and one that its description names."""
+    for name in ("own.py", "checked.py", "named.py"):
+        (sandbox.root / name).write_text(BIG + f"# {name}\n")
+    step = Step("own.py", "python checked.py", description="Do as `named.py` does, and `not-there.py`.")
+    return sandbox.write(step)
+
+
+def shown(prompt: Prompt) -> set[str]:
+    return {path for path in prompt.shown.files if f"# {path}" in prompt.text}
+
+
+def test_without_a_bound_all_of_it_is_there(busy: Sandbox) -> None:
+    prompt = prompt_of(busy)
+    assert shown(prompt) == {"own.py", "checked.py", "named.py"}
+    assert prompt.left_out == ()
+    assert "# Files of the project" in prompt.text
+    assert "── tickets/" in prompt.text
+
+
+@pytest.mark.parametrize(
+    ("window", "there"),
+    [
+        (24_000, {"own.py", "checked.py", "named.py"}),
+        (14_000, {"own.py", "checked.py"}),
+        (9_000, {"own.py"}),
+        (4_000, set[str]()),
+    ],
+)
+def test_what_matters_most_goes_first_and_the_rest_is_named(busy: Sandbox, window: int, there: set[str]) -> None:
+    prompt = prompt_of(busy, window)
+    assert shown(prompt) == set(prompt.shown.files) == there
+    left_out = {"own.py", "checked.py", "named.py"} - there
+    assert {name.partition(" ")[0] for name in prompt.left_out if name.partition(" ")[0].endswith(".py")} == left_out
+    assert all(f"- {name}" in prompt.text for name in prompt.left_out)
+    assert estimated_prompt(prompt.request) < window * 3 / 4 + 200
+    assert "# Step 1 of 1: Make own.py" in prompt.text
+
+
+def test_a_file_is_never_half_shown(busy: Sandbox) -> None:
+    for window in range(3_000, 26_000, 1_000):
+        prompt = prompt_of(busy, window)
+        for name in ("own.py", "checked.py", "named.py"):
+            whole = f"{name}:\n```py\n{BIG}# {name}\n```"
+            assert (whole in prompt.text) is (name in prompt.shown.files)
+            assert prompt.text.count("x = 1") == 2_000 * len(prompt.shown.files)
+
+
+async def test_people_are_told_what_the_model_does_not_see(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 9_000}
+    events = await run_once(busy.replies(says("own.py", "new")))
+    assert "Left out of the prompt, for want of room: checked.py (12,013 bytes), named.py" in events
+    assert "own.py was not shown" not in events
+
+
+async def test_a_file_that_was_left_out_cannot_be_replaced_blindly(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 4_000}
+    events = await run_once(busy.replies(says("own.py", "new")))
+    assert "own.py exists already and was not shown" in events
+    assert busy.text("own.py").startswith(BIG)
+
+
+async def test_what_does_not_fit_at_all_costs_nothing(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"), description="Word. " * 2_000))
+    sandbox.flags = {"context_window": 4_000}
+    engine = sandbox.replies(says("a.txt", "good")).engine()
+    events = await collect(engine.run_all())
+    engine.close()
+    assert sandbox.model.requests == []
+    (finished,) = [event for event in events if isinstance(event, StepFinished)]
+    assert finished.status is StepStatus.FAILED
+    assert "more than the 4,000 tokens that the model takes in" in str(finished.error)
+    assert isinstance(engine.stopped_by, ContextTooLong)
+
+
+async def test_a_long_failed_reply_makes_room_for_the_reason(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    sandbox.flags = {"context_window": 5_000}
+    sandbox.replies(says("a.txt", "bad\n" * 3_000), says("a.txt", "good"))
+    engine = sandbox.engine()
+    await collect(engine.run_all(attempts=2))
+    engine.close()
+    assert sandbox.statuses() == ["completed"]
+    asked = sandbox.prompt(1)
+    assert "What went wrong" in asked
+    assert "The reply was" not in asked
+    assert "the last attempt's reply" in asked
+
+
+async def test_the_work_of_steps_that_it_depends_on_is_shown(sandbox: Sandbox) -> None:
+    sandbox.write(
+        Step("base.txt", check("base.txt")), Step("other.txt", check("other.txt")), Step("a.txt", depends="Step 1")
+    )
+    sandbox.replies(says("base.txt", "good base"), says("other.txt", "good other"), says("a.txt", "good"))
+    await run_once(sandbox)
+    assert "base.txt:\n```txt\ngood base\n```" in sandbox.prompt(2)
+    assert "good other" not in sandbox.prompt(2)
+
+
+async def test_secrets_that_a_description_names_stay_unseen(sandbox: Sandbox) -> None:
+    (sandbox.root / ".env").write_text("KEY=hush\n")
+    (sandbox.root / "prod.env").write_text("KEY=hush\n")
+    prompt = prompt_of(
+        sandbox.write(Step("a.txt", description="Read `prod.env` and `.env`, `../x.py`, `/etc/passwd.x`."))
+    )
+    assert "hush" not in prompt.text
+
+
+async def test_what_stays_the_same_comes_first_and_is_the_same_to_the_byte(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")), spec=SPEC)
+    await run_once(sandbox.replies(says("a.txt", "good"), says("b.txt", "good")))
+    first, second = sandbox.model.requests
+    assert first.messages[0] == second.messages[0]
+    assert first.messages[1] != second.messages[1]
+
+
+async def run_once(sandbox: Sandbox) -> str:
+    """Carry the plan out; all that was said to people."""
+    engine = sandbox.engine()
+    try:
+        events = await collect(engine.run_all())
+    finally:
+        engine.close()
+    said = [event.text for event in events if isinstance(event, Notice)]
+    said += [str(event.error) for event in events if isinstance(event, StepFinished)]
+    return "\n".join(said)
+
+
+def test_folders_and_files_that_cannot_be_shown_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00")
+    prompt = prompt_of(sandbox.write(Step("dir", also=("data.bin", "new.txt", "../out.txt"))))
+    assert "dir is a folder." in prompt.text
+    assert "data.bin exists and cannot be shown" in prompt.text
+    assert "new.txt does not exist yet." in prompt.text
+    assert "../out.txt leaves the project" in prompt.text
+    assert prompt.shown.files == {"new.txt": None}
