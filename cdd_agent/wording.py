@@ -209,7 +209,8 @@ def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
         next_one = f"Next: the plan. `/plan {event.ticket_slug}` in the shell says how."
         return [heading, ("The spec is complete.", Tone.GOOD), (next_one, Tone.PLAIN)]
     lines = [(f"  {line}", Tone.PLAIN) for line in event.missing]
-    next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}."
+    next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}, or let Socrates ask: "
+    next_one += f"`/socrates {event.ticket_slug}` in the shell."
     return [heading, (f"{event.path} is not complete. Missing:", Tone.WARNING), *lines, (next_one, Tone.PLAIN)]
 
 

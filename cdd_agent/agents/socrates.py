@@ -29,7 +29,8 @@ from cdd_agent.workspace.redaction import Redactor
 from cdd_agent.workspace.threads import to_its_end
 
 _MOST_HISTORY = 60_000
-"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
+"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft. Where its window has
+fewer tokens, as many as these: about a third of it."""
 _TRIES_TO_WRITE = 3
 
 
@@ -215,7 +216,8 @@ class SocratesAgent:
         notebook = self.notebook
         first, *others = notebook.under_way
         first = Message("user", with_draft(first.content, notebook.draft))
-        return (system, *bounded(notebook.history, _MOST_HISTORY), first, *others)
+        most = min(_MOST_HISTORY, self._dialogue.model.window or _MOST_HISTORY)
+        return (system, *bounded(notebook.history, most), first, *others)
 
     def _look_around(self) -> tuple[Message, list[Notice]]:
         """What the model is told of the project, and what a person has to know of it."""

@@ -16,7 +16,7 @@ from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events import AgentChanged, Event, ReplyDelta, ReplyStarted
 from cdd_agent.execution.frontend import Nobody
 from cdd_agent.llm.port import ConnectionFailed, ContextTooLong, RequestRejected, ToolCall
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.wiring import open_session
@@ -174,13 +174,16 @@ async def test_earlier_turns_are_told_in_words_and_facts_are_kept(sandbox: Sandb
     session.leave()
 
 
-async def test_a_very_long_conversation_keeps_its_latest_turns(sandbox: Sandbox) -> None:
-    session = begun(sandbox, *(asks(f"Question {number}?") for number in range(9)))
+@pytest.mark.parametrize(("window", "earliest"), [(None, 4), (32_000, 5)])
+async def test_a_very_long_conversation_keeps_its_latest_turns(
+    sandbox: Sandbox, window: int | None, earliest: int
+) -> None:
+    questions = [asks(f"Question {number}?") for number in range(9)]
+    sandbox.write(spec=TEMPLATE).model = ScriptedModel(questions, window=window)
+    session = sandbox.session()
     await say(session, OPEN, *(f"answer {number} " + "x" * 15_000 for number in range(8)))
-    prompt = sandbox.prompt()
-    assert "answer 0 " not in prompt
-    assert "answer 6 " in prompt
-    assert len(prompt) < 90_000
+    kept = [number for number in range(8) if f"answer {number} " in sandbox.prompt()]
+    assert kept == list(range(earliest, 8))
     session.leave()
 
 
