@@ -51,7 +51,7 @@ class Session:
         *,
         open_chat: Callable[[], GeneralAgent],
     ) -> None:
-        """`openers` are those of the agents that work on tickets, by the agent's name; `open_chat` is the general one's.
+        """`openers` are those of the agents that work on tickets, by the agent's name; `open_chat` is for chat.
 
         `use` makes these settings the project's, and all agents ask their model from then on; it raises `BadInput` and
         changes nothing where there can be no such model.

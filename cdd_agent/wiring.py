@@ -85,8 +85,11 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
             asked.warm_up()
             return asked
 
-        redactor = Redactor.of_environment(session.project.config.commands.hide_env)
-        return SocratesAgent.open(session.project.tickets, ticket, redactor, of_this_ticket, start_over=start_over)
+        now = session.project
+        redactor = Redactor.of_environment(now.config.commands.hide_env)
+        return SocratesAgent.open(
+            now.tickets, ticket, redactor, of_this_ticket, tool_calls=now.config.tool_calls, start_over=start_over
+        )
 
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent

@@ -209,20 +209,22 @@ def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
         next_one = f"Next: the plan. `/plan {event.ticket_slug}` in the shell makes it with you."
         return [heading, ("The spec is complete.", Tone.GOOD), (next_one, Tone.PLAIN)]
     lines = [(f"  {line}", Tone.PLAIN) for line in event.missing]
-    next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}."
+    next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}, or let Socrates ask: "
+    next_one += f"`/socrates {event.ticket_slug}` in the shell."
     return [heading, (f"{event.path} is not complete. Missing:", Tone.WARNING), *lines, (next_one, Tone.PLAIN)]
 
 
 def spec_in_short(spec: SpecShown) -> str:
     """How far a spec is, in a line."""
     unchecked = sum(not item.check for item in spec.criteria)
-    words = [f"{len(spec.criteria)} {'criterion' if len(spec.criteria) == 1 else 'criteria'}"]
+    count = len(spec.criteria)
+    words = [f"{count} {'criterion' if count == 1 else 'criteria'}"] if count else []
     words += [f"{unchecked} without a check"] if unchecked else []
     asked = len(spec.open_questions)
     words += [f"{asked} open question{'s' * (asked != 1)}"] if asked else []
     words += [f"missing: {named_fields(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
     words += ["not written yet"] if spec.not_written else []
-    return " · ".join(words)
+    return " · ".join(words) or "complete"
 
 
 def named_fields(names: Iterable[str]) -> str:

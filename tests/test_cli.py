@@ -592,7 +592,7 @@ def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(tmp_path: 
     status = run_cdd(inner, "status", "bug")
     assert status.returncode == 0
     assert "  title: one line that says what is wanted\n" in status.stdout
-    assert "Next: write them in tickets/bug-login-fails/spec.yaml." in status.stdout
+    assert "Next: write them in tickets/bug-login-fails/spec.yaml, or let Socrates ask" in status.stdout
 
 
 def test_a_nearer_cdd_folder_goes_before_the_git_repository(tmp_path: Path) -> None:

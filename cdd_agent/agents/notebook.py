@@ -74,8 +74,8 @@ class Notebook:
 
     @classmethod
     def open(cls, record: RunRecord, now: TicketSpec, *, start_over: bool = False) -> "Notebook":
-        """As it was left, over the spec as it is `now`. One that is damaged is set aside, and a new one is begun, as with
-        `start_over`."""
+        """As it was left, over the spec as it is `now`. One that is damaged is set aside and a new one is begun,
+        as with `start_over`."""
         path = record.folder / NAME
         if start_over and path.exists():
             kept_in = set_aside(path).relative_to(record.root).as_posix()
@@ -129,6 +129,14 @@ class Notebook:
         """A round of the turn that is under way."""
         self.under_way += tuple(map(self.redactor.redacted, messages))
         self.save()
+
+    def forget_rounds(self) -> bool:
+        """Keep of the turn that is under way only what was said; whether there was more."""
+        said = tuple(Message("user", text) for text in self.said)
+        had_more = self.under_way != said
+        self.under_way = said
+        self.save()
+        return had_more
 
     def conclude(self, draft: Draft) -> None:
         """The turn is over. Of its rounds only what was said is kept: the draft holds what came of them."""

@@ -15,12 +15,12 @@ from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, system_mes
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.dialogue.presentable import presented
 from cdd_agent.dialogue.structured import Structured, structured
-from cdd_agent.dialogue.turns import Added, Dialogue
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.budget import Spent
-from cdd_agent.llm.port import Message, Model, Usage
+from cdd_agent.llm.port import ContextTooLong, Message, Model, Usage
 from cdd_agent.tickets.related import related_tickets
 from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -29,7 +29,8 @@ from cdd_agent.workspace.redaction import Redactor
 from cdd_agent.workspace.threads import to_its_end
 
 _MOST_HISTORY = 60_000
-"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
+"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft. Where its window has
+fewer tokens, as many as these: about a third of it."""
 _TRIES_TO_WRITE = 3
 
 
@@ -48,11 +49,11 @@ class SocratesAgent:
 """
 
     def __init__(
-        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, model: Model, lock: TicketLock
+        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue, lock: TicketLock
     ) -> None:
         self.ticket_slug = file.ticket.slug
         self.notebook = notebook
-        self._tickets, self._file, self._model, self._lock = tickets, file, model, lock
+        self._tickets, self._file, self._dialogue, self._lock = tickets, file, dialogue, lock
         self._root: Path = file.ticket.root
         self._is_done = False
         self._told: list[Notice] = []
@@ -66,6 +67,7 @@ class SocratesAgent:
         redactor: Redactor,
         equipped: Callable[[Spent, Callable[[Usage], None]], Model],
         *,
+        tool_calls: ToolCalls = "auto",
         start_over: bool = False,
     ) -> Self:
         """Read the ticket's spec and what was kept of it, and take its lock. `equipped` makes the model, given what the
@@ -82,10 +84,11 @@ class SocratesAgent:
         try:
             notebook = Notebook.open(record, now.spec, start_over=start_over)
             model = equipped(notebook.spent, notebook.count)
+            dialogue = Dialogue(model, read_only_tools(ticket.root), tool_calls)
         except BaseException:
             lock.release()
             raise
-        return cls(tickets, file, notebook, model, lock)
+        return cls(tickets, file, notebook, dialogue, lock)
 
     @property
     def done(self) -> bool:
@@ -175,22 +178,28 @@ class SocratesAgent:
         before = notebook.draft
         answer: Structured[Proposal] | None = None
         turn = structured(
-            Dialogue(self._model, read_only_tools(self._root)),
+            self._dialogue,
             self._messages(system),
             Proposal,
             check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
         )
-        async with aclosing(turn) as items:
-            async for item in items:
-                match item:
-                    case Added(messages=messages):
-                        notebook.add(messages)
-                    case Structured():
-                        answer = item
-                    case _:
-                        if isinstance(item, ReplyFinished) and item.usage is not None:
-                            notebook.count(item.usage)
-                        yield item
+        try:
+            async with aclosing(turn) as items:
+                async for item in items:
+                    match item:
+                        case Added(messages=messages):
+                            notebook.add(messages)
+                        case Structured():
+                            answer = item
+                        case _:
+                            if isinstance(item, ReplyFinished) and item.usage is not None:
+                                notebook.count(item.usage)
+                            yield item
+        except ContextTooLong as error:
+            if notebook.forget_rounds():  # else every later try would be too long, too
+                hint = "What the tools showed is left out now: press Enter to try again, or say where to look."
+                raise ContextTooLong(error.message, hint=hint) from error
+            raise
         assert answer is not None
         notebook.conclude(before.with_proposal(answer.value, notebook.redactor))
         if not answer.text and answer.value.questions:  # some models put them only into the JSON
@@ -207,7 +216,8 @@ class SocratesAgent:
         notebook = self.notebook
         first, *others = notebook.under_way
         first = Message("user", with_draft(first.content, notebook.draft))
-        return (system, *bounded(notebook.history, _MOST_HISTORY), first, *others)
+        most = min(_MOST_HISTORY, self._dialogue.model.window or _MOST_HISTORY)
+        return (system, *bounded(notebook.history, most), first, *others)
 
     def _look_around(self) -> tuple[Message, list[Notice]]:
         """What the model is told of the project, and what a person has to know of it."""

@@ -47,7 +47,7 @@ def with_draft(said: str, draft: Draft) -> str:
         "facts": list(draft.facts),
     }
     present = {name: value for name, value in fields.items() if value}
-    state = fenced(json.dumps(present, ensure_ascii=False, indent=1, default=str), "json")
+    state = fenced(json.dumps(present, ensure_ascii=False, indent=1), "json")
     missing = "\n".join(f"- {line}" for line in shown.missing) or "- nothing"
     return f"# The spec as it stands\n\n{state}\n\nMissing:\n{missing}\n\n# The person says\n\n{said}"
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.last_active import LastActive, last_active
 from cdd_agent.agents.planner import PlannerAgent
-from cdd_agent.commands.listing import STATES, TYPES, listed, opened
+from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
 from cdd_agent.commands.registry import command, commands
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (

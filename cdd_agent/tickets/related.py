@@ -51,7 +51,7 @@ def _title(ticket: Ticket) -> str:
         spec = ticket.read_spec()
     except (CddError, OSError):
         return ""
-    return "" if any(line.startswith("title") for line in spec.missing()) else spec.title
+    return spec.title if spec.has_title else ""
 
 
 def _words(ticket: Related) -> frozenset[str]:

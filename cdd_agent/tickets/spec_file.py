@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.spec import TicketSpec, TicketType
+from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
 from cdd_agent.tickets.spec_writing import rewritten
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.files import create_exclusive, read_bytes, write_atomic
@@ -18,7 +18,7 @@ class ChangedMeanwhile(BadInput):
 
 @dataclass(frozen=True)
 class SpecOnDisk:
-    """What was read. Without a file, or with an empty one, nothing of the spec is written yet."""
+    """What was read. Without a file, or with nothing but comments, nothing of the spec is written yet."""
 
     data: bytes | None
     spec: TicketSpec
@@ -41,10 +41,10 @@ class SpecFile:
                 "in every turn",
                 hint="Move logs and data into files of their own beside it, and name these in the spec.",
             )
-        text = self._text(data)
-        if not text.strip():
+        try:
+            return SpecOnDisk(data, TicketSpec.from_yaml(self._text(data), self.shown, slug=self.ticket.slug))
+        except SpecEmpty:
             return SpecOnDisk(data, TicketSpec(type=_type_of(self.ticket.slug)))
-        return SpecOnDisk(data, TicketSpec.from_yaml(text, self.shown, slug=self.ticket.slug))
 
     def write(self, seen: SpecOnDisk, spec: TicketSpec) -> bool:
         """Put the fields of `spec` in the place of those that were `seen`; whether that changed the file.
@@ -55,7 +55,10 @@ class SpecFile:
         if not path.resolve().is_relative_to(self.ticket.root.resolve()):
             raise BadInput(f"{self.shown} leads outside the project, so it is not written")
         text = self._text(seen.data)
-        new = (rewritten(text, spec, self.shown, slug=self.ticket.slug) if text.strip() else spec.to_yaml()).encode()
+        try:
+            new = rewritten(text, spec, self.shown, slug=self.ticket.slug).encode()
+        except SpecEmpty:  # there may be comments
+            new = "\n".join(filter(None, [text.rstrip(), spec.to_yaml()])).encode()
         if read_bytes(path) != seen.data:
             raise ChangedMeanwhile(f"{self.shown} was changed meanwhile; nothing was written")
         if new == seen.data:

@@ -47,9 +47,7 @@ def project_rules(root: Path) -> ProjectRules:
                 continue
             seen.add(text)
             if not room:
-                notes.append(
-                    f"The rules in {path} are left out: those before them are {LONGEST_TOGETHER:,} characters."
-                )
+                notes.append(f"The rules in {path} are left out: the others have {LONGEST_TOGETHER:,} characters.")
                 continue
             if source.cut or len(text) > room:
                 text = text[:room]

@@ -14,12 +14,14 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events import AgentChanged, Event, ReplyDelta, ReplyStarted
-from cdd_agent.llm.port import ConnectionFailed, RequestRejected
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.execution.frontend import Nobody
+from cdd_agent.llm.port import ConnectionFailed, ContextTooLong, RequestRejected, ToolCall
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.wiring import open_session
 from tests.agents.asking import COMPLETE, TEMPLATE, asks, looks, shown, streamed, told
-from tests.projects import SLUG, SPEC, Sandbox
+from tests.projects import SLUG, SPEC, Sandbox, Step
 
 OPEN = f"/socrates {SLUG}"
 
@@ -88,8 +90,6 @@ async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) 
 
 
 async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(sandbox: Sandbox) -> None:
-    from cdd_agent.llm.port import ToolCall
-
     write = ToolCall("1", "create_file", json.dumps({"file_path": "main.py", "content": "print()"}))
     session = begun(sandbox, ScriptedReply("I write it.", tool_calls=(write,)), asks("Who needs it?"))
     await say(session, OPEN)
@@ -174,13 +174,16 @@ async def test_earlier_turns_are_told_in_words_and_facts_are_kept(sandbox: Sandb
     session.leave()
 
 
-async def test_a_very_long_conversation_keeps_its_latest_turns(sandbox: Sandbox) -> None:
-    session = begun(sandbox, *(asks(f"Question {number}?") for number in range(9)))
+@pytest.mark.parametrize(("window", "earliest"), [(None, 4), (32_000, 5)])
+async def test_a_very_long_conversation_keeps_its_latest_turns(
+    sandbox: Sandbox, window: int | None, earliest: int
+) -> None:
+    questions = [asks(f"Question {number}?") for number in range(9)]
+    sandbox.write(spec=TEMPLATE).model = ScriptedModel(questions, window=window)
+    session = sandbox.session()
     await say(session, OPEN, *(f"answer {number} " + "x" * 15_000 for number in range(8)))
-    prompt = sandbox.prompt()
-    assert "answer 0 " not in prompt
-    assert "answer 6 " in prompt
-    assert len(prompt) < 90_000
+    kept = [number for number in range(8) if f"answer {number} " in sandbox.prompt()]
+    assert kept == list(range(earliest, 8))
     session.leave()
 
 
@@ -397,6 +400,20 @@ async def test_an_error_of_the_model_keeps_what_was_said(sandbox: Sandbox) -> No
     session.leave()
 
 
+async def test_when_it_gets_too_long_for_the_model_what_the_tools_showed_is_left_out(sandbox: Sandbox) -> None:
+    (sandbox.root / "main.py").write_text("a long text\n")
+    script = (asks("Who?"), looks("main.py"), ContextTooLong("Too long."), asks("What for?"))
+    session = begun(sandbox, *script)
+    await say(session, OPEN)
+    with pytest.raises(ContextTooLong) as caught:
+        await say(session, "Readers.")
+    assert "press Enter to try again" in caught.value.hint
+    assert "What for?" in streamed(await say(session, ""))
+    assert "Readers." in sandbox.prompt()
+    assert "a long text" not in sandbox.prompt()
+    session.leave()
+
+
 async def test_patience_asks_again_when_the_connection_breaks(sandbox: Sandbox) -> None:
     session = begun(sandbox, ScriptedReply(asks("Wh"), cut=3), ConnectionFailed("It broke."), asks("Who?"))
     assert shown(await say(session, OPEN)).open_questions == ("Who?",)
@@ -510,9 +527,6 @@ async def test_a_projects_own_prompt_is_used(sandbox: Sandbox) -> None:
 
 
 async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
-    from cdd_agent.execution.frontend import Nobody
-    from cdd_agent.wiring import open_session
-
     session = open_session(sandbox.write(spec=TEMPLATE).project, Nobody())
     with pytest.raises(BadInput, match="No model is configured"):
         await say(session, OPEN)
@@ -520,9 +534,16 @@ async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
     await say(begun(sandbox, asks("Who?")), OPEN, "exit")  # its lock was let go of
 
 
-async def test_a_run_that_is_started_over_leaves_the_conversation(sandbox: Sandbox) -> None:
-    from tests.projects import Step
+async def test_the_configured_model_is_asked(sandbox: Sandbox) -> None:
+    (sandbox.write(spec=TEMPLATE).root / "script.yaml").write_text(json.dumps({"replies": [{"reply": asks("Who?")}]}))
+    sandbox.flags = {"model": "script:script.yaml"}
+    session = open_session(sandbox.project, Nobody())
+    assert "Who?" in streamed(await say(session, OPEN))
+    assert session.tally.spent.tokens > 0
+    session.leave()
 
+
+async def test_a_run_that_is_started_over_leaves_the_conversation(sandbox: Sandbox) -> None:
     sandbox.write(Step(), spec=SPEC)
     session = sandbox.replies(asks("Why?", title="Other")).session()
     await say(session, OPEN, "", "exit", f"/exec {SLUG} --start-over", "exit")

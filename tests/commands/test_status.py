@@ -33,7 +33,7 @@ async def test_a_new_ticket_misses_everything(sandbox: Sandbox, kind: str) -> No
         "  title: one line that says what is wanted",
         "  description: what is wanted, and why",
         "  acceptance_criteria: at least one thing to check when the work is done",
-        f"Next: write them in tickets/{slug}/spec.yaml.",
+        f"Next: write them in tickets/{slug}/spec.yaml, or let Socrates ask: `/socrates {slug}` in the shell.",
     ]
 
 
@@ -43,7 +43,7 @@ async def test_what_is_written_is_not_missing(sandbox: Sandbox) -> None:
         f"{SLUG}: Say words",
         f"tickets/{SLUG}/spec.yaml is not complete. Missing:",
         "  acceptance_criteria: at least one thing to check when the work is done",
-        f"Next: write it in tickets/{SLUG}/spec.yaml.",
+        f"Next: write it in tickets/{SLUG}/spec.yaml, or let Socrates ask: `/socrates {SLUG}` in the shell.",
     ]
 
 

@@ -50,7 +50,7 @@ def test_a_file_that_went_meanwhile_is_not_made_anew(file: SpecFile) -> None:
     assert not file.ticket.spec_path.exists()
 
 
-@pytest.mark.parametrize("content", [None, "", "\n"])
+@pytest.mark.parametrize("content", [None, "", "\n", "# mine\n\n", "# mine"])
 def test_where_nothing_is_written_yet_a_whole_spec_is(file: SpecFile, content: str | None) -> None:
     file.ticket.spec_path.unlink()
     if content is not None:
@@ -59,6 +59,7 @@ def test_where_nothing_is_written_yet_a_whole_spec_is(file: SpecFile, content: s
     assert seen.spec == TicketSpec(type=TicketType.BUG)
     assert file.write(seen, replace(seen.spec, title="y"))
     assert file.read().spec == TicketSpec(title="y", type=TicketType.BUG)
+    assert file.ticket.spec_path.read_text().startswith((content or "").strip())
 
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(file: SpecFile) -> None:
