@@ -223,8 +223,12 @@ async def show_help(session: Session) -> AsyncGenerator[Event, None]:
     from cdd_agent.agents.socrates import SocratesAgent
 
     del session
-    agents = (("Socrates", SocratesAgent.HELP), ("Planner", PlannerAgent.HELP), ("Executor", ExecutorAgent.HELP))
-    words = "\n".join(f"{name} understands:\n\n{text}" for name, text in agents)
+    agents = {
+        "With Socrates": SocratesAgent.HELP,
+        "In the Planner": PlannerAgent.HELP,
+        "In the Executor": ExecutorAgent.HELP,
+    }
+    words = "\n".join(f"{where}:\n\n{text}" for where, text in agents.items())
     rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
     yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{_IN_CHAT}\n\n{words}")
 
