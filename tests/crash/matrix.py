@@ -83,6 +83,11 @@ class Uninterrupted:
                 return
         code, broken = run.resumed()
         yield from broken
+        if code == ExitCode.NOT_APPROVED and (changed := STORIES[self.story].changed_by_commands):
+            for path in changed:  # what a command was about to do when it was killed with the run is left to the person
+                (run.root / path).unlink()
+            code, broken = run.resumed()
+            yield from broken
         if code != ExitCode.DONE:
             yield f"the last process ended with {code}:\n{run.words}"
             return

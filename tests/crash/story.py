@@ -38,6 +38,8 @@ class Story:
     links: Mapping[str, str] = field(default_factory=dict)
     config: str = ""
     under_git: bool = True
+    changed_by_commands: tuple[str, ...] = ()
+    """New files of a step that commands of its dialogue change: killed in the middle of that, they look like edited."""
 
     def write(self, root: Path) -> None:
         """Make the project as it is before the run. Under git it has a commit, a stash, something staged and
@@ -224,6 +226,7 @@ WITH_TOOLS = Story(
     ),
     files={"old.txt": b"old\n", "mine.txt": b"mine\n", "gone.txt": b"to be gone\n", "staged.txt": b"as committed\n"},
     config="test_command: python -c \"print('as ever')\"\n",
+    changed_by_commands=("a.txt",),
 )
 """A model that reads, writes and runs commands by tools, and deletes by its last words."""
 
