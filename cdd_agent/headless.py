@@ -156,7 +156,7 @@ def _carry_out(engine: Engine, events: AsyncGenerator[Event, None], printer: Pri
             _run(_shown(recorder.recorded(events), printer))
             if engine.stopped_by is not None:
                 return engine.stopped_by.exit_code
-            return ExitCode.DONE if engine.state.status is RunStatus.COMPLETED else ExitCode.FAILED
+            return ExitCode.DONE if engine.run.state.status is RunStatus.COMPLETED else ExitCode.FAILED
         finally:
             for event in recorder.news():
                 printer.show(event)
@@ -231,10 +231,10 @@ async def _whole_run(engine: Engine, attempts: int) -> AsyncGenerator[Event, Non
     async with aclosing(engine.recover()) as events:
         async for event in events:
             yield event
-    yield engine.opened()
+    yield engine.run.opened()
     if engine.stopped_by is not None:
         return
-    if engine.next_step is None:
+    if engine.run.next_step is None:
         yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
     async with aclosing(engine.run_all(attempts=attempts)) as events:
         async for event in events:

@@ -227,7 +227,7 @@ def open_engine(
             config,
             tally or Tally(),
             spent=_spent_before(engine),
-            lost=lambda usage: engine.record.log.add(ReplyLost(usage)),
+            lost=lambda usage: engine.run.record.log.add(ReplyLost(usage)),
             clock=clock,
         )
 
@@ -295,15 +295,15 @@ def _spent_before(engine: Engine) -> Spent:
     """By the earlier processes of a run, as its log tells; a log whose state is gone is another run's."""
     from cdd_agent.execution.effort import effort_of
 
-    if engine.state.started_at is None:
+    if engine.run.state.started_at is None:
         return Spent()
-    return effort_of(engine.record.log.entries()).spent
+    return effort_of(engine.run.record.log.entries()).spent
 
 
 def prepare_model(engine: Engine) -> None:
     """Make the model if a step is left to do; where that fails, close the engine and raise `BadInput`."""
     try:
-        if engine.next_step is not None:
+        if engine.run.next_step is not None:
             engine.runner.model().warm_up()
     except CddError:
         engine.close()

@@ -45,17 +45,17 @@ class ExecutorAgent:
         self._recorder = Recorder(engine)
         self._left = False
         self._asked: tuple[Message, ...] = ()
-        self.ticket_slug = engine.ticket.slug
+        self.ticket_slug = engine.run.ticket.slug
 
     @property
     def done(self) -> bool:
-        return self._left or self._engine.next_step is None
+        return self._left or self._engine.run.next_step is None
 
     def news(self) -> list[Event]:
         return self._recorder.news()
 
     def view(self) -> list[Event]:
-        return [self._engine.opened()]
+        return [self._engine.run.opened()]
 
     def close(self) -> None:
         self._engine.close()
@@ -68,13 +68,13 @@ class ExecutorAgent:
         async with aclosing(self._engine.recover()) as events:
             async for event in events:
                 yield event
-        opened = self._engine.opened()
+        opened = self._engine.run.opened()
         yield opened
-        if opened.resumed and self._engine.next_step is not None:
-            yield Notice(f"Going on: {self._engine.state.done} of {len(opened.steps)} steps are done already.")
-        if self._engine.next_step is None:
+        if opened.resumed and self._engine.run.next_step is not None:
+            yield Notice(f"Going on: {self._engine.run.state.done} of {len(opened.steps)} steps are done already.")
+        if self._engine.run.next_step is None:
             yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
-            yield self._engine.summary()
+            yield self._engine.run.summary()
         else:
             yield self._what_next()
 
@@ -116,8 +116,8 @@ class ExecutorAgent:
                 yield event
 
     async def _retry(self) -> AsyncGenerator[Event, None]:
-        step = self._engine.next_step
-        if step is None or not self._engine.state.of(step.number).attempts:
+        step = self._engine.run.next_step
+        if step is None or not self._engine.run.state.of(step.number).attempts:
             yield Notice("No step has failed.")
             yield self._what_next()
             return
@@ -128,14 +128,14 @@ class ExecutorAgent:
     async def _run(self, guidance: str = "") -> AsyncGenerator[Event, None]:
         for event in self._engine.reread():
             yield event
-        step = self._engine.next_step
+        step = self._engine.run.next_step
         if step is None:  # the plan ends here by now
-            yield self._engine.summary()
+            yield self._engine.run.summary()
             return
         async with aclosing(self._engine.run_step(step, guidance=guidance)) as events:
             async for event in events:
                 yield event
-        yield self._what_next() if self._engine.next_step else self._engine.summary()
+        yield self._what_next() if self._engine.run.next_step else self._engine.run.summary()
 
     async def _all(self) -> AsyncGenerator[Event, None]:
         if self._has_failed():
@@ -150,34 +150,34 @@ class ExecutorAgent:
             yield self._what_next()
 
     async def _skip(self, words: re.Match[str]) -> AsyncGenerator[Event, None]:
-        step = self._engine.next_step
+        step = self._engine.run.next_step
         assert step is not None
         reason = words["reason"] or "skipped by the user"
         async with aclosing(self._engine.skip(step, reason, keep=bool(words["keep"]))) as events:
             async for event in events:
                 yield event
-        yield self._what_next() if self._engine.next_step else self._engine.summary()
+        yield self._what_next() if self._engine.run.next_step else self._engine.run.summary()
 
     async def _went_back(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         async with aclosing(events):
             async for event in events:
                 yield event
-        if self._engine.next_step is not None:
+        if self._engine.run.next_step is not None:
             yield self._what_next()
 
     async def _status(self) -> AsyncGenerator[Event, None]:
-        yield self._engine.opened()
+        yield self._engine.run.opened()
         yield self._what_next()
 
     async def _answer(self, question: str) -> AsyncGenerator[Event, None]:
         """By the run's own model, so within its budget; questions and answers of this visit are remembered."""
-        step = self._engine.next_step
+        step = self._engine.run.next_step
         assert step is not None
         yield QuestionAsked(step.number, question)
-        asked = Message("user", self._engine.record.redactor.redact(question))
+        asked = Message("user", self._engine.run.record.redactor.redact(question))
         runner = self._engine.runner
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls)
-        about = about_the_run(runner.root, self._engine.spec, self._engine.plan, self._engine.state)
+        about = about_the_run(runner.root, self._engine.run.spec, self._engine.run.plan, self._engine.run.state)
         try:
             async with aclosing(dialogue.turn((about, *self._asked, asked), step=step.number)) as items:
                 async for item in items:
@@ -200,11 +200,11 @@ class ExecutorAgent:
         yield Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.")
 
     def _has_failed(self) -> bool:
-        step = self._engine.next_step
-        return step is not None and self._engine.state.of(step.number).status is StepStatus.FAILED
+        step = self._engine.run.next_step
+        return step is not None and self._engine.run.state.of(step.number).status is StepStatus.FAILED
 
     def _what_next(self) -> Notice:
-        step = self._engine.next_step
+        step = self._engine.run.next_step
         assert step is not None
         if self._has_failed():
             return Notice("`retry`, `skip`, or say what to do differently.")

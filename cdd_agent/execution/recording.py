@@ -47,7 +47,7 @@ class Recorder:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._presented = Presented(engine.record.redactor, engine.record.log)
+        self._presented = Presented(engine.run.record.redactor, engine.run.record.log)
 
     async def recorded(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The same events, logged and redacted; when they end, or nobody listens any more, the report is saved.
@@ -66,10 +66,13 @@ class Recorder:
 
     def news(self) -> list[Event]:
         """What the engine could tell nobody, as `Engine.news`."""
-        return [presentable for event in self._engine.news() for presentable in self._presented.one(event)]
+        return [presentable for event in self._engine.run.news() for presentable in self._presented.one(event)]
 
     def save_report(self) -> None:
         """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
         engine = self._engine
-        if engine.state.started_at is not None:
-            save(Report.of(engine.spec.title, engine.plan, engine.state, engine.record), engine.record.folder)
+        if engine.run.state.started_at is not None:
+            save(
+                Report.of(engine.run.spec.title, engine.run.plan, engine.run.state, engine.run.record),
+                engine.run.record.folder,
+            )

@@ -250,7 +250,7 @@ async def test_what_a_step_made_pass_has_to_pass_in_the_next(sandbox: Sandbox) -
 async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox: Sandbox) -> None:
     calculator(sandbox, FIRST, FIRST)
     engine = sandbox.replies(gives(calc_dot_py=MENDED)).engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     assert [event async for event in engine.run_step(step)]
     engine.close()
@@ -286,7 +286,7 @@ async def test_what_went_with_leave_is_not_missed_by_later_steps(sandbox: Sandbo
 async def test_guidance_can_give_leave(sandbox: Sandbox) -> None:
     calculator(sandbox, Step("tests/test_calc.py")).replies(gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, "")))
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     events = [event async for event in engine.run_step(step, guidance="Delete test_sub, it is wrong.")]
     engine.close()
@@ -297,7 +297,7 @@ async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox) -> 
     calculator(sandbox, FIRST, SECOND).replies(gives(calc_dot_py=BROKEN), says("notes.txt", "x"))
     await run_all(sandbox)
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     assert [event async for event in engine.skip(step, "I know", keep=True)]
     events = [event async for event in engine.run_all()]

@@ -327,7 +327,7 @@ async def test_guidance_given_after_a_stop_asks_anew(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"), says("a.txt", "good, in blue"))
     engine = sandbox.engine()
     await collect(engine.run_all())
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     await collect(engine.run_step(step, guidance="Make it blue."))
     engine.close()
@@ -337,7 +337,7 @@ async def test_guidance_given_after_a_stop_asks_anew(sandbox: Sandbox) -> None:
 async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_reply(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     generator = engine.run_step(step)
     async for event in generator:
@@ -361,14 +361,14 @@ async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_r
 
 
 def step_one(engine: Engine) -> StepStatus:
-    return engine.state.of(1).status
+    return engine.run.state.of(1).status
 
 
 async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_it(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
     engine = sandbox.replies(says("a.txt", "bad"), says("b.txt", "good")).engine()
     await collect(engine.run_all())
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     assert sandbox.text("a.txt") == "bad\n"
 
@@ -388,7 +388,7 @@ async def test_skip_keep_keeps_the_files_and_says_which(sandbox: Sandbox) -> Non
     sandbox.write(Step("a.txt", check("a.txt")))
     engine = sandbox.replies(says("a.txt", "bad")).engine()
     await collect(engine.run_all())
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     await collect(engine.skip(step, "mine", keep=True))
     engine.close()
@@ -435,7 +435,7 @@ async def test_skipping_after_the_state_was_removed_takes_nothing_back(sandbox: 
     await run_all(sandbox.replies(says("a.txt", "one")))
     lose_state(sandbox)
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     await collect(engine.skip(step, "done already", keep=False))
     engine.close()
@@ -588,15 +588,15 @@ async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(sandbox:
             if isinstance(event, CommandOutput):
                 (sandbox.root / "a.txt").write_text("a person's edit")
                 break
-    assert engine.news() == [ChangesPutBack(1, ("b.txt",), ("a.txt",))]
-    assert engine.news() == []
+    assert engine.run.news() == [ChangesPutBack(1, ("b.txt",), ("a.txt",))]
+    assert engine.run.news() == []
     engine.close()
 
 
 async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None:
     sandbox.write(Step("new/deep/a.txt", check("new/deep/a.txt"))).replies(says("new/deep/a.txt", "good"))
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     async with aclosing(engine.run_step(step)) as events:
         async for event in events:

@@ -19,16 +19,16 @@ BIG = "x = 1\n" * 2_000
 def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> Prompt:
     engine: Engine = sandbox.engine()
     try:
-        step = engine.next_step
+        step = engine.run.next_step
         assert step is not None
         return step_prompt(
             sandbox.root,
-            engine.spec,
-            engine.plan,
-            engine.state,
+            engine.run.spec,
+            engine.run.plan,
+            engine.run.state,
             step,
             window=window,
-            own=engine.own,
+            own=engine.run.own,
             **more,  # type: ignore[arg-type]
         )
     finally:

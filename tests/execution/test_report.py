@@ -167,7 +167,7 @@ async def go_on(sandbox: Sandbox, stop_at: type[Event] | None = None) -> dict[st
         async with aclosing(engine.recover()) as events:
             async for event in events:
                 yield event
-        yield engine.opened()
+        yield engine.run.opened()
         async with aclosing(engine.run_all()) as events:
             async for event in events:
                 yield event
@@ -255,7 +255,7 @@ async def test_before_anything_was_run_there_is_no_report(sandbox: Sandbox) -> N
 async def test_a_person_who_stops_a_run_is_told_that_and_not_what_came_of_the_report(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
-    (engine.record.folder / "report.json").mkdir()
+    (engine.run.record.folder / "report.json").mkdir()
 
     async def run() -> None:
         async for event in Recorder(engine).recorded(engine.run_all()):

@@ -93,7 +93,7 @@ async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(half:
     events = await run_all(half.replies(says("b.txt", "good")))
     assert "Step 1 is completed, and its text in the plan was changed since" in told(events)
     engine = half.engine()
-    assert [step.changed for step in engine.opened().steps] == [True, False]
+    assert [step.changed for step in engine.run.opened().steps] == [True, False]
     engine.close()
     assert half.statuses() == ["completed", "completed"]
 

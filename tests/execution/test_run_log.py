@@ -140,7 +140,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def run(engine: Engine, guidance: str = "") -> list[Event]:
-    recorder, step = Recorder(engine), engine.next_step
+    recorder, step = Recorder(engine), engine.run.next_step
     assert step
     try:
         return [event async for event in recorder.recorded(engine.run_step(step, guidance=guidance))]
@@ -156,7 +156,7 @@ def logged(sandbox: Sandbox) -> list[str]:
 async def test_what_was_shown_was_logged_before(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     async with aclosing(Recorder(engine).recorded(engine.run_step(step))) as events:
         async for event in events:
@@ -170,7 +170,7 @@ async def test_what_was_shown_was_logged_before(sandbox: Sandbox) -> None:
 async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
-    engine.record.log.path.mkdir()
+    engine.run.record.log.path.mkdir()
     with pytest.raises(CddError, match=r"events\.jsonl could not be written"):
         await run(engine)
     assert not (sandbox.root / "a.txt").exists()
@@ -199,7 +199,7 @@ async def test_a_secret_is_neither_shown_nor_stored_and_the_files_of_the_project
 async def test_guidance_with_a_secret_is_kept_without_it_and_its_reply_stays_of_use(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     async with aclosing(engine.run_step(step, guidance=f"Use {TOKEN}.")) as events:
         async for event in events:

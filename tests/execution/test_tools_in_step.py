@@ -211,7 +211,7 @@ async def test_what_a_command_makes_of_the_steps_files_is_put_back_with_them(san
     await run(sandbox)
     assert sandbox.text("a.txt") == "bad\n"
     engine = sandbox.engine()
-    await collect(engine.skip(engine.plan.steps[0], "no", keep=False))
+    await collect(engine.skip(engine.run.plan.steps[0], "no", keep=False))
     engine.close()
     assert sandbox.text("a.txt") == "first\n"
 
@@ -434,7 +434,7 @@ async def test_a_last_reply_that_is_cut_is_not_used(sandbox: Sandbox) -> None:
     assert not (sandbox.root / "a.txt").exists()
     assert sandbox.state()["step_executions"]["1"]["files_created"] == ["b.txt"]  # until it is tried again, or skipped
     engine = sandbox.engine()
-    await collect(engine.skip(engine.plan.steps[0], "no", keep=False))
+    await collect(engine.skip(engine.run.plan.steps[0], "no", keep=False))
     engine.close()
     assert not (sandbox.root / "b.txt").exists()
 

@@ -12,8 +12,8 @@ import pytest
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import ChangesPutBack, Event, StepDiff, StepsRedone, StepsUndone
-from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.record import GoingBack
+from cdd_agent.execution.run import Run
 from cdd_agent.workspace.taking_back import CheckpointGone
 from tests.projects import Sandbox, Step, check, collect, run_all, says
 
@@ -110,7 +110,7 @@ async def test_what_a_person_edited_between_two_steps_is_theirs(sandbox: Sandbox
     (sandbox.root / "notes.txt").write_text("one\n")
     sandbox.write(*THREE[:2])
     engine = sandbox.replies(*REPLIES[:2]).engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     await collect(engine.run_step(step))
     (sandbox.root / "notes.txt").write_text("two\n")
@@ -230,7 +230,7 @@ async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(sa
     sandbox.write(Step("a.txt", running("open('made.txt', 'w').close(); raise SystemExit(1)")))
     await run_all(sandbox.replies(says("a.txt", "bad")))
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     events = await collect(engine.skip(step, "not needed", keep=False))
     engine.close()
@@ -277,7 +277,7 @@ async def test_an_undo_that_was_killed_in_the_middle_is_brought_to_its_end(
     done: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Engine, "_save", _killed)
+        patched.setattr(Run, "save", _killed)
         with pytest.raises(KeyboardInterrupt):
             await back(done, 2)
     assert done.statuses() == ["completed"] * 3  # the files are back, the state does not know yet
@@ -293,7 +293,7 @@ async def test_an_undo_that_was_killed_in_the_middle_is_brought_to_its_end(
 async def test_an_undo_that_was_killed_after_its_end_is_not_done_twice(done: Sandbox) -> None:
     await back(done)
     done_engine = done.engine()
-    done_engine.record.save_going_back(GoingBack(id=done.state()["undone"][0]["id"], steps=(3,)))
+    done_engine.run.record.save_going_back(GoingBack(id=done.state()["undone"][0]["id"], steps=(3,)))
     assert await collect(done_engine.recover()) == []
     done_engine.close()
     assert (await back(done)).steps == (2,)
@@ -344,7 +344,7 @@ async def test_what_a_person_edits_while_a_check_runs_survives_a_retry_and_a_ski
     )  # once more
     assert sandbox.text("README") == "one\ntwo\n"
     engine = sandbox.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     await collect(engine.skip(step, "no", keep=False))
     engine.close()
@@ -355,7 +355,7 @@ async def test_what_a_person_edits_while_a_check_runs_survives_a_retry_and_a_ski
 async def test_redo_after_a_skip_has_nothing_to_bring_back(done: Sandbox) -> None:
     await back(done)
     engine = done.engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     await collect(engine.skip(step, "no", keep=False))
     engine.close()
@@ -375,7 +375,7 @@ async def test_an_undone_steps_journal_is_not_used_again(done: Sandbox) -> None:
 
 async def test_an_undo_that_was_stopped_goes_on_before_anything_else(done: Sandbox) -> None:
     engine = done.replies(says("b.txt", "good"), says("a.txt", "better")).engine()
-    engine.record.save_going_back(GoingBack(id="x", steps=(2, 3)))
+    engine.run.record.save_going_back(GoingBack(id="x", steps=(2, 3)))
     events = await collect(engine.run_all())
     engine.close()
     assert only(StepsUndone, events).steps == (2, 3)
@@ -384,7 +384,7 @@ async def test_an_undo_that_was_stopped_goes_on_before_anything_else(done: Sandb
 
 async def test_an_undo_that_was_killed_and_is_typed_again_is_done_once(done: Sandbox) -> None:
     engine = done.engine()
-    engine.record.save_going_back(GoingBack(id="x", steps=(3,)))
+    engine.run.record.save_going_back(GoingBack(id="x", steps=(3,)))
     assert only(StepsUndone, await collect(engine.undo())).steps == (3,)
     engine.close()
     assert done.statuses() == ["completed", "completed", "pending"]
@@ -432,7 +432,7 @@ async def test_redo_under_another_plan_is_refused(done: Sandbox) -> None:
 
 async def test_the_reason_of_a_skip_is_kept_without_secrets(sandbox: Sandbox) -> None:
     engine = sandbox.write(Step("a.txt")).engine()
-    step = engine.next_step
+    step = engine.run.next_step
     assert step
     await collect(engine.skip(step, "sk-abcdefghijklmnopqrstuvwx1234567890 is wrong", keep=False))
     engine.close()

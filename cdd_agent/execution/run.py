@@ -1,0 +1,193 @@
+"""One ticket's run as it is on the disk: the plan, the state, the record of its attempts; read and written, no more.
+
+While it is open it holds the ticket's lock: there is one writer of the state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished
+from cdd_agent.execution.history import History
+from cdd_agent.execution.lock import TicketLock
+from cdd_agent.execution.opening import drift, open_state
+from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
+from cdd_agent.execution.record import Attempt, RunRecord
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.workspace.files import digest, read_bytes, remove_leftovers
+from cdd_agent.workspace.redaction import Redactor
+
+_NAMED = 6
+"""Files that are named in a sentence."""
+
+
+@dataclass
+class Run:
+    """A ticket's run. What this process believes of it is never ahead of the disk."""
+
+    ticket: Ticket
+    spec: TicketSpec
+    plan: ImplementationPlan
+    state: ExecutionState
+    record: RunRecord
+    history: History
+    lock: TicketLock
+    own: tuple[str, ...] = ()
+    """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    told_later: list[Event] = field(default_factory=list)
+    """What happened while nobody could be told."""
+
+    @classmethod
+    def open(
+        cls,
+        root: Path,
+        ticket: Ticket,
+        plan: ImplementationPlan,
+        redactor: Redactor,
+        since: str,
+        *,
+        own: Iterable[str] = (),
+        start_over: bool = False,
+    ) -> Self:
+        """Take the ticket's lock, `since` now, and read what there is; `start_over` sets it aside.
+
+        Raises `BadInput` for a state that cannot be read or is another plan's, or when another process is at work on
+        the ticket.
+        """
+        spec = ticket.read_spec()
+        record = RunRecord.of(root, ticket.slug, redactor)
+        record.prepare()
+        lock = TicketLock.take(record.folder, ticket.slug, since)
+        try:
+            record.tidy()
+            remove_leftovers(ticket.folder)
+            opened = open_state(ticket, plan, record, start_over=start_over)
+        except BaseException:
+            lock.release()
+            raise
+        own = (*own, ticket.shown(ticket.folder))
+        history = History(record, _no_part_of_checkpoints(own))
+        return cls(ticket, spec, plan, opened.state, record, history, lock, own, [*opened.news])
+
+    def close(self) -> None:
+        self.lock.release()
+
+    @property
+    def next_step(self) -> PlanStep | None:
+        """The step that would run now: pending, interrupted, or failed. None when all are over."""
+        return ready(self.plan, self.state)
+
+    def opened(self) -> PlanOpened:
+        return PlanOpened.of(self.spec.title, self.plan, self.state)
+
+    def summary(self) -> RunFinished:
+        return RunFinished.of(self.plan, self.state)
+
+    def news(self) -> list[Event]:
+        """What happened while nobody could be told, because whoever listened had left; told once."""
+        news, self.told_later = self.told_later, []
+        return news
+
+    def take_up(self, plan: ImplementationPlan) -> list[Event]:
+        """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
+        self.state = of_plan(self.state, plan)
+        self.plan = plan
+        return [Notice("The plan was edited; the run goes on as it says now."), *drift(plan, self.state), self.opened()]
+
+    def save(self, state: ExecutionState) -> None:
+        """The files first, the ticket's before its copy: what this process believes is never ahead of the disk."""
+        save_state(self.ticket.state_path, state)
+        save_state(self.record.state, state)
+        self.state = state
+
+    def put_back(self, step: int) -> tuple[str, ...]:
+        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept."""
+        now = self.state.of(step)
+        if not now.standing:
+            return ()
+        back = self.record.attempt(step, now.attempts).put_back()
+        if back.restored or back.kept:
+            self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
+        return back.kept
+
+    def interrupt(self, step: int) -> None:
+        """Put the step back: it is pending, and goes on from what was saved."""
+        self.put_back(step)
+        self.save(self.state.put_back(step))
+
+    def standing(self, *steps: StepExecution) -> list[Attempt]:
+        """The attempts of which something may be left, of steps in the order in which they were over."""
+        return [self.record.attempt(step.step_number, number) for step in steps for number in step.standing]
+
+    def attempt_number(self, step: PlanStep, guidance: str) -> int:
+        """Of the attempt to make now: the last one, if it goes on, or a new one."""
+        now = self.state.of(step.number)
+        return now.attempts if not guidance and self._goes_on(step, now) else now.attempts + 1
+
+    def how_it_goes_on(self, number: int) -> str:
+        """What becomes of an interrupted step, for people."""
+        step = next((step for step in self.plan.steps if step.number == number), None)
+        now = self.state.of(number)
+        if step is None or not now.attempts:
+            return "starts again"
+        attempt = self.record.attempt(number, now.attempts)
+        if not self._goes_on(step, now) or (attempt.reply is None and not attempt.dialogue):
+            return "starts again"
+        return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
+
+    def prompt(self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None) -> Prompt:
+        earlier, unseen = self._last_failure(step.number, number)
+        return step_prompt(
+            self.record.root,
+            self.spec,
+            self.plan,
+            self.state,
+            step,
+            window=window,
+            own=self.own,
+            earlier=earlier,
+            also_show=also_show | unseen,
+            guidance=self.record.attempt(step.number, number).guidance,
+        )
+
+    def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:
+        """Whether its last attempt does, of which nothing was seen yet: it was interrupted, the model gave no answer,
+        or the check could not be run. Not if the plan's step, or a file that the model was shown, has changed since."""
+        if now.attempts == now.forgotten:
+            return False
+        attempt = self.record.attempt(step.number, now.attempts)
+        if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
+            return attempt.failure is None
+        shown = attempt.shown
+        return (
+            shown is not None
+            and shown.step == step_digest(step, attempt.guidance)
+            and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.files.items())
+        )
+
+    def _last_failure(self, step: int, number: int) -> tuple[Earlier | None, frozenset[str]]:
+        for before in range(number - 1, self.state.of(step).forgotten, -1):
+            attempt = self.record.attempt(step, before)
+            if (failure := attempt.failure) is not None:
+                return Earlier(failure.detail, attempt.said), failure.unseen
+        return None, frozenset()
+
+
+def named(paths: Sequence[str]) -> str:
+    """Files as a sentence names them: the first few."""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more
+
+
+def _no_part_of_checkpoints(folders: Iterable[str]) -> tuple[str, ...]:
+    """The run's own files, conversations, tickets (they are the person's and the program's), and what a write in
+    progress has."""
+    literal = (re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in folders)
+    return (".cdd/runs", ".cdd/conversations", *sorted(set(literal)), "**/.cdd-*.tmp")

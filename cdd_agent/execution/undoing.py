@@ -1,0 +1,129 @@
+"""Going back: steps are undone, and done again, as their checkpoints know what they changed; a kill in between is made
+good by whoever comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
+from cdd_agent.execution.record import GoingBack, stamp
+from cdd_agent.execution.run import Run, named
+from cdd_agent.tickets.state import StepExecution, of_plan
+from cdd_agent.workspace.taking_back import CheckpointGone
+
+
+@dataclass(frozen=True)
+class Undoing:
+    """Undo, redo and diff of a run that is in order (`Engine.recover`)."""
+
+    run: Run
+
+    async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+        """Go back to before a step, or before the last one: it and those after it are pending again.
+
+        One that was killed, or stopped, is brought to its end instead. Raises `BadInput` for a step that was not
+        carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
+        """
+        self.run.lock.check()
+        settled = self.run.state.settled()
+        if not settled:
+            yield Notice("Nothing was carried out yet.")
+            return
+        first = settled.index(self._carried_out(number))
+        for step in settled[first:]:
+            if self._unknown(step):
+                raise BadInput(
+                    f"What step {step.step_number} changed is not known here: its record is gone. Nothing was undone",
+                    hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
+                )
+        await self.run.history.expect(await self.run.history.net(self.run.standing(*settled[first:])))
+        steps = tuple(step.step_number for step in settled[first:])
+        self.run.record.save_going_back(GoingBack(id=stamp(), steps=steps))
+        async with aclosing(self.finish()) as events:
+            async for event in events:
+                yield event
+
+    async def redo(self) -> AsyncGenerator[Event, None]:
+        """Undo the last undo. Not any more when another step was run or skipped since.
+
+        Raises `BadInput` where the plan is another one by now, or `CheckpointGone`.
+        """
+        self.run.lock.check()
+        if not self.run.state.undone:
+            yield Notice("There is no undo to be undone, or another step has been run since.")
+            return
+        undo = self.run.state.undone[-1]
+        of_plan(self.run.state.redo(), self.run.plan)
+        await self.run.history.expect(await self.run.history.net(self.run.standing(*undo.steps)))
+        steps = tuple(step.step_number for step in undo.steps)
+        self.run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
+        async with aclosing(self.finish()) as events:
+            async for event in events:
+                yield event
+
+    async def diff(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+        """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
+        if number is None and not self.run.state.settled():
+            yield Notice("Nothing was carried out yet.")
+            return
+        step = self._carried_out(number)
+        if self._unknown(step):
+            yield Notice(f"What step {step.step_number} changed is not known: its record is gone.", Tone.WARNING)
+            return
+        yield StepDiff(step.step_number, step.title or "", await self.run.history.diff(self.run.standing(step)))
+
+    async def finish(self) -> AsyncGenerator[Event, None]:
+        """An undo or a redo that was begun; after a kill perhaps a second time, which does no harm."""
+        going = self.run.record.going_back
+        if going is None:
+            return
+        told: Event | None = None
+        undone = next((undo for undo in self.run.state.undone if undo.id == going.id), None)
+        settled = [step for step in self.run.state.settled() if step.step_number in going.steps]
+        if going.again and undone is not None:
+            back = await self.run.history.do_again(await self.run.history.net(self.run.standing(*undone.steps)))
+            self.run.save(self.run.state.redo())
+            told = StepsRedone(going.steps, back.restored, back.kept)
+        elif not going.again and undone is None and settled:
+            back = await self.run.history.take_back(await self.run.history.net(self.run.standing(*settled)))
+            self.run.save(self.run.state.undo(settled, going.id))
+            commits = tuple(step.commit for step in settled if step.commit)
+            told = StepsUndone(going.steps, back.restored, back.kept, commits)
+        self.run.record.settle_going_back()
+        if told is not None:
+            yield told
+
+    async def close_step(self, step: StepExecution) -> None:
+        """Note what is left of a step whose last attempt was put back, and name it: it may be yours."""
+        if not step.standing:
+            return
+        attempt = self.run.standing(step)[-1]
+        try:
+            left = await self.run.history.close(attempt)
+        except CheckpointGone:
+            return
+        if left:
+            text = f"Changed while step {step.step_number} ran, and left as it is: {named(left)}"
+            self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
+
+    def _carried_out(self, number: int | None) -> StepExecution:
+        """The step of this number, or the last one, that is over or failed."""
+        settled = self.run.state.settled()
+        if number is None:
+            return settled[-1]
+        for step in settled:
+            if step.step_number == number:
+                return step
+        known = ", ".join(str(step.step_number) for step in settled)
+        hint = f"Those that were, in this order: {known}." if known else ""
+        raise BadInput(f"Step {number} was not carried out", hint=hint)
+
+    def _unknown(self, step: StepExecution) -> tuple[str, ...]:
+        """The files of a step of which no checkpoint tells what they were before."""
+        spans = (attempt.span for attempt in self.run.standing(step))
+        is_known = any(span is not None and span.after is not None for span in spans)
+        return () if is_known else (*step.files_created, *step.files_modified, *step.files_deleted)
