@@ -18,6 +18,7 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.workspace.context import repo_tree
 from cdd_agent.workspace.files import digest, read_bytes
 from cdd_agent.workspace.paths import PathRefused, confine
+from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.reading import holds_secrets
 
 _LARGEST_SHOWN = 200_000
@@ -45,6 +46,8 @@ class Prompt:
     shown: Shown
     left_out: tuple[str, ...] = ()
     """What there was no room for, the most important first."""
+    notes: tuple[str, ...] = ()
+    """What else people should know of how it was made, a sentence each."""
 
     def with_tools(self) -> "Prompt":
         """The same to a model that is offered tools."""
@@ -76,13 +79,17 @@ def step_prompt(
     under `window`, what the model takes in, in tokens, is left out, and named. `own` are files and folders of this
     program, which are no part of the project. Raises `ContextTooLong` where not even the step itself fits.
     """
-    system = f"{_text('rules.md')}\n\n{_ticket(spec)}\n\n{_overview(plan)}"
+    rules = project_rules(root)
+    system = _system(rules.text, spec, plan)
     opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
     room = _Room(window, [system, opening, *closing])
     if room.is_over and earlier is not None:
         closing[1] = _failed(replace(earlier, reply=""))
         room = _Room(window, [system, opening, *closing])
         room.left_out.append("the last attempt's reply")
+    if room.is_over and rules.text:
+        system = _system("", spec, plan)
+        room = _Room(window, [system, opening, *closing], [*room.left_out, "the project's rules for agents"])
     if room.is_over:
         raise ContextTooLong(
             f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
@@ -93,13 +100,20 @@ def step_prompt(
         shown.add(path)
     parts = [opening, _tree(root, own, room), shown.text, room.note, *closing]
     request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
-    return Prompt(request, Shown(step=step_digest(step, guidance), files=shown.seen), tuple(room.left_out))
+    identity = Shown(step=step_digest(step, guidance), files=shown.seen)
+    return Prompt(request, identity, tuple(room.left_out), rules.notes)
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
     """What identifies what a step asks for: a reply to something else is not used for it."""
     asked = (step.number, step.title, step.description, [file.path for file in step.files_affected], step.verify)
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
+
+
+def _system(rules: str, spec: TicketSpec, plan: ImplementationPlan) -> str:
+    """What is the same for all steps."""
+    own = f"# The project's rules\n\n{rules}" if rules else ""
+    return "\n\n".join(filter(None, (_text("rules.md"), own, _ticket(spec), _overview(plan))))
 
 
 def _text(name: str) -> str:
@@ -145,11 +159,11 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
 class _Room:
     """What is left of a model's window when what must be said is said."""
 
-    def __init__(self, window: int | None, texts: Iterable[str]) -> None:
+    def __init__(self, window: int | None, texts: Iterable[str], left_out: Iterable[str] = ()) -> None:
         reply = min(CEILING, (window or 0) // 4)
         needed = sum(map(estimated_tokens, texts))
         self._left = None if window is None else window - reply - _MARGIN - needed
-        self.left_out: list[str] = []
+        self.left_out = list(left_out)
 
     @property
     def is_over(self) -> bool:

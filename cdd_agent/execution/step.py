@@ -212,6 +212,8 @@ class StepRunner:
         if not spoken:
             prompt = await asyncio.to_thread(make, dialogue.model.window)
             prompt = prompt.with_tools() if dialogue.tools else prompt
+            for note in prompt.notes:
+                yield Notice(note, Tone.WARNING)
             if prompt.left_out:
                 yield Notice(f"Left out of the prompt, for want of room: {', '.join(prompt.left_out)}", Tone.WARNING)
             attempt.save_request(prompt.text, prompt.shown)

@@ -85,6 +85,16 @@ def test_a_file_is_never_half_shown(busy: Sandbox) -> None:
             assert prompt.text.count("x = 1") == 2_000 * len(prompt.shown.files)
 
 
+def test_the_projects_rules_are_there_unless_there_is_no_room(busy: Sandbox) -> None:
+    (busy.root / "AGENTS.md").write_text("Use tabs.\n" * 1_500)
+    prompt = prompt_of(busy)
+    assert "# The project's rules\n\n## AGENTS.md\n\nUse tabs." in prompt.request.messages[0].content
+    narrow = prompt_of(busy, 4_000)
+    assert "Use tabs." not in narrow.text
+    assert "the project's rules for agents" in narrow.left_out
+    assert "- the project's rules for agents" in narrow.text
+
+
 async def test_people_are_told_what_the_model_does_not_see(busy: Sandbox) -> None:
     busy.flags = {"context_window": 9_000}
     events = await run_once(busy.replies(says("own.py", "new")))
