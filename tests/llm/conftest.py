@@ -1,6 +1,9 @@
 """What the tests of the adapters share."""
 
+import gc
 import os
+import warnings
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,3 +14,13 @@ def no_keys_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.upper().endswith(("_API_KEY", "_API_BASE", "_BASE_URL", "_PROXY")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Event loops and sockets that it does not close go here, and not in the middle of somebody else's test."""
+    yield
+    if request.node.get_closest_marker("xdist_group"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
