@@ -5,7 +5,7 @@ What a run needs is imported when one is opened; a shell that nobody has asked f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,6 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import ChangesApproved, Frontend
 from cdd_agent.llm.around import Around, Exchangeable
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
-from cdd_agent.llm.local_servers import find_local_servers
 from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.session import FindServers, Project, Session
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.planning import Planning
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.planning import PlanDesk
+    from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
 
@@ -63,7 +63,13 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
     return Project(root, config, TicketStore(root, config.tickets_dir))
 
 
-def open_session(project: Project, frontend: Frontend, find_servers: FindServers = find_local_servers) -> Session:
+async def _local_servers() -> Sequence[LocalServer]:
+    from cdd_agent.llm.local_servers import find_local_servers
+
+    return await find_local_servers()
+
+
+def open_session(project: Project, frontend: Frontend, find_servers: FindServers = _local_servers) -> Session:
     """A session whose engines use the configured model, made once and when it is first needed, or one chosen later."""
     model = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
     tally = Tally()
