@@ -13,7 +13,7 @@ from cdd_agent.session import Session
 from cdd_agent.workspace.files import write_atomic
 
 _ABOUT_MODELS = """\
-`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a
+`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a \
 name of the list, or any model string, as `anthropic/claude-sonnet-4-5`."""
 _NO_SERVERS = (
     "No model server was found on this computer, where they usually are: "
