@@ -35,7 +35,7 @@ def examine(folder: Path, ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
 
     def say(good: bool | None, name: str, text: str) -> None:
         glyph, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("!", "yellow")}[good]
-        console.print(Text.assemble((f"{glyph} ", style), (f"{name:<8}", "bold"), text))
+        console.print(Text.assemble((f"{glyph} ", style), (f"{name:<9}", "bold"), text))
 
     say(True, "cdd", f"{VERSION}, Python {platform.python_version()}, {platform.system()}")
     root = find_root(folder)

@@ -42,6 +42,8 @@ from cdd_agent.events import (
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 _SHOWN_FILES = 6
+_SHOWN_DIFF = 300
+"""Lines of a difference that is to be approved."""
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -81,7 +83,9 @@ def question(proposal: Proposal) -> str:
             if len(lines) > _SHOWN_FILES:
                 lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
             who = "the model" if step is None else f"step {step}"
-            return "\n".join([f"May {who} write this?", *lines, *proposal.diff.splitlines()])
+            diff = proposal.diff.splitlines()
+            more = [f"… and {len(diff) - _SHOWN_DIFF:,} more lines"] if len(diff) > _SHOWN_DIFF else []
+            return "\n".join([f"May {who} write this?", *lines, *diff[:_SHOWN_DIFF], *more])
         case CommandProposed(command=command, reason=reason):
             first = f"May this run? {reason}. (Always: this very command, as long as the program runs.)"
             return "\n  ".join([first, *command.splitlines()])
@@ -166,7 +170,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             stay = ", ".join(commit[:10] for commit in event.commits)
             note = [(f"made before, and left on the branch: {stay}", Tone.WARNING)] if stay else []
             return [
-                (f"{_steps(event.steps)} undone. `redo` brings {_it(event.steps)} back.", Tone.GOOD),
+                (
+                    f"{_steps(event.steps)} undone. `redo` brings {_it(event.steps)} back.",
+                    Tone.WARNING if event.kept else Tone.GOOD,
+                ),
                 *_put_back("as before:", event.restored, event.kept),
                 *note,
             ]

@@ -51,6 +51,7 @@ _LONGEST_SHOWN = 60
 """Characters of an argument in the line that people see."""
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
 _NEVER_DONE = "The model went on calling tools when it could not any more: {}."
+_IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
 _STOPPED = {
     StopReason.LENGTH: "The reply was cut by the model's length limit.",
     StopReason.REFUSED: "The provider's content filter stopped the reply.",
@@ -124,6 +125,8 @@ class Dialogue:
                         yield event
             except RequestRejected as error:
                 if not self._may_be_for_the_tools(error, is_native, spoken == tuple(messages)):
+                    if is_native and self.tools and _IF_NO_TOOLS not in error.hint:
+                        error.hint = f"{error.hint} {_IF_NO_TOOLS}".strip()
                     raise
                 is_native = False
                 continue

@@ -101,7 +101,7 @@ def step_prompt(
     parts = [opening, _tree(root, own, room), shown.text, room.note, *closing]
     request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
     identity = Shown(step=step_digest(step, guidance), files=shown.seen)
-    return Prompt(request, identity, tuple(room.left_out), rules.notes)
+    return Prompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
@@ -194,6 +194,7 @@ class _Files:
         self._root, self._room = root, room
         self._parts: list[str] = []
         self.seen: dict[str, str | None] = {}
+        self.notes: list[str] = []
 
     @property
     def text(self) -> str:
@@ -217,8 +218,9 @@ class _Files:
             self.seen[path] = None
             self._parts.append(f"{path} does not exist yet.")
         elif text is None:
-            why = "it is not UTF-8 text, or over"
-            self._parts.append(f"{path} exists and cannot be shown: {why} {_LARGEST_SHOWN} bytes.")
+            why = f"it has over {_LARGEST_SHOWN:,} bytes" if len(data) > _LARGEST_SHOWN else "it is not UTF-8 text"
+            self._parts.append(f"{path} exists and cannot be shown: {why}.")
+            self.notes.append(f"{path} is not shown to the model: {why}.")
         elif self._room.holds(part := f"{path}:\n{fenced(text, _language(path))}", f"{path} ({len(data):,} bytes)"):
             self.seen[path] = digest(data)
             self._parts.append(part)

@@ -101,7 +101,9 @@ class Workbench:
             if made is not None and made.after != change.before:
                 raise changed_meanwhile(change.path)
         if not is_approved:
-            proposed = ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted)
+            proposed = ChangesProposed(
+                self.step.number, changes.created, changes.modified, changes.deleted, changes.diff()
+            )
             yield proposed
             if await self.frontend.approve(proposed) is not Choice.YES:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")

@@ -98,7 +98,8 @@ class LitellmModel:
         if provider != "openai" and provider not in litellm.openai_compatible_providers:
             return False
         own_base = provider == "openai" and (os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL"))
-        return bool(self.api_base or own_base) and bool(missing_keys(self.name))
+        is_blank = not os.environ.get(f"{provider.upper()}_API_KEY", "-").strip()
+        return bool(self.api_base or own_base) and (is_blank or bool(missing_keys(self.name)))
 
 
 def missing_keys(name: str) -> list[str]:

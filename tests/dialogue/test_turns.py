@@ -122,8 +122,9 @@ async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> Non
 )
 async def test_other_refusals_are_told(root: Path, error: ModelError, tool_calls: ToolCalls) -> None:
     talk, model = dialogue(root, error, calls(("list_files", {})), tool_calls=tool_calls)
-    with pytest.raises(type(error)):
+    with pytest.raises(type(error)) as raised:
         await heard(talk.turn(ASKED))
+    assert "`tool_calls: off`" in raised.value.hint
     assert len(model.requests) == 1
 
 

@@ -180,6 +180,7 @@ def test_folders_and_files_that_cannot_be_shown_are_named(sandbox: Sandbox, tmp_
     (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00")
     prompt = prompt_of(sandbox.write(Step("dir", also=("data.bin", "new.txt"))))
     assert "dir is a folder." in prompt.text
-    assert "data.bin exists and cannot be shown" in prompt.text
+    assert "data.bin exists and cannot be shown: it is not UTF-8 text." in prompt.text
+    assert prompt.notes == ("data.bin is not shown to the model: it is not UTF-8 text.",)
     assert "new.txt does not exist yet." in prompt.text
     assert prompt.shown.files == {"new.txt": None}

@@ -33,6 +33,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.wording import question
 from tests.crash.story import git
 from tests.projects import Sandbox, Step, check, collect, says
 
@@ -288,10 +289,9 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     sandbox.frontend = person
     sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), calls(create("b.txt", "b\n")), "Done.")
     events = await run(sandbox)
-    assert [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)] == [
-        ChangesProposed(1, ("a.txt",), ()),
-        ChangesProposed(1, ("b.txt",), ()),
-    ]
+    asked = [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)]
+    assert [proposal.created for proposal in asked] == [("a.txt",), ("b.txt",)]
+    assert "+good" in question(asked[0])
     assert finished(events).status is StepStatus.PENDING
     assert len(sandbox.model.requests) == 2
     assert not (sandbox.root / "a.txt").exists()
@@ -299,7 +299,9 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     person = Person(Choice.YES)  # a.txt was approved already: it is not asked about again
     sandbox.frontend = person
     await run(sandbox.replies(calls(create("b.txt", "b\n")), "Done."))
-    assert person.asked == [ChangesProposed(1, ("b.txt",), ())]
+    (again,) = person.asked
+    assert isinstance(again, ChangesProposed)
+    assert again.created == ("b.txt",)
     assert sandbox.statuses() == ["completed"]
     assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "b\n")
 

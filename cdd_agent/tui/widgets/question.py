@@ -24,7 +24,7 @@ class _Text(VerticalScroll, can_focus=False):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return min(super().get_content_height(container, viewport, width), max(self.app.size.height // 3, 1))
+        return min(super().get_content_height(container, viewport, width), max(self.app.size.height // 2, 1))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
