@@ -386,6 +386,18 @@ async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(tick
         await say(session, "approve")
 
 
+async def test_a_change_of_a_proposal_that_is_not_written_yet_is_shown_as_a_difference(ticket: Sandbox) -> None:
+    session = ticket.replies(plan(), changes(steps=[step(2, "b.txt", title="B", dependencies=[1])])).session()
+    events = await say(session, f"/plan {SLUG}")
+    assert "`approve` writes it, `discard` drops it" in told(events)  # there is no plan that `keep` could keep
+    events = await say(session, "another title")
+    assert "-### Step 2: Write b.txt\n+### Step 2: B\n" in told(events)
+    assert "### Step 1" not in told(events)
+    assert "### Step 1" in told(await say(session, "show"))
+    assert "`regenerate` has a plan made" in told(await say(session, "discard"))
+    session.leave()
+
+
 async def test_keep_leaves_the_plan_and_drops_the_proposal(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     before = (ticket.ticket / "plan.md").read_bytes()
