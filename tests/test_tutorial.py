@@ -33,6 +33,17 @@ LINES = [
 """What a person types in the tutorial."""
 
 
+def test_the_tutorial_says_to_type_what_is_typed_here() -> None:
+    text = (REPOSITORY / "docs/tutorial.md").read_text(encoding="utf-8")
+    assert re.findall(r"^❯ (.+)$", text, re.MULTILINE) == LINES
+
+
+def test_the_pictures_of_the_tutorial_are_there() -> None:
+    text = (REPOSITORY / "docs/tutorial.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"\]\(tutorial/([\w-]+\.svg)\)", text))
+    assert shown == {path.name for path in SCRIPT.parent.glob("*.svg")}
+
+
 class Shell:
     """The shell in a terminal, and somebody who types, and reads what is new on the screen."""
 
@@ -83,6 +94,7 @@ def root(tmp_path: Path) -> Path:
     """An empty project under git."""
     root = tmp_path / "reading-time"
     root.mkdir()
+    (root / ".gitignore").write_text("__pycache__/\n")
     subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
     return root
 
@@ -119,7 +131,7 @@ def statuses(root: Path) -> list[str]:
 def files_of_project(root: Path) -> set[str]:
     command = ["git", "ls-files", "--others", "--exclude-standard"]
     paths = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split()
-    return {path for path in paths if not path.startswith((".cdd/", "tickets/")) and "__pycache__" not in path}
+    return {path for path in paths if not path.startswith((".cdd/", "tickets/"))}
 
 
 def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
@@ -172,7 +184,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.kill()  # in the middle of a step, which has written a file
     with shell_in(root) as shell:
         shell.say("/resume", "Next is step 1")
-        assert files_of_project(root) == {"AGENTS.md"}  # the step was put back
+        assert files_of_project(root) == {".gitignore", "AGENTS.md"}  # the step was put back
         shell.say("continue", "Step 1 completed")
         shell.say("exit", "Left feature-reading-time")
         shell.say("/resume", "1 of 2 steps are done already")
@@ -187,7 +199,8 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.leave()
 
     assert statuses(root) == ["completed passed", "completed passed"]
-    assert files_of_project(root) == {"AGENTS.md", "README.md", "reading_time.py", "test_command.py", "test_minutes.py"}
+    code = {"README.md", "reading_time.py", "test_command.py", "test_minutes.py"}
+    assert files_of_project(root) == {".gitignore", "AGENTS.md", *code}
     assert "8 passed" in outcome_of_tests(root)
 
 
