@@ -120,6 +120,23 @@ async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbo
     assert ticket.model.requests == []
 
 
+async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(ticket: Sandbox) -> None:
+    (ticket.ticket / "spec.yaml").write_text(SPEC + "log: |\n" + "  a line of a log\n" * 120_000)
+    session = ticket.session()
+    with pytest.raises(BadInput, match="up to 200,000 can be worked on"):
+        await say(session, f"/plan {SLUG}")
+    assert session.agent is None
+    assert ticket.model.requests == []
+
+
+async def test_a_spec_that_is_no_yaml_is_named_with_its_line(ticket: Sandbox) -> None:
+    session = ticket.write(Step("a.txt"), spec="title: x\ndescription: [a\nowner: Ada\n").session()
+    for line in (f"/plan {SLUG}", f"/exec {SLUG}"):
+        with pytest.raises(BadInput, match=r"^tickets/feature-words/spec\.yaml:3:"):
+            await say(session, line)
+    assert session.agent is None
+
+
 async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     (ticket.root / "words.py").write_text("GOOD = 'good'\n")
     looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"), call("list_files", path=".")))
