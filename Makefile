@@ -40,7 +40,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.replies
 
-picture: $(READY)       ## docs/shell.svg, from a run of the demo
+picture: $(READY)       ## the pictures of the documentation, from runs of the demo and of the tutorial
 	@$(BIN)/python docs/picture.py
 
 lock: $(READY)          ## take newer versions of the dependencies into requirements.lock

@@ -348,6 +348,8 @@ def _session(options: argparse.Namespace, frontend: Frontend, note: str) -> tupl
 
     project = _project(options, model=options.model, api_base=options.api_base, record=options.record)
     notices = [Notice(note or _OPENING)]
+    if not (project.root / ".cdd").is_dir():
+        notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
     if project.config.model is None:
         notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
     return open_session(project, frontend), tuple(notices)
@@ -367,7 +369,10 @@ def _demo(options: argparse.Namespace) -> int:
     return _run_plan(options, folder, SLUG, approve=True)
 
 
-_OPENING = "Ask anything. `/new TYPE NAME` makes a ticket, `/exec SLUG` carries out its plan, `/help` says more."
+_OPENING = (
+    "Ask anything. `/new` makes a ticket, `/socrates` asks until it is clear, `/plan` plans it, `/exec` carries it "
+    "out; `/help` says more."
+)
 _DEMO_NOTE = """\
 This is a demo: the replies come from a script, everything else is real (files, git, pytest).
 The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how to set up a model."""

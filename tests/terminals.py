@@ -12,7 +12,10 @@ import pytest
 
 if os.name == "nt":
     pytest.skip("needs a pseudo-terminal", allow_module_level=True)
+import fcntl
 import pty
+import struct
+import termios
 
 PATIENCE = 30.0
 
@@ -20,13 +23,18 @@ PATIENCE = 30.0
 class Terminal:
     """A program in a folder, on a terminal of its own. `argv` names it by its path."""
 
-    def __init__(self, root: Path, *argv: str) -> None:
+    def __init__(self, root: Path, *argv: str, size: tuple[int, int] | None = None) -> None:
+        """`size` is in columns and rows; without one the terminal does not say how large it is."""
         self.seen = b""
         self.code: int | None = None
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(root)
             os.environ |= {"TERM": "xterm-256color", "PYTHONPATH": str(Path(__file__).parents[1])}
+            if size is not None:
+                columns, rows = size
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+                os.environ |= {"COLUMNS": str(columns), "LINES": str(rows)}  # what stands there otherwise counts more
             os.execv(argv[0], argv)
 
     def until(self, come: Callable[[], bool]) -> None:

@@ -186,7 +186,8 @@ class PlannerAgent:
                 "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it."
             )
         if notes.proposal:
-            return Notice("`approve` writes it, `keep` drops it; or say what to change in it.")
+            drops = "keep" if notes.base.strip() else "discard"  # of no plan there is nothing to keep
+            return Notice(f"`approve` writes it, `{drops}` drops it; or say what to change in it.")
         if self._planning.desk.present().plan is not None:
             return Notice(
                 "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."

@@ -133,9 +133,11 @@ class Planning:
 
     def shown(self) -> list[Event]:
         """The proposal, or what it changes, and what compiling it found."""
-        text, problems = self.text(), tuple(self.problems())
-        shown = text if self.notes.is_anew else fenced(_difference(self.notes.base, text), "diff")
-        return [Answer(shown), PlanChecked(self.desk.ticket.slug, self.name_of_plan, problems)]
+        text = self.text()
+        return self._shown_as(text if self.notes.is_anew else _in_diff(self.notes.base, text))
+
+    def _shown_as(self, text: str) -> list[Event]:
+        return [Answer(text), PlanChecked(self.desk.ticket.slug, self.name_of_plan, tuple(self.problems()))]
 
     def _base(self) -> Present:
         """The plan that the proposal was made of."""
@@ -259,9 +261,12 @@ class Planning:
                 f"What {self.model().name} proposes cannot be done: {refusal}",
                 hint="Nothing was changed. Say it in other words, or change plan.md by hand.",
             ) from refusal
+        before = self.text() if self.notes.proposal else ""
         self._propose(proposal)
-        summary = reply.changes.summary if isinstance(reply, ChangeReply) and reply.changes else ""
-        return [*([Notice(summary)] if summary else []), *self.shown()]
+        if not (isinstance(reply, ChangeReply) and reply.changes):
+            return self.shown()
+        changed_from = before if self.notes.is_anew else self.notes.base
+        return [Notice(reply.changes.summary), *self._shown_as(_in_diff(changed_from, self.text()))]
 
     def open_questions(self) -> list[Event]:
         lines = [f"{number}. {question}" for number, question in enumerate(self.notes.questions, 1)]
@@ -411,9 +416,9 @@ def _with_numbers(fixed: Fixed, plan: ImplementationPlan) -> Fixed:
     return replace(fixed, taken=fixed.taken | {step.number for step in plan.steps})
 
 
-def _difference(before: str, after: str) -> str:
+def _in_diff(before: str, after: str) -> str:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm="")
-    return "\n".join(lines) or "Nothing is different."
+    return fenced("\n".join(lines) or "Nothing is different.", "diff")
 
 
 def _list(numbers: frozenset[int]) -> str:

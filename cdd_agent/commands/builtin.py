@@ -162,7 +162,8 @@ async def new(session: Session, kind: str, *words: str) -> AsyncGenerator[Event,
         raise BadInput("Usage: /new TYPE NAME", hint=_QUOTE)
     ticket = session.project.tickets.create(kind, words[0])
     yield Notice(
-        f"Made {ticket.shown(ticket.spec_path)}: fill it in, then write plan.md beside it.",
+        f"Made {ticket.shown(ticket.spec_path)}. Fill it in, or let `/socrates {ticket.slug}` ask for what it needs; "
+        f"then `/plan {ticket.slug}` makes the plan.",
         Tone.GOOD,
     )
 

@@ -20,6 +20,7 @@ from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over
 from cdd_agent.tickets.plan_check import check_plan
 from cdd_agent.tickets.plan_rewriting import rewritten
 from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec_file import SpecFile
 from cdd_agent.tickets.state import ExecutionState, load_state, new_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.commands import CommandRunner
@@ -60,8 +61,9 @@ class PlanDesk:
         return Presented(self.record.redactor, planning_log(self.record))
 
     def complete_spec(self) -> TicketSpec:
-        """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet."""
-        spec = self.ticket.read_spec()
+        """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet, and for one
+        that is too large to be told to a model."""
+        spec = SpecFile(self.ticket).read().spec
         if missing := spec.missing():
             lines = "\n".join(f"- {lack}" for lack in missing)
             raise BadInput(

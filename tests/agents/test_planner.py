@@ -120,6 +120,23 @@ async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbo
     assert ticket.model.requests == []
 
 
+async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(ticket: Sandbox) -> None:
+    (ticket.ticket / "spec.yaml").write_text(SPEC + "log: |\n" + "  a line of a log\n" * 120_000)
+    session = ticket.session()
+    with pytest.raises(BadInput, match="up to 200,000 can be worked on"):
+        await say(session, f"/plan {SLUG}")
+    assert session.agent is None
+    assert ticket.model.requests == []
+
+
+async def test_a_spec_that_is_no_yaml_is_named_with_its_line(ticket: Sandbox) -> None:
+    session = ticket.write(Step("a.txt"), spec="title: x\ndescription: [a\nowner: Ada\n").session()
+    for line in (f"/plan {SLUG}", f"/exec {SLUG}"):
+        with pytest.raises(BadInput, match=r"^tickets/feature-words/spec\.yaml:3:"):
+            await say(session, line)
+    assert session.agent is None
+
+
 async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     (ticket.root / "words.py").write_text("GOOD = 'good'\n")
     looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"), call("list_files", path=".")))
@@ -384,6 +401,18 @@ async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(tick
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
     with pytest.raises(BadInput, match="no proposal"):
         await say(session, "approve")
+
+
+async def test_a_change_of_a_proposal_that_is_not_written_yet_is_shown_as_a_difference(ticket: Sandbox) -> None:
+    session = ticket.replies(plan(), changes(steps=[step(2, "b.txt", title="B", dependencies=[1])])).session()
+    events = await say(session, f"/plan {SLUG}")
+    assert "`approve` writes it, `discard` drops it" in told(events)  # there is no plan that `keep` could keep
+    events = await say(session, "another title")
+    assert "-### Step 2: Write b.txt\n+### Step 2: B\n" in told(events)
+    assert "### Step 1" not in told(events)
+    assert "### Step 1" in told(await say(session, "show"))
+    assert "`regenerate` has a plan made" in told(await say(session, "discard"))
+    session.leave()
 
 
 async def test_keep_leaves_the_plan_and_drops_the_proposal(ticket: Sandbox) -> None:

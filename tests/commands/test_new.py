@@ -129,3 +129,10 @@ def template(sandbox: Sandbox) -> Path:
     path = sandbox.root / ".cdd/templates/bug.yaml"
     path.parent.mkdir(parents=True)
     return path
+
+
+async def test_what_comes_after_a_new_ticket_is_told(sandbox: Sandbox) -> None:
+    told = await say(sandbox, "/new feature 'Reading time'")
+    assert "tickets/feature-reading-time/spec.yaml" in told
+    assert "`/socrates feature-reading-time`" in told
+    assert "`/plan feature-reading-time`" in told

@@ -209,6 +209,13 @@ async def test_escape_sequences_are_taken_out(kind: BlockKind) -> None:
         assert "red link end" in text(transcript)
 
 
+async def test_a_line_that_begins_with_a_bold_label_is_a_line_of_its_own() -> None:
+    async with shown() as (transcript, _):
+        source = "**Ticket:** `a`\n**Type:** feature,\nand **this:** is prose\nas **that** is\n**and** so on"
+        transcript.add(BlockKind.MARKDOWN, source)
+        assert text(transcript) == "Ticket: a\nType: feature, and this: is prose as that is and so on"
+
+
 async def test_markdown_shows_escapes_harmlessly() -> None:
     async with shown() as (transcript, _):
         transcript.add(BlockKind.MARKDOWN, "\x1b[31mred &#27; `\x1b[0m`")

@@ -1,6 +1,6 @@
 """The text inside Markdown paragraphs, headings and cells: emphasis, code, links, forced breaks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cdd_agent.harmless import harmless
@@ -33,8 +33,11 @@ def inline_texts(token: "Token") -> list[Cell]:
 def _pieces(token: "Token") -> Iterator[Piece]:
     inks: list[Ink] = []
     address = label = ""  # of the last link; links do not nest
-    for child in token.children or ():
+    children = [child for child in token.children or () if child.type != "text" or child.content]
+    for index, child in enumerate(children):
         match child.type:
+            case "softbreak" if not inks and _begins_with_a_label(children[index + 1 :]):
+                yield _BREAK
             case "softbreak":
                 yield " ", " ".join(inks)
             case "hardbreak":
@@ -59,6 +62,12 @@ def _pieces(token: "Token") -> Iterator[Piece]:
             case _:
                 label += child.content
                 yield child.content, " ".join(inks)
+
+
+def _begins_with_a_label(line: "Sequence[Token]") -> bool:
+    """As `**Type:** feature` does: a list of such lines is meant to be one below the other."""
+    kinds = [child.type for child in line[:3]]
+    return kinds == ["strong_open", "text", "strong_close"] and line[1].content.endswith(":")
 
 
 def _address(address: str) -> Iterator[Piece]:

@@ -1,0 +1,230 @@
+"""The story of docs/tutorial.md, from an empty folder to a finished ticket: typed into the real shell, with every way
+of leaving it on the way; and without a screen."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.terminals import Terminal
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+REPOSITORY = Path(__file__).parents[1]
+SCRIPT = REPOSITORY / "docs/tutorial/script.yaml"
+SLUG = "feature-reading-time"
+
+COUNT = "200 words a minute, and a started minute counts. On a command line."
+MISSING = "One line on standard error and exit code 2. An empty file takes 0 minutes."
+ONE_MODULE = "Yes, one module."
+README = "Show the command in a README, too."
+LINES = [
+    *("/init", "/new feature reading-time"),
+    *(f"/socrates {SLUG}", COUNT, MISSING, "approve"),
+    *(f"/plan {SLUG}", ONE_MODULE, README, "approve"),
+    *(f"/exec {SLUG}", "continue", "continue", "retry"),
+]
+"""What a person types in the tutorial."""
+
+
+def test_the_tutorial_says_to_type_what_is_typed_here() -> None:
+    text = (REPOSITORY / "docs/tutorial.md").read_text(encoding="utf-8")
+    assert re.findall(r"^❯ (.+)$", text, re.MULTILINE) == LINES
+
+
+def test_the_pictures_of_the_tutorial_are_there() -> None:
+    text = (REPOSITORY / "docs/tutorial.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"\]\(tutorial/([\w-]+\.svg)\)", text))
+    assert shown == {path.name for path in SCRIPT.parent.glob("*.svg")}
+
+
+class Shell:
+    """The shell in a terminal, and somebody who types, and reads what is new on the screen."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._read = 0
+        self._wait_for("❯")
+
+    def say(self, line: str, *told: str) -> None:
+        """Send a line, and wait until the shell has told all of this and is at rest."""
+        self.begin(line, *told)
+        self._terminal.until(self._is_at_rest)
+
+    def begin(self, line: str, *told: str) -> None:
+        """Send a line, and come back as soon as all of this was told."""
+        self._read = len(self._terminal.seen)
+        self._terminal.type(line)
+        self._wait_for(*told)
+
+    def wait_until(self, come: Callable[[], bool]) -> None:
+        self._terminal.until(come)
+
+    def leave(self) -> None:
+        """With Ctrl+D, whoever is active."""
+        os.write(self._terminal.master, b"\x04")
+        self._terminal.until(self._terminal.has_ended)
+        assert self._terminal.code == 0
+
+    def kill(self) -> None:
+        os.kill(self._terminal.pid, 9)
+        self._terminal.until(self._terminal.has_ended)
+        assert self._terminal.code == -9
+
+    def _wait_for(self, *told: str) -> None:
+        self._terminal.until(lambda: all(words in self._news() for words in told))
+
+    def _news(self) -> str:
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._terminal.seen[self._read :].decode(errors="replace"))
+
+    def _is_at_rest(self) -> bool:
+        """The last line says which keys there are, and not what is being waited for."""
+        seen = self._terminal.seen
+        return seen.rfind(b"Enter sends") > seen.rfind(b"Esc stops")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty project under git."""
+    root = tmp_path / "reading-time"
+    root.mkdir()
+    (root / ".gitignore").write_text("__pycache__/\n")
+    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+    return root
+
+
+@contextmanager
+def shell_in(root: Path, pace: int = 0) -> Iterator[Shell]:
+    """The real program. `pace`: how many characters a second the model writes; 0: all at once."""
+    script = root.with_name(f"pace-{pace}.yaml")
+    script.write_text(re.sub(r"^pace: \d+", f"pace: {pace}", SCRIPT.read_text(), flags=re.MULTILINE))
+    argv = (sys.executable, "-m", "cdd_agent", "--model", f"script:{script}")
+    terminal = Terminal(root, *argv, size=(120, 40))
+    try:
+        yield Shell(terminal)
+    finally:
+        terminal.end()
+
+
+def cdd(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "CDD_MODEL": f"script:{SCRIPT}"}
+    command = [sys.executable, "-m", "cdd_agent", *words]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def outcome_of_tests(root: Path) -> str:
+    command = [sys.executable, "-m", "pytest", "-q"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120).stdout
+
+
+def statuses(root: Path) -> list[str]:
+    state = json.loads((root / "tickets" / SLUG / "execution-state.json").read_text())
+    return [f"{step['status']} {step['verification']}" for step in state["step_executions"].values()]
+
+
+def files_of_project(root: Path) -> set[str]:
+    command = ["git", "ls-files", "--others", "--exclude-standard"]
+    paths = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    return {path for path in paths if not path.startswith((".cdd/", "tickets/"))}
+
+
+def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
+    ticket = root / "tickets" / SLUG
+    with shell_in(root) as shell:
+        shell.say("/init", "Made AGENTS.md")
+        shell.say("/new feature reading-time", "makes the plan")
+        template = (ticket / "spec.yaml").read_text()
+        shell.say(f"/socrates {SLUG}", "list_files", "How is the time counted?", "Spec 1/3")
+        shell.say("exit", "goes on from here")
+        shell.say("/resume", "Going on", "How is the time counted?")
+        shell.leave()
+    with shell_in(root, pace=30) as shell:
+        shell.say("/resume", "How is the time counted?")
+        shell.begin(COUNT, "Then a text")
+        shell.kill()  # in the middle of a reply of Socrates
+    with shell_in(root) as shell:
+        shell.say("/resume", "were not answered yet")
+        shell.say("", "Then a text of 400 words", "Spec 3/3", "? A file that is not there")
+        shell.say(MISSING, "That settles it", "✓ A file that is not there")
+        assert (ticket / "spec.yaml").read_text() == template
+        shell.say("approve", "spec.yaml is written")
+        assert "\n  - An empty text takes 0 minutes\n" in (ticket / "spec.yaml").read_text()
+        assert "# Which parts change, and what is to be left alone?" in (ticket / "spec.yaml").read_text()
+
+        shell.say(f"/plan {SLUG}", "glob_files", "1. May the command line be")
+        shell.say("exit", "is kept")
+        shell.say("/resume", "1. May the command line be")
+        shell.leave()
+    with shell_in(root, pace=30) as shell:
+        shell.say("/resume", "1. May the command line be")
+        shell.begin(ONE_MODULE, "One module it is")
+        shell.kill()  # in the middle of a reply of the Planner
+    with shell_in(root) as shell:
+        shell.say("/resume", "A planning was interrupted")
+        shell.say("continue", "The answer is not right yet", "Asking again", "The proposed plan can be carried out")
+        shell.say("exit", "is kept")
+        shell.say("/resume", "Step 2: Make it a command", "approve writes it, discard drops it")
+        shell.say(README, "Step 2 also writes a README", "+### Step 2: Make it a command, and show it")
+        assert not (ticket / "plan.md").exists()
+        shell.say("approve", "Wrote tickets")
+        assert "### Step 2: Make it a command, and show it in a README\n" in (ticket / "plan.md").read_text()
+
+        shell.say(f"/exec {SLUG}", "Next is step 1")
+        shell.leave()
+    with shell_in(root, pace=30) as shell:
+        shell.say("/resume", "Next is step 1")
+        shell.begin("continue", "Now the code")
+        assert (root / "test_minutes.py").exists()
+        shell.kill()  # in the middle of a step, which has written a file
+    with shell_in(root) as shell:
+        shell.say("/resume", "Next is step 1")
+        assert files_of_project(root) == {".gitignore", "AGENTS.md"}  # the step was put back
+        shell.say("continue", "Step 1 completed")
+        shell.say("exit", "Left feature-reading-time")
+        shell.say("/resume", "1 of 2 steps are done already")
+        shell.say("continue", "Step 2 failed")
+        assert statuses(root) == ["completed passed", "failed None"]
+        shell.leave()
+    with shell_in(root) as shell:
+        shell.say("/resume", "retry, skip")
+        shell.say("retry", "Step 2 completed", "2/2 steps completed")
+        shell.say("/list", "done")
+        shell.say("/resume", "No run was left before its end")
+        shell.leave()
+
+    assert statuses(root) == ["completed passed", "completed passed"]
+    code = {"README.md", "reading_time.py", "test_command.py", "test_minutes.py"}
+    assert files_of_project(root) == {".gitignore", "AGENTS.md", *code}
+    assert "8 passed" in outcome_of_tests(root)
+
+
+def test_the_same_without_a_screen(root: Path) -> None:
+    assert cdd(root, "init").returncode == 0
+    assert cdd(root, "new", "feature", "reading-time").returncode == 0
+    incomplete = cdd(root, "plan", SLUG, "--yes")
+    assert incomplete.returncode == 2
+    assert "acceptance_criteria" in incomplete.stderr
+
+    (root / "tickets" / SLUG / "spec.yaml").write_text(
+        "# Written by hand.\ntitle: Say how long a text takes to read\ndescription: In minutes.\nacceptance_criteria:\n"
+        "  - 401 words take 3 minutes\n  - No words take 0\n  - A command prints it\n  - A missing file is told\n"
+    )
+    planned = cdd(root, "plan", SLUG, "--yes")
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    assert "Nobody can answer questions now" in planned.stdout  # it asked, and was told to decide
+    assert cdd(root, "plan", "check", SLUG).returncode == 0
+
+    run = cdd(root, "exec", SLUG, "--json")
+    assert run.returncode == 0, run.stdout + run.stderr
+    events = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [event["step"] for event in events if event["event"] == "attempt_failed"] == [2]
+    assert events[-1]["completed"] == 2
+    assert statuses(root) == ["completed passed", "completed passed"]
+    assert "8 passed" in outcome_of_tests(root)
+    assert cdd(root, "list", "done").stdout.startswith(SLUG)
