@@ -114,11 +114,11 @@ async def test_a_bug_of_ours_keeps_its_own_type() -> None:
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
 @pytest.mark.parametrize("name", [MODEL, "gpt-4o"])
-@pytest.mark.parametrize("key", ["a-key-for-tests", None])
+@pytest.mark.parametrize("key", ["a-key-for-tests", "", None])
 async def test_the_endpoint_comes_from_the_environment(
     variable: str, name: str, key: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if key:
+    if key is not None:
         monkeypatch.setenv("OPENAI_API_KEY", key)
     with LoopbackServer(["Hello"]) as server:
         monkeypatch.setenv(variable, server.url)

@@ -176,15 +176,15 @@ async def test_lines_on_both_sides_are_counted(sandbox: Sandbox) -> None:
         question = Question("\n".join(map(str, range(62))), {"yes": Choice.YES})
         await person.app.query_one("#questions").mount(question)
         await person.until(lambda: is_cut(person))
-        assert hint(person) == "↓ 54 more lines"
+        assert hint(person) == "↓ 50 more lines"
         await person.press("down")
-        assert hint(person) == "↑ 1 more line   ↓ 53 more lines"
+        assert hint(person) == "↑ 1 more line   ↓ 49 more lines"
         await person.press("pagedown")
-        assert hint(person) == "↑ 9 more lines   ↓ 45 more lines"
+        assert hint(person) == "↑ 13 more lines   ↓ 37 more lines"
         await person.press("pageup")
-        assert hint(person) == "↑ 1 more line   ↓ 53 more lines"
+        assert hint(person) == "↑ 1 more line   ↓ 49 more lines"
         await person.press("up")
-        assert hint(person) == "↓ 54 more lines"
+        assert hint(person) == "↓ 50 more lines"
 
 
 @pytest.mark.parametrize(("key", "choice"), [("n", Choice.NO), ("escape", Choice.NO), ("q", Choice.QUIT)])
