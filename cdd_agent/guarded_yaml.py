@@ -118,7 +118,7 @@ def read_events(text: str, source: str) -> list[Any]:
     for spelled in (text, text.replace("\t", " ")):
         with contextlib.suppress(yaml.YAMLError):
             return list(yaml.parse(spelled, Loader=yaml.SafeLoader))
-    raise BadInput(f"{source} is not plain YAML: the places of its values cannot be told.", hint="Write it more simply.")
+    raise BadInput(f"{source}: where in it the values stand cannot be told.", hint="Write it in plainer YAML.")
 
 
 def read_mapping(text: str, source: str, kind: str) -> dict[object, Entry]:

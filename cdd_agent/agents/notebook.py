@@ -16,7 +16,7 @@ from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.dialogue.screen import Screen
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.events import Notice, Tone
-from cdd_agent.execution.record import RunRecord, set_aside
+from cdd_agent.execution.record import RunRecord, as_json, set_aside
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.tickets.spec import TicketSpec
@@ -162,7 +162,7 @@ class Notebook:
             under_way=self.under_way,
             spent=self.spent,
         )
-        write_atomic(self.path, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
+        write_atomic(self.path, as_json(saved).encode("utf-8", errors="replace"))
 
 
 def without_json(answer: str) -> str:

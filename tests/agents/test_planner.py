@@ -360,6 +360,11 @@ async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) 
     assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
 
 
+async def test_half_a_character_in_a_call_is_no_obstacle(ticket: Sandbox) -> None:
+    looking = ScriptedReply("Look \ud83d.", tool_calls=(ToolCall("1", "read_file", '{"path": "\udcff"}'),))
+    assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
+
+
 async def test_after_a_lost_connection_the_person_goes_on_or_says_more(ticket: Sandbox) -> None:
     broken = [ConnectionFailed("gone")] * 10
     session = ticket.replies(*broken).session()

@@ -549,3 +549,12 @@ async def test_a_run_that_is_started_over_leaves_the_conversation(sandbox: Sandb
     await say(session, OPEN, "", "exit", f"/exec {SLUG} --start-over", "exit")
     assert shown(await say(session, OPEN)).title == "Other"
     session.leave()
+
+
+async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?", words="Who \ud83d?"), looks("\udcff"), asks("What for?"))
+    await say(session, OPEN, "Readers \ud83d do.")
+    session.leave()
+    again = sandbox.replies().session()
+    assert "What for?" in told(await say(again, OPEN))
+    again.leave()
