@@ -389,6 +389,20 @@ async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> Non
     assert "We read a big file." in asked_last(project)[-1].content
 
 
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+async def test_what_the_person_has_just_said_stays_word_for_word(project: Sandbox, tool_calls: str) -> None:
+    (project.root / "big.txt").write_text("word " * 3_000)
+    project.flags = {"tool_calls": tool_calls}
+    reads = calls("read_file", path="big.txt")
+    if tool_calls == "off":
+        reads = ScriptedReply('```tool\n{"tool": "read_file", "arguments": {"path": "big.txt"}}\n```')
+    project.model = ScriptedModel((reads, "We read a file.", "Words."), window=8_000)
+    await say(project.session(), "count the words, and answer with one number")
+    assert "count the words, and answer with one number" in asked_last(project)[-1].content
+    (file,) = files(project)
+    assert "count the words, and answer with one number" in [m.content for m in read_conversation(file).messages]
+
+
 # Kept for later
 
 
