@@ -52,8 +52,7 @@ class SpecFile:
         Raises `ChangedMeanwhile` when the file is another one by now, and `BadInput` when it cannot be written.
         """
         path = self.ticket.spec_path
-        if not path.resolve().is_relative_to(self.ticket.root.resolve()):
-            raise BadInput(f"{self.shown} leads outside the project, so it is not written")
+        self.ticket.refuse_to_write(path)
         text = self._text(seen.data)
         try:
             new = rewritten(text, spec, self.shown, slug=self.ticket.slug).encode()

@@ -56,6 +56,11 @@ class Ticket:
             return path.relative_to(self.root).as_posix()
         return str(path)
 
+    def refuse_to_write(self, path: Path) -> None:
+        """Raises `BadInput` for a file of the ticket that is a link, or behind one, and leads out of the project."""
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise BadInput(f"{self.shown(path)} leads outside the project, so it is not written")
+
     def read_spec(self) -> TicketSpec:
         """Raises `BadInput` for a spec that is not there or cannot be read."""
         from cdd_agent.tickets.spec import TicketSpec

@@ -299,6 +299,19 @@ async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandb
     assert [step.title for step in written(ticket).steps] == ["My own words", "Mine"]
 
 
+async def test_a_plan_outside_the_project_is_not_written(
+    ticket: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    theirs = tmp_path_factory.mktemp("theirs") / "plan.md"
+    (ticket.ticket / "plan.md").symlink_to(theirs)
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}")
+    with pytest.raises(BadInput, match="leads outside the project"):
+        await say(session, "approve")
+    assert not theirs.exists()
+    assert session.agent is not None
+
+
 async def test_a_run_at_work_on_the_ticket_is_not_written_under(ticket: Sandbox) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}")
@@ -352,6 +365,17 @@ async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
         await say(session, "split step 1")
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
     assert "runs/" in (ticket.root / ".cdd/.gitignore").read_text()
+
+
+async def test_why_there_is_no_model_is_told_in_whole_sentences(ticket: Sandbox) -> None:
+    (ticket.root / "s.yaml").write_text("replies:\n  - words: hi\n")
+    ticket.flags = {"model": "script:s.yaml"}
+    (told_first, *_) = [
+        event.text
+        for event in await say(open_session(ticket.project, Nobody()), f"/plan {SLUG}")
+        if isinstance(event, Notice)
+    ]
+    assert "is not a key here. Allowed" in told_first
 
 
 async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) -> None:
