@@ -260,6 +260,19 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sand
     assert before[before.index("### Step 1") : before.index("### Step 2")] in (ticket.ticket / "plan.md").read_text()
 
 
+async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_done(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(says("a.txt", "good"))
+    path = ticket.ticket / "plan.md"
+    path.write_text(path.read_text().replace("## Implementation Steps", "My words.\n\n## Overview\n\nOld.\n\n## Steps"))
+    session = ticket.session()
+    await say(session, f"/exec {SLUG}", "c", "exit")
+    new = step(3, "b.txt", serves=[1, 2], dependencies=[1])
+    ticket.replies(plan(new))
+    await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
+    assert [step.number for step in written(ticket).steps] == [1, 3]
+    assert written(ticket).overview == "My words.\n\nOne file a step."
+
+
 async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     file = ticket.ticket / "plan.md"
