@@ -62,13 +62,13 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
     return Mentions("\n\n".join([line, "# What the message mentions, as it is now", *parts]), tuple(notices))
 
 
-def complete_mention(root: Path, line: str) -> list[str]:
-    """What the line can become whose last word is a mention that is still being typed."""
+def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[str]:
+    """What the line can become whose last word is a mention that is still being typed; as far as there is time."""
     found = _OPEN.search(line)
     if found is None:
         return []
     before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
-    entries = islice(_fitting(root, typed, time.monotonic() + _SECONDS), _MOST_OFFERED)
+    entries = islice(_fitting(root, typed, time.monotonic() + seconds), _MOST_OFFERED)
     return [f"{before}@{text}" for entry in entries if (text := _written(entry)) != line[found.start() + 1 :]]
 
 

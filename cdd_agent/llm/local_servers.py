@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from cdd_agent.llm.openai_compatible import client_for, prepare
-
 if TYPE_CHECKING:
     import httpx
 
@@ -59,6 +57,8 @@ async def models_at(api_base: str, key: str | None = None, patience: float = _PA
 
     Raises `ModelError` for a proxy that cannot be used.
     """
+    from cdd_agent.llm.openai_compatible import prepare  # not for a shell whose model is configured
+
     await asyncio.to_thread(prepare, api_base)
     import httpx
 
@@ -71,6 +71,8 @@ async def models_at(api_base: str, key: str | None = None, patience: float = _PA
 
 async def _answer(url: "httpx.URL", key: str | None) -> bytes:
     """The body of an answer. Raises `ValueError` for one that is refused, packed or too long."""
+    from cdd_agent.llm.openai_compatible import client_for
+
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if key:
         headers["Authorization"] = f"Bearer {key}"

@@ -146,7 +146,7 @@ def test_completion(root: Path, line: str, found: list[str]) -> None:
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (root / ".gitignore").write_text("ignored*\n")
     (root / "ignored.txt").touch()
-    assert complete_mention(root, line) == found
+    assert complete_mention(root, line, seconds=30) == found
 
 
 def test_completion_is_quick_in_a_big_tree(root: Path) -> None:
