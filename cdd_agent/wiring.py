@@ -64,16 +64,29 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
     return Project(root, config, TicketStore(root, config.tickets_dir))
 
 
-def open_session(project: Project, frontend: Frontend, find_servers: FindServers = find_local_servers) -> Session:
-    """A session whose engines use the configured model, made once and when it is first needed, or one chosen later."""
-    model = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
+def open_session(
+    project: Project,
+    frontend: Frontend,
+    find_servers: FindServers = find_local_servers,
+    *,
+    asked: Callable[[], Model] | None = None,
+    clock: Clock | None = None,
+) -> Session:
+    """A session whose agents use the configured model, made once and when it is first needed, or one chosen later.
+
+    `asked` is for tests: the model that is asked instead.
+    """
+    configured = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
+    model = asked or configured
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
     def open_executor(ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
-        engine = open_engine(session.project, ticket, frontend, model, commands(), start_over=start_over, tally=tally)
+        engine = open_engine(
+            session.project, ticket, frontend, model, commands(), start_over=start_over, tally=tally, clock=clock
+        )
         prepare_model(engine)
         return ExecutorAgent(engine)
 
@@ -81,9 +94,9 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         from cdd_agent.agents.socrates import SocratesAgent
 
         def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
-            asked = equipped(model(), session.project.config, tally, spent=spent, lost=lost)
-            asked.warm_up()
-            return asked
+            of_ticket = equipped(model(), session.project.config, tally, spent=spent, lost=lost, clock=clock)
+            of_ticket.warm_up()
+            return of_ticket
 
         now = session.project
         return SocratesAgent.open(
@@ -98,7 +111,7 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        planning = open_planning(session.project, ticket, model, commands(), tally=tally)
+        planning = open_planning(session.project, ticket, model, commands(), tally=tally, clock=clock)
         planning.desk.complete_spec()
         return PlannerAgent(planning)
 
@@ -106,7 +119,7 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         exchanged = make_model(config, project.root, watched=True)
         equipped(exchanged, config, tally)  # raises where its budget could not be kept to
         session.project = replace(session.project, config=config)
-        model().inner = exchanged
+        configured().inner = exchanged
 
     session = Session(
         project,
@@ -114,7 +127,7 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         tally,
         use,
         find_servers,
-        open_chat=lambda: open_chat(session.project, frontend, model, commands, tally),
+        open_chat=lambda: open_chat(session.project, frontend, model, commands, tally, clock),
     )
     return session
 
