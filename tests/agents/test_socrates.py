@@ -571,6 +571,18 @@ async def test_what_was_said_outlives_a_file_that_is_gone(sandbox: Sandbox, cont
     assert TicketSpec.from_yaml(spec_text(sandbox)).title == COMPLETE["title"]
 
 
+async def test_what_is_written_stays_also_where_a_model_insists_that_it_goes(sandbox: Sandbox) -> None:
+    gone = asks("And?", title="", description="<what is wanted>", acceptance_criteria=[], technical_notes="Long.")
+    session = begun(sandbox, gone, gone, gone, spec=SPEC)
+    events = await say(session, OPEN, "Go on.")
+    spec = shown(events)
+    assert spec.missing == ()
+    assert (spec.title, spec.description) == ("Say words", "The files say the right words.")
+    assert spec.technical_notes == "Long."
+    assert "would be gone" in told(events)
+    session.leave()
+
+
 async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?", words="Who \ud83d?"), looks("\udcff"), asks("What for?"))
     await say(session, OPEN, "Readers \ud83d do.")
