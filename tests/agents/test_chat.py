@@ -440,6 +440,12 @@ async def test_resume_brings_the_last_conversation_back(project: Sandbox) -> Non
     ]
 
 
+async def test_resume_looks_past_a_file_that_is_gone(project: Sandbox) -> None:
+    await say(project.replies("Hello.").session(), "hi")
+    (project.root / ".cdd" / "conversations" / "20260101T000000.000000-1.jsonl").symlink_to("gone")
+    assert Answer("Hello.") in await say(project.session(), "/resume")
+
+
 async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(project: Sandbox) -> None:
     """The shell that it began in may still be open."""
     first = project.replies("One.", "Two.", "Three.").session()

@@ -458,6 +458,18 @@ async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None
     assert [step.serves for step in plan.steps] == [(1,), (2,)]
 
 
+async def test_a_basic_plan_that_could_not_be_written_is_not_kept(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(says("a.txt", "good"))
+    path = ticket.ticket / "plan.md"
+    path.write_text(f"{path.read_text()}\n## Overview\n\nOne.\n\n## Summary\n\nTwo.\n")
+    session = ticket.session()
+    await say(session, f"/exec {SLUG}", "c", "exit", f"/plan {SLUG}")
+    with pytest.raises(BadInput, match="without losing something"):
+        await say(session, "basic")
+    await say(session, "exit")
+    assert "A plan was proposed" not in told(await say(ticket.session(), f"/plan {SLUG}"))
+
+
 async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket: Sandbox) -> None:
     for number in range(300):
         (ticket.root / f"a-rather-long-name-of-a-file-{number:03}.txt").write_text("")
