@@ -65,7 +65,7 @@ def divided(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...]
 
 def can_be_shorter(messages: Sequence[Message], said: Message, room: Room) -> bool:
     """Something is old enough, is not a summary already, and is not what the person has just `said`."""
-    older = [message for message in divided(messages, room.kept)[0] if message != said]
+    older = [message for message in divided(messages, room.kept)[0] if message is not said]
     return bool(older) and not (len(older) == 1 and older[0].content.startswith(_SUMMARY))
 
 
@@ -90,7 +90,7 @@ async def compact(
     if turn.problem or not turn.text.strip():
         raise BadAnswer(f"{model.name} gave no whole summary. {turn.problem}".rstrip())
     summary = Message("user", f"{_SUMMARY}\n\n{turn.text.strip()}")
-    yield Compacted((summary, *([said] if said in older else []), *newest))
+    yield Compacted((summary, *(message for message in older if message is said), *newest))
 
 
 def _as_text(message: Message) -> str:

@@ -389,6 +389,13 @@ async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> Non
     assert "We read a big file." in asked_last(project)[-1].content
 
 
+async def test_the_same_words_said_long_ago_do_not_stay(project: Sandbox) -> None:
+    session = await filled(project, "We counted.", "Four.", window=9_000)
+    await say(session, "first")
+    assert asked_last(project)[1].content == "# The conversation so far, in short\n\nWe counted.\n\nthird"
+    assert asked_last(project)[-1].content == "first"
+
+
 @pytest.mark.parametrize("tool_calls", ["on", "off"])
 async def test_what_the_person_has_just_said_stays_word_for_word(project: Sandbox, tool_calls: str) -> None:
     (project.root / "big.txt").write_text("word " * 3_000)
