@@ -200,14 +200,13 @@ def as_lines(settings: Mapping[str, str | None]) -> str:
 def _with_line(text: str, source: str, key: str, value: str) -> str:
     from cdd_agent.guarded_yaml import read_mapping
 
-    lines = text.split("\n")
     if entry := read_mapping(text, source, "a config").get(key):
         start, end = entry.node.start_mark, entry.node.end_mark
-        if start.line == end.line:
-            line = lines[start.line]
-            space = " " * (start.column > 0 and line[start.column - 1] == ":")
-            lines[start.line] = line[: start.column] + space + value + line[end.column :]
-        return "\n".join(lines)
+        if start.line != end.line:
+            return text
+        before = text[: start.index]
+        return before + " " * before.endswith(":") + value + text[end.index :]
+    lines = text.split("\n")
     carriage_return = "\r" * ("\r\n" in text)
     shown = [number for number, line in enumerate(lines) if re.match(rf"#\s*{re.escape(key)}:", line)]
     if not shown and lines[-1]:

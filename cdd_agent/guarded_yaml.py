@@ -5,6 +5,7 @@ done. Values are read as text (`Tree`), so that `version: 1.10` and `answer: no`
 the ordinary way (`Entry.value`, `constructed`).
 """
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,10 +111,14 @@ def read_node(text: str, source: str) -> yaml.Node | None:
 def read_events(text: str, source: str) -> list[Any]:
     """The document as YAML's events, for who changes a file in place. Raises `BadInput` as `read_node`.
 
-    Their marks are exact to the character: PyYAML's own scanner is used, as the one in C ends some values later.
+    Their marks are exact to the character: PyYAML's own scanner is used, as the one in C ends some values later. It
+    takes no tab behind a value, which YAML allows; a space there is as long.
     """
     read_node(text, source)
-    return list(yaml.parse(text, Loader=yaml.SafeLoader))
+    for spelled in (text, text.replace("\t", " ")):
+        with contextlib.suppress(yaml.YAMLError):
+            return list(yaml.parse(spelled, Loader=yaml.SafeLoader))
+    raise BadInput(f"{source}: where in it the values stand cannot be told.", hint="Write it in plainer YAML.")
 
 
 def read_mapping(text: str, source: str, kind: str) -> dict[object, Entry]:

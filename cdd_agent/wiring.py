@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner
+    from cdd_agent.workspace.redaction import Redactor
 
 _SCRIPT, _REPLAY = "script:", "replay:"
 NO_MODEL_HINT = """\
@@ -69,38 +70,54 @@ async def _local_servers() -> Sequence[LocalServer]:
     return await find_local_servers()
 
 
-def open_session(project: Project, frontend: Frontend, find_servers: FindServers = _local_servers) -> Session:
-    """A session whose engines use the configured model, made once and when it is first needed, or one chosen later."""
-    model = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
+def open_session(
+    project: Project,
+    frontend: Frontend,
+    find_servers: FindServers = _local_servers,
+    *,
+    asked: Callable[[], Model] | None = None,
+    clock: Clock | None = None,
+) -> Session:
+    """A session whose agents use the configured model, made once and when it is first needed, or one chosen later.
+
+    `asked` is a model to ask instead.
+    """
+    configured = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
+    model = asked or configured
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
     def open_executor(ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
-        engine = open_engine(session.project, ticket, frontend, model, commands(), start_over=start_over, tally=tally)
+        engine = open_engine(
+            session.project, ticket, frontend, model, commands(), start_over=start_over, tally=tally, clock=clock
+        )
         prepare_model(engine)
         return ExecutorAgent(engine)
 
     def open_socrates(ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.socrates import SocratesAgent
-        from cdd_agent.workspace.redaction import Redactor
 
         def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
-            asked = equipped(model(), session.project.config, tally, spent=spent, lost=lost)
-            asked.warm_up()
-            return asked
+            of_ticket = equipped(model(), session.project.config, tally, spent=spent, lost=lost, clock=clock)
+            of_ticket.warm_up()
+            return of_ticket
 
         now = session.project
-        redactor = Redactor.of_environment(now.config.commands.hide_env)
         return SocratesAgent.open(
-            now.tickets, ticket, redactor, of_this_ticket, tool_calls=now.config.tool_calls, start_over=start_over
+            now.tickets,
+            ticket,
+            _redactor(now.config),
+            of_this_ticket,
+            tool_calls=now.config.tool_calls,
+            start_over=start_over,
         )
 
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        planning = open_planning(session.project, ticket, model, commands(), tally=tally)
+        planning = open_planning(session.project, ticket, model, commands(), tally=tally, clock=clock)
         planning.desk.complete_spec()
         return PlannerAgent(planning)
 
@@ -108,7 +125,7 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         exchanged = make_model(config, project.root, watched=True)
         equipped(exchanged, config, tally)  # raises where its budget could not be kept to
         session.project = replace(session.project, config=config)
-        model().inner = exchanged
+        configured().inner = exchanged
 
     session = Session(
         project,
@@ -116,7 +133,7 @@ def open_session(project: Project, frontend: Frontend, find_servers: FindServers
         tally,
         use,
         find_servers,
-        open_chat=lambda: open_chat(session.project, frontend, model, commands, tally),
+        open_chat=lambda: open_chat(session.project, frontend, model, commands, tally, clock),
     )
     return session
 
@@ -152,10 +169,9 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     """Where a ticket's plan is read, compiled and written. Nothing is written by opening it."""
     from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.execution.record import RunRecord
-    from cdd_agent.workspace.redaction import Redactor
 
     config, root = project.config, project.root
-    record = RunRecord.of(root, ticket.slug, Redactor.of_environment(config.commands.hide_env))
+    record = RunRecord.of(root, ticket.slug, _redactor(config))
     return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
@@ -169,7 +185,6 @@ def open_chat(
 ) -> ChatAgent:
     """The general agent. Its model and its tools are made when they are first needed."""
     from cdd_agent.agents.chat import ChatAgent
-    from cdd_agent.workspace.redaction import Redactor
 
     @cache
     def tools() -> ChatTools:
@@ -179,8 +194,7 @@ def open_chat(
     def equipped_model() -> Model:
         return equipped(model(), project.config, tally, clock=clock)
 
-    redactor = Redactor.of_environment(project.config.commands.hide_env)
-    return ChatAgent(project.root, equipped_model, tools, redactor, project.config.tool_calls)
+    return ChatAgent(project.root, equipped_model, tools, _redactor(project.config), project.config.tool_calls)
 
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
@@ -195,7 +209,7 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
     from cdd_agent.events import ChangesProposed, Choice
 
     written: list[ChangeSet] = []
-    asked = frontend if project.config.approval == "ask" else ChangesApproved(frontend)
+    asked = _asked_of_changes(project.config, frontend)
 
     async def permit(changes: ChangeSet) -> bool:
         proposal = ChangesProposed(None, changes.created, changes.modified, changes.deleted, changes.diff())
@@ -224,7 +238,7 @@ def open_engine(
     from cdd_agent.execution.step import StepRunner
 
     config, root = project.config, project.root
-    asked = frontend if config.approval == "ask" else ChangesApproved(frontend)
+    asked = _asked_of_changes(config, frontend)
 
     @cache
     def of_this_run() -> Model:
@@ -250,6 +264,17 @@ def open_engine(
     own = [*project.tickets.places, *([_shown(root, config.record)] if config.record else [])]
     engine = Engine.open(root, ticket, runner, own=own, commits=config.commit == "step", start_over=start_over)
     return engine
+
+
+def _redactor(config: Config) -> Redactor:
+    """What takes secrets out of all that is kept or shown."""
+    from cdd_agent.workspace.redaction import Redactor
+
+    return Redactor.of_environment(config.commands.hide_env)
+
+
+def _asked_of_changes(config: Config, frontend: Frontend) -> Frontend:
+    return frontend if config.approval == "ask" else ChangesApproved(frontend)
 
 
 def _shown(root: Path, record: Path | str) -> str:
@@ -355,9 +380,8 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
     if config.record is None:
         return model
     from cdd_agent.llm.cassette import Recorded
-    from cdd_agent.workspace.redaction import Redactor
 
-    return Recorded(model, root / config.record, Redactor.of_environment(config.commands.hide_env))
+    return Recorded(model, root / config.record, _redactor(config))
 
 
 def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
@@ -371,10 +395,9 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
         return scripted
     if config.model.startswith(_REPLAY):
         from cdd_agent.llm.replay import ReplayedModel
-        from cdd_agent.workspace.redaction import Redactor
 
-        redactor = Redactor.of_environment(config.commands.hide_env)
-        return ReplayedModel.from_file(root / config.model.removeprefix(_REPLAY), redactor, in_time=watched)
+        cassette = root / config.model.removeprefix(_REPLAY)
+        return ReplayedModel.from_file(cassette, _redactor(config), in_time=watched)
     if endpoint := direct_endpoint(config):
         from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 

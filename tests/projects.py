@@ -4,28 +4,20 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cdd_agent.agents.executor import ExecutorAgent
-from cdd_agent.agents.planner import PlannerAgent
-from cdd_agent.agents.planning import Planning
-from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.events import Event
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Frontend, Nobody
-from cdd_agent.llm.budget import Spent, Tally
 from cdd_agent.llm.patient import Clock
-from cdd_agent.llm.port import Model, ModelError, Usage
+from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
-from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import equipped, open_chat, open_commands, open_engine, open_planning, open_project
-from cdd_agent.workspace.commands import CommandRunner
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.wiring import open_commands, open_engine, open_project, open_session
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -129,62 +121,25 @@ class Sandbox:
 
     def engine(self, *, start_over: bool = False) -> Engine:
         project = self.project
-        commands = open_commands(project, self.frontend)
-        return self._open(project, project.tickets.find(SLUG), commands, start_over)
-
-    def _open(
-        self, project: Project, ticket: Ticket, commands: CommandRunner, start_over: bool, tally: Tally | None = None
-    ) -> Engine:
         return open_engine(
             project,
-            ticket,
+            project.tickets.find(SLUG),
             self.frontend,
-            lambda: self.real_model or self.model,
-            commands,
+            self.asked,
+            open_commands(project, self.frontend),
             start_over=start_over,
-            tally=tally,
-            clock=self.time.clock if self.time else None,
+            clock=self.clock,
         )
+
+    def asked(self) -> Model:
+        return self.real_model or self.model
+
+    @property
+    def clock(self) -> Clock | None:
+        return self.time.clock if self.time else None
 
     def session(self) -> Session:
-        project, tally = self.project, Tally()
-        commands = open_commands(project, self.frontend)
-
-        def open_executor(ticket: Ticket, *, start_over: bool = False) -> ExecutorAgent:
-            return ExecutorAgent(self._open(project, ticket, commands, start_over, tally))
-
-        def open_socrates(ticket: Ticket, *, start_over: bool = False) -> SocratesAgent:
-            def equipped_model(spent: Spent, lost: Callable[[Usage], None]) -> Model:
-                asked = self.real_model or self.model
-                return equipped(asked, project.config, tally, spent=spent, lost=lost, clock=self.time.clock)
-
-            redactor = Redactor.of_environment()
-            return SocratesAgent.open(project.tickets, ticket, redactor, equipped_model, start_over=start_over)
-
-        def open_planner(ticket: Ticket) -> PlannerAgent:
-            planning = self.planning(tally)
-            planning.desk.complete_spec()
-            return PlannerAgent(planning)
-
-        return Session(
-            project,
-            {"executor": open_executor, "socrates": open_socrates, "planner": open_planner},
-            tally,
-            open_chat=lambda: open_chat(
-                project, self.frontend, lambda: self.real_model or self.model, lambda: commands, tally, self.time.clock
-            ),
-        )
-
-    def planning(self, tally: Tally | None = None) -> Planning:
-        project = self.project
-        return open_planning(
-            project,
-            project.tickets.find(SLUG),
-            lambda: self.real_model or self.model,
-            open_commands(project, self.frontend),
-            tally=tally,
-            clock=self.time.clock,
-        )
+        return open_session(self.project, self.frontend, asked=self.asked, clock=self.clock)
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

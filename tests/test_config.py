@@ -221,6 +221,7 @@ def test_a_hostile_file_is_refused_quickly(tmp_path: Path, text: str) -> None:
         ("# model: x\r\nrecord: a\r\n", "# model: x\r\nmodel: openai/a:1\r\nrecord: a\r\n"),
         ("{model: x, record: a}\n", "{model: openai/a:1, record: a}\n"),
         ("record: 'ä 🚀'\nmodel: x\n", "record: 'ä 🚀'\nmodel: openai/a:1\n"),
+        ("record: a # \u2028 \x85\rmodel: x # mine\r", "record: a # \u2028 \x85\rmodel: openai/a:1 # mine\r"),
     ],
 )
 def test_a_setting_is_changed_in_its_line_and_nothing_else(before: str, after: str) -> None:

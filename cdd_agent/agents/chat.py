@@ -87,7 +87,7 @@ class ChatAgent:
         return [*self._conversation.resume(), *self.news()]
 
     async def _turn(self, model: Model, said: Message) -> AsyncGenerator[Event, None]:
-        turn = _Turn((said,), Limits())
+        turn = _Turn(said, (said,), Limits())
         try:
             while not turn.is_over:
                 async with aclosing(self._rounds(model, turn)) as events:
@@ -147,7 +147,8 @@ class ChatAgent:
         """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""
         yield Notice(_COMPACTING, Tone.QUIET)
         try:
-            async with aclosing(compact(self._root, model, self._conversation.messages, Room.of(model))) as items:
+            messages, room = self._conversation.messages, Room.of(model)
+            async with aclosing(compact(self._root, model, messages, turn.said, room)) as items:
                 async for item in items:
                     if isinstance(item, Compacted):
                         self._conversation.replace(item.messages)
@@ -162,7 +163,7 @@ class ChatAgent:
         yield Notice(_COMPACTED)
 
     def _can_be_shorter(self, model: Model, turn: "_Turn") -> bool:
-        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, Room.of(model))
+        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, Room.of(model))
 
     def _needs_room(self, dialogue: Dialogue, turn: "_Turn") -> bool:
         """It gets too long for the model, and something can be done about it."""
@@ -180,6 +181,8 @@ class ChatAgent:
 class _Turn:
     """How far one turn is."""
 
+    said: Message
+    """What the person said."""
     new: tuple[Message, ...]
     """What is not in the conversation yet: it is there once the model has answered, or was stopped."""
     limits: Limits

@@ -63,17 +63,17 @@ def divided(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...]
     return tuple(messages[:start]), tuple(messages[start:])
 
 
-def can_be_shorter(messages: Sequence[Message], room: Room) -> bool:
-    """Something is old enough, and not a summary already."""
-    older, _ = divided(messages, room.kept)
+def can_be_shorter(messages: Sequence[Message], said: Message, room: Room) -> bool:
+    """Something is old enough, is not a summary already, and is not what the person has just `said`."""
+    older = [message for message in divided(messages, room.kept)[0] if message is not said]
     return bool(older) and not (len(older) == 1 and older[0].content.startswith(_SUMMARY))
 
 
 async def compact(
-    root: Path, model: Model, messages: Sequence[Message], room: Room
+    root: Path, model: Model, messages: Sequence[Message], said: Message, room: Room
 ) -> AsyncGenerator[Event | Compacted, None]:
-    """Have the older part summed up. Yield what happens, last the `Compacted`. Raises `ModelError` where no summary
-    comes, and `BudgetExhausted`."""
+    """Have the older part summed up; what the person has just `said` stays, however old. Yield what happens, last the
+    `Compacted`. Raises `ModelError` where no summary comes, and `BudgetExhausted`."""
     older, newest = divided(messages, room.kept)
     asked = (
         Message("system", load_prompt(root, "compaction")),
@@ -89,7 +89,8 @@ async def compact(
     assert turn is not None
     if turn.problem or not turn.text.strip():
         raise BadAnswer(f"{model.name} gave no whole summary. {turn.problem}".rstrip())
-    yield Compacted((Message("user", f"{_SUMMARY}\n\n{turn.text.strip()}"), *newest))
+    summary = Message("user", f"{_SUMMARY}\n\n{turn.text.strip()}")
+    yield Compacted((summary, *(message for message in older if message is said), *newest))
 
 
 def _as_text(message: Message) -> str:

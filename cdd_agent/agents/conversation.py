@@ -113,10 +113,10 @@ class Conversation:
 
     def _files(self) -> list[Path]:
         """The conversations there are, the one that was gone on with last at the end."""
-        try:
-            found = [(file.stat().st_mtime_ns, file) for file in (self._root / _FOLDER).glob("*.jsonl")]
-        except OSError:  # one of them went while they were looked at, or nobody may look
-            return []
+        found: list[tuple[int, Path]] = []
+        for file in (self._root / _FOLDER).glob("*.jsonl"):
+            with contextlib.suppress(OSError):  # another shell has just removed it
+                found.append((file.stat().st_mtime_ns, file))
         return [file for _, file in sorted(found)]
 
 

@@ -4,6 +4,7 @@ A mentioned file goes with the line, whole or not at all. What only looks like a
 decorator) is left alone.
 """
 
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -27,6 +28,8 @@ _OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>
 _ENDS = ".,;:!?]}"
 """What may follow a mention without belonging to it."""
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
+_MOST_MISSING = 3
+"""Files that are not there and are told of one by one, each with what may have been meant: that takes a walk."""
 _PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
 _MOST_OFFERED = 50
 _SECONDS = 0.05
@@ -43,13 +46,15 @@ class Mentions:
 
 def with_mentions(root: Path, line: str, room: int) -> Mentions:
     """Read what a line mentions, `room` characters at most; what is not there, or cannot go with it, is told."""
-    parts, notices = [], []
-    for name, is_sure in _names(root, line):
+    parts, notices, missing = [], [], 0
+    for name, is_there in _names(root, line):
+        missing += not is_there
+        if not is_there and missing > _MOST_MISSING:
+            continue
         try:
             source = read_source(root, name, limit=LARGEST)
         except CddError as error:
-            if is_sure:
-                notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING))
+            notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING))
             continue
         if source.cut or len(source.text) > room:
             notices.append(_too_big(name, source))
@@ -57,35 +62,43 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
         room -= len(source.text)
         parts.append(_part(source))
         notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET))
+    if missing > _MOST_MISSING:
+        text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
+        notices.append(Notice(text, Tone.WARNING))
     if not parts:
         return Mentions(line, tuple(notices))
     return Mentions("\n\n".join([line, "# What the message mentions, as it is now", *parts]), tuple(notices))
 
 
-def complete_mention(root: Path, line: str) -> list[str]:
-    """What the line can become whose last word is a mention that is still being typed."""
+def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[str]:
+    """What the line can become whose last word is a mention that is still being typed; as far as there is time."""
     found = _OPEN.search(line)
     if found is None:
         return []
     before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
-    entries = islice(_fitting(root, typed, time.monotonic() + _SECONDS), _MOST_OFFERED)
+    entries = islice(_fitting(root, typed, time.monotonic() + seconds), _MOST_OFFERED)
     return [f"{before}@{text}" for entry in entries if (text := _written(entry)) != line[found.start() + 1 :]]
 
 
 def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
-    """What is mentioned, each once, and whether it is surely meant to be a file."""
+    """What is there, or looks as if it was meant to be a file; each once, and whether it is there."""
     seen: set[str] = set()
     for mention in _MENTION.finditer(line):
         plain = mention["plain"] or ""
         candidates = (mention["quoted"],) if mention["quoted"] else (plain, plain.rstrip(_ENDS))
         name = next((name for name in candidates if name and _exists(root, name)), candidates[-1])
         looks = mention["call"] is None and _LOOKS_LIKE_A_FILE.fullmatch(name) is not None
-        if name and name not in seen:
-            seen.add(name)
-            yield name, bool(mention["quoted"]) or looks or _exists(root, name)
+        if not name or name in seen:
+            continue
+        seen.add(name)
+        is_there = _exists(root, name)
+        if is_there or mention["quoted"] or looks:
+            yield name, is_there
 
 
 def _exists(root: Path, name: str) -> bool:
+    if not os.path.lexists(root / name.replace("\\", "/")):  # mostly not: a pasted text may have thousands of names
+        return False
     try:
         return (root / locate(root, name)).exists()
     except (CddError, OSError):

@@ -5,7 +5,7 @@ loses at most the reply that was under way. Texts in it are without secrets. Of 
 the fields: the file itself is what counts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -16,10 +16,10 @@ from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.dialogue.screen import Screen
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.events import Notice, Tone
-from cdd_agent.execution.record import RunRecord, set_aside
+from cdd_agent.execution.record import RunRecord, as_json, set_aside
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Usage
-from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec_file import SpecOnDisk
 from cdd_agent.workspace.files import read_bytes, write_atomic
 from cdd_agent.workspace.redaction import Redactor
 
@@ -59,6 +59,8 @@ class Notebook:
     path: Path
     redactor: Redactor
     draft: Draft
+    known: Mapping[str, str] = field(default_factory=dict)
+    """What identifies the fields of spec.yaml as it was when something was written in it last."""
     history: tuple[Message, ...] = ()
     """Turns that are over: what the person said, then the model's last answer, as it was."""
     said: tuple[str, ...] = ()
@@ -73,17 +75,18 @@ class Notebook:
     """Fields that were changed in spec.yaml while nobody was there."""
 
     @classmethod
-    def open(cls, record: RunRecord, now: TicketSpec, *, start_over: bool = False) -> "Notebook":
-        """As it was left, over the spec as it is `now`. One that is damaged is set aside and a new one is begun,
+    def open(cls, record: RunRecord, seen: SpecOnDisk, *, start_over: bool = False) -> "Notebook":
+        """As it was left, over the spec as it is now. One that is damaged is set aside and a new one is begun,
         as with `start_over`."""
+        new = Draft(seen.spec)
         path = record.folder / NAME
         if start_over and path.exists():
             kept_in = set_aside(path).relative_to(record.root).as_posix()
             notice = Notice(f"Starting over. What was kept is in {kept_in}.")
-            return cls(path, record.redactor, Draft(now), news=(notice,))
+            return cls(path, record.redactor, new, new.digests, news=(notice,))
         data = read_bytes(path)
         if data is None:
-            return cls(path, record.redactor, Draft(now))
+            return cls(path, record.redactor, new, new.digests)
         try:
             saved = _Saved.model_validate_json(data)
         except ValidationError as error:
@@ -92,11 +95,13 @@ class Notebook:
                 f"What was kept of the conversation about this ticket is damaged ({error.errors()[0]['msg']}). It was "
                 f"set aside as {aside.relative_to(record.root).as_posix()}, and the conversation begins anew."
             )
-            return cls(path, record.redactor, Draft(now), news=(Notice(text, Tone.WARNING),))
+            return cls(path, record.redactor, new, new.digests, news=(Notice(text, Tone.WARNING),))
         changes = {name: value for name in _Changes.model_fields if (value := getattr(saved.changes, name)) is not None}
-        draft = Draft(now, changes, saved.checks, saved.open_questions, saved.facts)
-        draft, edited = draft.met(now, saved.known)
-        return cls(path, record.redactor, draft, saved.history, saved.said, saved.under_way, saved.spent, edited=edited)
+        draft = Draft(seen.spec, changes, saved.checks, saved.open_questions, saved.facts)
+        turns = (saved.history, saved.said, saved.under_way)
+        notebook = cls(path, record.redactor, draft, saved.known, *turns, saved.spent)
+        notebook.edited = notebook.meet(seen)
+        return notebook
 
     @property
     def is_new(self) -> bool:
@@ -113,9 +118,13 @@ class Notebook:
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
-    def meet(self, now: TicketSpec) -> tuple[str, ...]:
-        """Take over what a person has changed in the file; the fields."""
-        self.draft, edited = self.draft.met(now, self.draft.digests)
+    def meet(self, seen: SpecOnDisk) -> tuple[str, ...]:
+        """Take over what a person has changed in the file; the fields. One that is gone, or empty, is no change: it may
+        be that another branch is checked out, or that it is being written."""
+        if not seen.is_written:
+            return ()
+        self.draft, edited = self.draft.met(seen.spec, self.known)
+        self.known = self.draft.digests
         return edited
 
     def hear(self, text: str) -> None:
@@ -152,7 +161,7 @@ class Notebook:
         """Raises `BadInput` when the disk refuses."""
         draft = self.draft
         saved = _Saved(
-            known=draft.digests,
+            known=dict(self.known),
             changes=_Changes(**draft.changes),
             checks=dict(draft.checks),
             open_questions=draft.open_questions,
@@ -162,7 +171,7 @@ class Notebook:
             under_way=self.under_way,
             spent=self.spent,
         )
-        write_atomic(self.path, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
+        write_atomic(self.path, as_json(saved).encode("utf-8", errors="replace"))
 
 
 def without_json(answer: str) -> str:

@@ -121,7 +121,7 @@ class PlannerAgent:
         try:
             self._planning.model()
         except BadInput as error:  # there is a way without one
-            yield Notice(f"{error.message}. {error.hint}", Tone.WARNING)
+            yield Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING)
             yield Notice("`basic` proposes a plan without a model: a step for each acceptance criterion.")
             return
         async with aclosing(self._proposed(self._planning.plan(guidance))) as events:

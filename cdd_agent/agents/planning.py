@@ -281,8 +281,10 @@ class Planning:
         plan = basic_plan(spec, self.desk.ticket.slug, first=first, served=served)
         if not plan.steps:
             raise BadInput("Every acceptance criterion is served by a step that is done; nothing is left to plan")
+        plan = made_anew(present.plan, plan, present.fixed) if present.plan else plan
+        text_with(plan, present, anew=True)  # what cannot be written is not kept
         self._keep(PlanningNotes(base=present.text, is_anew=True))
-        self._propose(made_anew(present.plan, plan, present.fixed) if present.plan else plan)
+        self._propose(plan)
         return self.shown()
 
     def _check_means(self) -> None:

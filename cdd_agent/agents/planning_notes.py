@@ -1,12 +1,12 @@
 """What was learnt while planning a ticket, kept so that nothing has to be paid for twice: `planning.json`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cdd_agent.execution.record import RunRecord, set_aside
+from cdd_agent.execution.record import RunRecord, as_json, set_aside
 from cdd_agent.llm.port import Message
 from cdd_agent.workspace.files import read_bytes, remove, write_atomic
 
@@ -62,15 +62,11 @@ class NotesFile:
         self.record.prepare()
         clean = notes.model_copy(
             update={
-                "conversation": tuple(map(self._clean, notes.conversation)),
+                "conversation": tuple(map(self.record.redactor.redacted, notes.conversation)),
                 "questions": tuple(map(self.record.redactor.redact, notes.questions)),
             }
         )
-        write_atomic(self.path, clean.model_dump_json().encode("utf-8", errors="replace"))
+        write_atomic(self.path, as_json(clean).encode("utf-8", errors="replace"))
 
     def discard(self) -> None:
         remove(self.path)
-
-    def _clean(self, message: Message) -> Message:
-        whole = message.content.encode("utf-8", errors="replace").decode()  # names of files may be no text
-        return self.record.redactor.redacted(replace(message, content=whole))

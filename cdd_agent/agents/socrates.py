@@ -82,7 +82,7 @@ class SocratesAgent:
         record.prepare()
         lock = TicketLock.take(record.folder, ticket.slug, datetime.now(UTC).isoformat())
         try:
-            notebook = Notebook.open(record, now.spec, start_over=start_over)
+            notebook = Notebook.open(record, now, start_over=start_over)
             model = equipped(notebook.spent, notebook.count)
             dialogue = Dialogue(model, read_only_tools(ticket.root), tool_calls)
         except BaseException:
@@ -228,7 +228,7 @@ class SocratesAgent:
 
     def _reread(self) -> list[Notice]:
         """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""
-        edited = self.notebook.meet(self._file.read().spec)
+        edited = self.notebook.meet(self._file.read())
         return [_edited(self._file, edited)] if edited else []
 
     async def _summary(self) -> AsyncGenerator[Event, None]:
@@ -253,7 +253,7 @@ class SocratesAgent:
         notebook = self.notebook
         for _ in range(_TRIES_TO_WRITE):
             seen = self._file.read()
-            if edited := notebook.meet(seen.spec):
+            if edited := notebook.meet(seen):
                 yield _edited(self._file, edited)
             if (lacking := self._lacking()) and not anyway:
                 yield Notice("Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking), Tone.WARNING)
@@ -272,7 +272,7 @@ class SocratesAgent:
 
     def _written(self, seen: SpecOnDisk, was_changed: bool) -> list[Event]:
         notebook = self.notebook
-        notebook.meet(notebook.draft.spec if was_changed else seen.spec)
+        notebook.meet(replace(seen, spec=notebook.draft.spec, is_written=True))
         notebook.save()
         self._is_done = True
         text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."

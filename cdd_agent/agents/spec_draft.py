@@ -17,6 +17,10 @@ _Text = Annotated[str, Field(max_length=20_000)]
 _Criterion = Annotated[str, Field(max_length=2_000)]
 
 
+_NEEDED = ("title", "description", "acceptance_criteria")
+"""What a spec cannot be without."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -107,15 +111,16 @@ class Draft:
         return replace(self, file=now, changes=kept), told
 
     def with_proposal(self, proposal: Proposal, redactor: Redactor) -> "Draft":
-        """What the model keeps now. What it says of a field as it is already is no change of it."""
-        spec = self.spec
+        """What the model keeps now. What it says of a field as it is already is no change of it, and what is written
+        does not become empty."""
+        spec, emptied = self.spec, self._emptied(proposal)
         asked: dict[str, Any] = {
             name: value
             for name in ("title", "description", "implementation_scope", "technical_notes", "priority")
-            if (value := getattr(proposal, name)) is not None
+            if (value := getattr(proposal, name)) is not None and name not in emptied
         }
         checks = dict(self.checks)
-        if proposal.acceptance_criteria is not None:
+        if proposal.acceptance_criteria is not None and "acceptance_criteria" not in emptied:
             criteria = [(_tidy(item.text), _tidy(item.check)) for item in proposal.acceptance_criteria]
             asked["acceptance_criteria"] = tuple(text for text, _ in criteria)
             checks = {text: check for text, check in criteria if check}
@@ -133,8 +138,9 @@ class Draft:
     def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
         """What is wrong with a proposal, in words for the model. `is_answer`: the person has said something."""
         after = self.with_proposal(proposal, Redactor())
-        for name in ("title", "description", "acceptance_criteria"):
-            if not _is_empty(getattr(self.spec, name)) and _is_empty(getattr(after.spec, name)):
+        emptied = self._emptied(proposal)
+        for name in _NEEDED:
+            if name in emptied:
                 yield f"`{name}` was written and would be gone. Leave the field out to keep it as it is."
             elif getattr(proposal, name) and _is_empty(getattr(after.spec, name)):
                 yield f"`{name}` is a placeholder. Leave the field out until it is known."
@@ -150,6 +156,20 @@ class Draft:
             yield "`approved` is true, but the person has said nothing in this turn."
         if not proposal.questions and not proposal.approved and (after.spec.missing() or after.open_questions):
             yield "You ask nothing, although something is open. Ask one to three questions, also in `questions`."
+
+    def _emptied(self, proposal: Proposal) -> frozenset[str]:
+        """The fields that are written, and that a proposal has nothing for but an empty text or a placeholder."""
+        criteria = proposal.acceptance_criteria
+        proposed = {
+            "title": proposal.title,
+            "description": proposal.description,
+            "acceptance_criteria": None if criteria is None else [item.text for item in criteria],
+        }
+        return frozenset(
+            name
+            for name, value in proposed.items()
+            if value is not None and _is_empty(value) and not _is_empty(getattr(self.spec, name))
+        )
 
     def shown(self, slug: str) -> SpecShown:
         """As faces show it."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.last_active import LastActive, last_active
@@ -65,7 +65,7 @@ async def resume(session: Session) -> AsyncGenerator[Event, None]:
     for event in told:
         yield event
     last = last_active(session.project.root)
-    left = _left_last(session)
+    left = await asyncio.to_thread(_left_last, session)
     if last is not None and last.agent is not None:
         agent, ticket = last.agent, _still_there(session, last)
         if agent == "executor" and (ticket is None or view(ticket).state == "done"):
@@ -84,8 +84,12 @@ async def resume(session: Session) -> AsyncGenerator[Event, None]:
 
 def _left_last(session: Session) -> Ticket | None:
     """That of the run that was left last, before all of its steps were over."""
-    left = [ticket for ticket in session.project.tickets.list() if view(ticket).state in ("in progress", "failed")]
-    return max(left, key=lambda ticket: ticket.state_path.stat().st_mtime, default=None)
+    begun: list[tuple[float, Ticket]] = []
+    for ticket in session.project.tickets.list():
+        with suppress(OSError):  # of most tickets no run was begun: their plans need not be read
+            begun.append((ticket.state_path.stat().st_mtime, ticket))
+    latest_first = (ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True))
+    return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
 
 
 def _still_there(session: Session, last: LastActive) -> Ticket | None:
@@ -162,7 +166,7 @@ async def new(session: Session, kind: str, *words: str) -> AsyncGenerator[Event,
         raise BadInput("Usage: /new TYPE NAME", hint=_QUOTE)
     ticket = session.project.tickets.create(kind, words[0])
     yield Notice(
-        f"Made {ticket.shown(ticket.spec_path)}. Fill it in, or let `/socrates {ticket.slug}` ask for what it needs; "
+        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "
         f"then `/plan {ticket.slug}` makes the plan.",
         Tone.GOOD,
     )

@@ -107,6 +107,7 @@ class PlanDesk:
         What a person edited since then stays. Raises `BadInput` where both changed the same, for a plan that cannot be
         run, where done steps would be different, and when somebody else is at work on the ticket.
         """
+        self.ticket.refuse_to_write(self.ticket.plan_path)
         with self._locked():
             now = self.present()
             if anew or now.plan is None or base.plan is None:

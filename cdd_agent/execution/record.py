@@ -23,6 +23,7 @@ attempt replaced stays here also when it is put back: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -186,7 +187,7 @@ class Attempt:
 
     def save_dialogue(self, messages: Sequence[Message]) -> None:
         """All that was said so far, with the request: word for word, as it is what goes on."""
-        self._write("dialogue.json", _Dialogue(messages=tuple(messages)).model_dump_json(indent=1))
+        self._write("dialogue.json", as_json(_Dialogue(messages=tuple(messages))))
 
     def drop_dialogue(self) -> None:
         """It cannot go on, and neither can what it led to; both are kept to be looked at."""
@@ -209,7 +210,7 @@ class Attempt:
 
     def save_failure(self, failure: Failure) -> None:
         presentable = failure.model_copy(update={"detail": self.redactor.redact(failure.detail)})
-        self._write("failure.json", presentable.model_dump_json(indent=1))
+        self._write("failure.json", as_json(presentable))
 
     @property
     def guidance(self) -> str:
@@ -459,6 +460,11 @@ def _load(path: Path, kind: type[_AnySaved]) -> _AnySaved | None:
             f"{path} is damaged: {error.errors()[0]['msg']}",
             hint="It is a run's own record. Look at it, and move it away to go on.",
         ) from error
+
+
+def as_json(saved: BaseModel) -> str:
+    """Texts from models and tools as JSON, also those with half of a character, which pydantic's own writer refuses."""
+    return json.dumps(saved.model_dump(mode="json"), ensure_ascii=False, indent=1)
 
 
 def aside_of(path: Path) -> Path:

@@ -57,7 +57,7 @@ async def models_at(api_base: str, key: str | None = None, patience: float = _PA
 
     Raises `ModelError` for a proxy that cannot be used.
     """
-    from cdd_agent.llm.openai_compatible import prepare  # the shell starts without it
+    from cdd_agent.llm.openai_compatible import prepare  # not for a shell whose model is configured
 
     await asyncio.to_thread(prepare, api_base)
     import httpx

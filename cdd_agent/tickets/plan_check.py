@@ -134,7 +134,8 @@ def _step(step: PlanStep) -> Iterator[Problem]:
 
 
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(h(?:ours?|rs?)?|d(?:ays?)?|w(?:eeks?)?)\b", re.IGNORECASE)
-_HOURS = {"h": 1.0, "d": 24.0, "w": 168.0}
+_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
+"""Of work."""
 
 
 def _hours(time: str) -> float:

@@ -82,6 +82,8 @@ class PlanText:
 
     title: str = ""
     fields: dict[Field, str] = field(default_factory=dict)
+    introduction: str = ""
+    """The words below the title: the beginning of the overview."""
     overview: list[str] = field(default_factory=list)
     risks: list[str] = field(default_factory=list)
     steps: list[StepText] = field(default_factory=list)
@@ -244,7 +246,8 @@ def _read_top(plan: PlanText, document: Document, section: _Section) -> None:
             plan.fields[found[0]] = found[1]
             plan.field_lines[found[0]] = at
     if section.line >= 0:  # words above the first heading introduce the file, not the plan
-        plan.overview.append(prose(text))
+        plan.introduction = prose(text)
+        plan.overview.append(plan.introduction)
 
 
 def _risks(document: Document, section: _Section) -> Iterator[str]:

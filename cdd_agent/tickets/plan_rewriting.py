@@ -30,10 +30,12 @@ def rewritten(text: str, wanted: ImplementationPlan) -> str:
     """`text`, which is a plan.md, changed so that it says what `wanted` does.
 
     A step that stays keeps its words: where these tell its dependencies by its place ("all previous steps"), they
-    mean the steps that come before it from now on. Raises `BadInput` where something would be lost.
+    mean the steps that come before it from now on. The words below the title stay, too, and another overview stands
+    behind them. Raises `BadInput` where something would be lost.
     """
     old, found = ImplementationPlan.from_markdown(text), read_plan(text)
     _refuse_what_is_ambiguous(old, wanted)
+    wanted = _introduced(wanted, found.introduction)
     texts = {step.number: step for step in found.steps}
     edits = [
         *_field_edits(old, wanted, found),  # first: a new overview stands below them
@@ -57,6 +59,12 @@ def _refuse_what_is_ambiguous(old: ImplementationPlan, wanted: ImplementationPla
             "The steps would change places, and with them what you wrote around them",
             hint="Their order comes from `**Dependencies:**`; to move a section, do it by hand.",
         )
+
+
+def _introduced(wanted: ImplementationPlan, introduction: str) -> ImplementationPlan:
+    if f"{wanted.overview}\n\n".startswith(f"{introduction}\n\n"):
+        return wanted
+    return replace(wanted, overview="\n\n".join(filter(None, (introduction, wanted.overview))))
 
 
 def _refuse_what_reads_differently(after: str, old: ImplementationPlan, wanted: ImplementationPlan) -> None:
@@ -105,7 +113,8 @@ def _lines(step: PlanStep, depth: int) -> tuple[str, ...]:
 def _overview_edits(old: ImplementationPlan, wanted: ImplementationPlan, found: PlanText) -> Iterator[_Edit]:
     if wanted.overview == old.overview:
         return
-    lines = overview_block(wanted.overview).split("\n") if wanted.overview else []
+    own = wanted.overview.removeprefix(found.introduction).lstrip("\n")
+    lines = overview_block(own).split("\n") if own else []
     if found.overview_at:
         at = found.overview_at[0]
         yield _Edit(at.start - 1, at.stop - 1, tuple(lines), is_block=True)

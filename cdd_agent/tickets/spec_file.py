@@ -18,10 +18,12 @@ class ChangedMeanwhile(BadInput):
 
 @dataclass(frozen=True)
 class SpecOnDisk:
-    """What was read. Without a file, or with nothing but comments, nothing of the spec is written yet."""
+    """What was read."""
 
     data: bytes | None
     spec: TicketSpec
+    is_written: bool = True
+    """There is a file, and more than comments in it."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class SpecFile:
         try:
             return SpecOnDisk(data, TicketSpec.from_yaml(self._text(data), self.shown, slug=self.ticket.slug))
         except SpecEmpty:
-            return SpecOnDisk(data, TicketSpec(type=_type_of(self.ticket.slug)))
+            return SpecOnDisk(data, TicketSpec(type=_type_of(self.ticket.slug)), is_written=False)
 
     def write(self, seen: SpecOnDisk, spec: TicketSpec) -> bool:
         """Put the fields of `spec` in the place of those that were `seen`; whether that changed the file.
@@ -52,8 +54,7 @@ class SpecFile:
         Raises `ChangedMeanwhile` when the file is another one by now, and `BadInput` when it cannot be written.
         """
         path = self.ticket.spec_path
-        if not path.resolve().is_relative_to(self.ticket.root.resolve()):
-            raise BadInput(f"{self.shown} leads outside the project, so it is not written")
+        self.ticket.refuse_to_write(path)
         text = self._text(seen.data)
         try:
             new = rewritten(text, spec, self.shown, slug=self.ticket.slug).encode()

@@ -31,6 +31,7 @@ FIELDS = (
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _COLON = re.compile(r"\s*:")
 _DASH = re.compile(r"^ *-(?=\s|$)", re.MULTILINE)
+_INDENTED_COMMENTS = re.compile(r"(?:(?:\r?\n[ \t]*)*\r?\n[ \t]+#[^\r\n]*)+")
 _COMMENT = re.compile(r"(?<!\S)#[^\n\r\x85\u2028\u2029]*")
 
 
@@ -154,7 +155,7 @@ class _Document:
         written = _Written.of({name: value}, len(name) + 1)
         before = [known for known in FIELDS[: FIELDS.index(name)] if known in self.places]
         if before:
-            at = self._line_end(self.places[before[-1]].end)
+            at = self._comments_end(self._line_end(self.places[before[-1]].end))
             return _Edit(at, at, self._lines("", f"\n{name}:{written.head}", written.body))
         at = self._line_start(min(place.key_start for place in self.places.values()))
         return _Edit(at, at, self._lines("", f"{name}:{written.head}", written.body) + "\n")
@@ -246,6 +247,11 @@ class _Document:
     def _line_end(self, at: int) -> int:
         found = _LINE_END.search(self.text, at)
         return found.start() if found else len(self.text)
+
+    def _comments_end(self, at: int) -> int:
+        """Behind the indented comments that follow a line: they would be a part of a block that is put before them."""
+        found = _INDENTED_COMMENTS.match(self.text, at)
+        return found.end() if found else at
 
     def _column(self, at: int) -> int:
         return at - self._line_start(at)

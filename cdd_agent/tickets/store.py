@@ -56,6 +56,13 @@ class Ticket:
             return path.relative_to(self.root).as_posix()
         return str(path)
 
+    def refuse_to_write(self, path: Path) -> None:
+        """Raises `BadInput` for a file of the ticket that leads out of the project by a link, or is read-only."""
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise BadInput(f"{self.shown(path)} leads outside the project, so it is not written")
+        if path.is_file() and not path.stat().st_mode & 0o222:
+            raise BadInput(f"{self.shown(path)} is read-only, so it is not written", hint="Make it writable first.")
+
     def read_spec(self) -> TicketSpec:
         """Raises `BadInput` for a spec that is not there or cannot be read."""
         from cdd_agent.tickets.spec import TicketSpec

@@ -2,14 +2,13 @@
 
 import os
 import platform
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Literal, get_args
 
-from cdd_agent.harmless import harmless
+from cdd_agent.harmless import fenced, harmless
 from cdd_agent.workspace.git import current_branch
 from cdd_agent.workspace.programs import find_program
 from cdd_agent.workspace.reading import SourceMissing, SourceUnreadable, read_source
@@ -68,11 +67,11 @@ class ContextResult:
     def as_text(self) -> str:
         """All of it in Markdown, whatever the files hold."""
         environment = "\n".join(f"- {name}: {value}" for name, value in asdict(self.environment_info).items())
-        parts = [f"## Environment\n\n{environment}", f"## Files\n\n{_fenced(self.repo_tree)}"]
+        parts = [f"## Environment\n\n{environment}", f"## Files\n\n{fenced(self.repo_tree)}"]
         if self.gitignore_content:
-            parts.append(f"## .gitignore\n\n{_fenced(self.gitignore_content)}")
+            parts.append(f"## .gitignore\n\n{fenced(self.gitignore_content)}")
         for file in self.file_contexts:
-            content = "There is no such file." if file.content is None else _fenced(file.content)
+            content = "There is no such file." if file.content is None else fenced(file.content)
             parts.append(f"## {file.file_path}\n\n{content}")
         return "\n\n".join(parts) + "\n"
 
@@ -185,9 +184,3 @@ def _drawn(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
 
 def _count(folder: _Node) -> str:
     return f"{folder.files:,} file{'' if folder.files == 1 else 's'}"
-
-
-def _fenced(text: str) -> str:
-    longest = max(map(len, re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"

@@ -389,6 +389,27 @@ async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> Non
     assert "We read a big file." in asked_last(project)[-1].content
 
 
+async def test_the_same_words_said_long_ago_do_not_stay(project: Sandbox) -> None:
+    session = await filled(project, "We counted.", "Four.", window=9_000)
+    await say(session, "first")
+    assert asked_last(project)[1].content == "# The conversation so far, in short\n\nWe counted.\n\nthird"
+    assert asked_last(project)[-1].content == "first"
+
+
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+async def test_what_the_person_has_just_said_stays_word_for_word(project: Sandbox, tool_calls: str) -> None:
+    (project.root / "big.txt").write_text("word " * 3_000)
+    project.flags = {"tool_calls": tool_calls}
+    reads = calls("read_file", path="big.txt")
+    if tool_calls == "off":
+        reads = ScriptedReply('```tool\n{"tool": "read_file", "arguments": {"path": "big.txt"}}\n```')
+    project.model = ScriptedModel((reads, "We read a file.", "Words."), window=8_000)
+    await say(project.session(), "count the words, and answer with one number")
+    assert "count the words, and answer with one number" in asked_last(project)[-1].content
+    (file,) = files(project)
+    assert "count the words, and answer with one number" in [m.content for m in read_conversation(file).messages]
+
+
 # Kept for later
 
 
@@ -424,6 +445,12 @@ async def test_resume_brings_the_last_conversation_back(project: Sandbox) -> Non
     assert [message.content for message in asked_last(project)[1:]] == [
         *("what is the answer?", "The answer is 42.", "what did I ask?"),
     ]
+
+
+async def test_resume_looks_past_a_file_that_is_gone(project: Sandbox) -> None:
+    await say(project.replies("Hello.").session(), "hi")
+    (project.root / ".cdd" / "conversations" / "20260101T000000.000000-1.jsonl").symlink_to("gone")
+    assert Answer("Hello.") in await say(project.session(), "/resume")
 
 
 async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(project: Sandbox) -> None:

@@ -146,7 +146,21 @@ def test_completion(root: Path, line: str, found: list[str]) -> None:
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (root / ".gitignore").write_text("ignored*\n")
     (root / "ignored.txt").touch()
-    assert complete_mention(root, line) == found
+    assert complete_mention(root, line, seconds=30) == found
+
+
+def test_many_names_that_are_no_files_are_told_in_short_and_at_once(root: Path) -> None:
+    for number in range(2_000):
+        (root / f"file-{number}.txt").touch()
+    pasted = "\n".join(f"@cached\nimport x from '@scope/part-{number}'" for number in range(200))
+    begun = time.perf_counter()
+    mentions = with_mentions(root, f"{pasted}\n@src/app.py", 10_000)
+    assert time.perf_counter() - begun < 2
+    assert [notice.text for notice in mentions.notices][-2:] == [
+        "Sent with it: src/app.py (1 line).",
+        "197 more that look like files are not there.",
+    ]
+    assert len(mentions.notices) == 5
 
 
 def test_completion_is_quick_in_a_big_tree(root: Path) -> None:

@@ -277,6 +277,19 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sand
     assert before[before.index("### Step 1") : before.index("### Step 2")] in (ticket.ticket / "plan.md").read_text()
 
 
+async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_done(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(says("a.txt", "good"))
+    path = ticket.ticket / "plan.md"
+    path.write_text(path.read_text().replace("## Implementation Steps", "My words.\n\n## Overview\n\nOld.\n\n## Steps"))
+    session = ticket.session()
+    await say(session, f"/exec {SLUG}", "c", "exit")
+    new = step(3, "b.txt", serves=[1, 2], dependencies=[1])
+    ticket.replies(plan(new))
+    await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
+    assert [step.number for step in written(ticket).steps] == [1, 3]
+    assert written(ticket).overview == "My words.\n\nOne file a step."
+
+
 async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     file = ticket.ticket / "plan.md"
@@ -314,6 +327,19 @@ async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandb
     with pytest.raises(BadInput, match="step 2 was edited meanwhile"):
         await say(session, "approve")
     assert [step.title for step in written(ticket).steps] == ["My own words", "Mine"]
+
+
+async def test_a_plan_outside_the_project_is_not_written(
+    ticket: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    theirs = tmp_path_factory.mktemp("theirs") / "plan.md"
+    (ticket.ticket / "plan.md").symlink_to(theirs)
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}")
+    with pytest.raises(BadInput, match="leads outside the project"):
+        await say(session, "approve")
+    assert not theirs.exists()
+    assert session.agent is not None
 
 
 async def test_a_run_at_work_on_the_ticket_is_not_written_under(ticket: Sandbox) -> None:
@@ -371,9 +397,25 @@ async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
     assert "runs/" in (ticket.root / ".cdd/.gitignore").read_text()
 
 
+async def test_why_there_is_no_model_is_told_in_whole_sentences(ticket: Sandbox) -> None:
+    (ticket.root / "s.yaml").write_text("replies:\n  - words: hi\n")
+    ticket.flags = {"model": "script:s.yaml"}
+    (told_first, *_) = [
+        event.text
+        for event in await say(open_session(ticket.project, Nobody()), f"/plan {SLUG}")
+        if isinstance(event, Notice)
+    ]
+    assert "is not a key here. Allowed" in told_first
+
+
 async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) -> None:
     (ticket.root / os.fsdecode(b"gr\xf6sse.txt")).write_text("")
     looking = ScriptedReply("", tool_calls=(call("list_files", path="."),))
+    assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
+
+
+async def test_half_a_character_in_a_call_is_no_obstacle(ticket: Sandbox) -> None:
+    looking = ScriptedReply("Look \ud83d.", tool_calls=(ToolCall("1", "read_file", '{"path": "\udcff"}'),))
     assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
 
 
@@ -443,6 +485,18 @@ async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None
     plan = written(ticket)
     assert "Basic plan" in plan.overview
     assert [step.serves for step in plan.steps] == [(1,), (2,)]
+
+
+async def test_a_basic_plan_that_could_not_be_written_is_not_kept(ticket: Sandbox) -> None:
+    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(says("a.txt", "good"))
+    path = ticket.ticket / "plan.md"
+    path.write_text(f"{path.read_text()}\n## Overview\n\nOne.\n\n## Summary\n\nTwo.\n")
+    session = ticket.session()
+    await say(session, f"/exec {SLUG}", "c", "exit", f"/plan {SLUG}")
+    with pytest.raises(BadInput, match="without losing something"):
+        await say(session, "basic")
+    await say(session, "exit")
+    assert "A plan was proposed" not in told(await say(ticket.session(), f"/plan {SLUG}"))
 
 
 async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket: Sandbox) -> None:

@@ -549,3 +549,44 @@ async def test_a_run_that_is_started_over_leaves_the_conversation(sandbox: Sandb
     await say(session, OPEN, "", "exit", f"/exec {SLUG} --start-over", "exit")
     assert shown(await say(session, OPEN)).title == "Other"
     session.leave()
+
+
+@pytest.mark.parametrize("content", [None, "", "# mine\n"])
+async def test_what_was_said_outlives_a_file_that_is_gone(sandbox: Sandbox, content: str | None) -> None:
+    """As while another branch is checked out, or an editor writes the file anew."""
+    session = begun(sandbox, asks(**COMPLETE), asks("And?"), asks("So?"))
+    await say(session, OPEN)
+    path = sandbox.ticket / "spec.yaml"
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+    assert shown(await say(session, "Go on.")).title == COMPLETE["title"]
+    session.leave()
+    again = sandbox.session()
+    assert shown(await say(again, OPEN)).title == COMPLETE["title"]
+    path.write_text(TEMPLATE)
+    assert shown(await say(again, "Go on.")).title == COMPLETE["title"]
+    path.unlink()
+    await say(again, "approve anyway")
+    assert TicketSpec.from_yaml(spec_text(sandbox)).title == COMPLETE["title"]
+
+
+async def test_what_is_written_stays_also_where_a_model_insists_that_it_goes(sandbox: Sandbox) -> None:
+    gone = asks("And?", title="", description="<what is wanted>", acceptance_criteria=[], technical_notes="Long.")
+    session = begun(sandbox, gone, gone, gone, spec=SPEC)
+    events = await say(session, OPEN, "Go on.")
+    spec = shown(events)
+    assert spec.missing == ()
+    assert (spec.title, spec.description) == ("Say words", "The files say the right words.")
+    assert spec.technical_notes == "Long."
+    assert "would be gone" in told(events)
+    session.leave()
+
+
+async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?", words="Who \ud83d?"), looks("\udcff"), asks("What for?"))
+    await say(session, OPEN, "Readers \ud83d do.")
+    session.leave()
+    again = sandbox.replies().session()
+    assert "What for?" in told(await say(again, OPEN))
+    again.leave()

@@ -17,6 +17,12 @@ async def say(sandbox: Sandbox, line: str) -> str:
     return notice.text
 
 
+async def test_a_new_ticket_says_what_comes_next(sandbox: Sandbox) -> None:
+    told = await say(sandbox, "/new bug 'No words'")
+    assert "`/socrates bug-no-words`" in told
+    assert "`/plan bug-no-words`" in told
+
+
 async def test_a_page_of_each_kind_goes_to_its_folder_and_has_its_title(sandbox: Sandbox) -> None:
     assert "docs/guides/how-to-deploy.md" in await say(sandbox, '/new documentation guide "How to deploy"')
     assert "docs/features/user-auth.md" in await say(sandbox, "/new Documentation Feature user-auth")

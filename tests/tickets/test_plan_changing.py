@@ -120,6 +120,15 @@ def test_overview_risks_and_totals_are_changed_in_their_place_or_added() -> None
     assert lines_lost(BY_HAND, after) == ["**Complexity:** medium", "Short."]
 
 
+def test_the_words_below_the_title_stay_before_another_overview() -> None:
+    text = "# Plan: X\n\nMy words.\n\n## Overview\n\nOld.\n\n### Step 1: A\n\nDo it.\n"
+    plan = ImplementationPlan.from_markdown(text)
+    after = text.replace("Old.", "New.")
+    assert rewritten(text, replace(plan, overview="New.")) == after
+    assert rewritten(text, replace(plan, overview="My words.\n\nNew.")) == after
+    assert ImplementationPlan.from_markdown(rewritten(text, replace(plan, overview=""))).overview == "My words."
+
+
 def test_a_last_step_that_goes_leaves_no_blank_end() -> None:
     assert refined("### Step 1: A\n\n### Step 2: B\n\nB.\n", removed=[2]) == "### Step 1: A\n"
 

@@ -71,7 +71,15 @@ def test_what_would_go_wrong_is_found(steps: list[PlanStep], there: str, problem
 
 @pytest.mark.parametrize(
     ("time", "is_wide"),
-    [("8 hours", False), ("1-2 days", True), ("12h", True), ("90 min", False), ("unknown", False), ("1 week", True)],
+    [
+        ("8 hours", False),
+        ("1 day", False),
+        ("1-2 days", True),
+        ("12h", True),
+        ("90 min", False),
+        ("unknown", False),
+        ("1 week", True),
+    ],
 )
 def test_a_step_of_more_than_a_days_work_is_wide(time: str, is_wide: bool) -> None:
     wide = PlanStep(1, estimated_time=time, verify="make", serves=(1, 2))

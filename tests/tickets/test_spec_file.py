@@ -33,6 +33,14 @@ def test_what_says_the_same_is_not_written(file: SpecFile) -> None:
     assert file.ticket.spec_path.stat().st_ino == before
 
 
+def test_a_read_only_file_is_not_replaced(file: SpecFile) -> None:
+    seen = file.read()
+    file.ticket.spec_path.chmod(0o444)
+    with pytest.raises(BadInput, match="is read-only, so it is not written"):
+        file.write(seen, replace(seen.spec, title="y"))
+    assert file.ticket.spec_path.read_bytes() == TEXT.encode()
+
+
 @pytest.mark.parametrize("edit", ["title: theirs\n", TEXT + "more: 1\n"])
 def test_an_edit_that_was_not_seen_is_not_overwritten(file: SpecFile, edit: str) -> None:
     seen = file.read()

@@ -266,3 +266,17 @@ def test_a_new_title_is_never_refused(text: str, title: str) -> None:
     except BadInput:
         return
     assert TicketSpec.from_yaml(rewritten(text, replace(now, title=title))).title == TicketSpec(title=title).title
+
+
+def test_a_tab_before_a_comment_is_as_good_as_a_space() -> None:
+    text = "title: a\t# mine\nacceptance_criteria:\n  - one\t# first\n  - two\n"
+    assert changed(text, title="b", acceptance_criteria=("one", "three")) == (
+        "title: b\t# mine\nacceptance_criteria:\n  - one\t# first\n  - three\n"
+    )
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_new_key_goes_behind_the_comments_that_end_the_list_before_it(end: str) -> None:
+    text = "title: a\nimplementation_scope:\n  api:\n    - the form\n\n  # - the mail\n\n# the end\n".replace("\n", end)
+    new = "  # - the mail\ntechnical_notes: |-\n  One.\n  Two.\n\n# the end\n".replace("\n", end)
+    assert changed(text, technical_notes="One.\nTwo.") == text.partition("  # - the mail")[0] + new
