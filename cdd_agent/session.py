@@ -1,5 +1,7 @@
 """A session: the project, who plain text goes to, and the person at the other end."""
 
+import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -7,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 
 from cdd_agent.agents.base import Agent, GeneralAgent
-from cdd_agent.agents.last_active import LastActive, remember
+from cdd_agent.agents.last_active import LastActive, last_active, remember
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
 from cdd_agent.events import AgentChanged, Event, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
+from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 
@@ -29,6 +32,10 @@ Opener = Callable[..., Agent]
 """Opens an agent at work on a `Ticket`, its first argument; options of its own come by name. Raises `CddError`."""
 
 
+_FOR_THE_EXECUTOR = re.compile(
+    r"(?P<word>undo|redo|diff|status|retry|skip)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE
+)
+"""What nobody means to say to a model, even where no run is open."""
 _SHOWN_AT_FIRST = 6
 """Models that the first screen has room for."""
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
@@ -88,7 +95,10 @@ class Session:
         return ModelsFound(self.offers, tuple(server.name for server in servers if not server.models))
 
     async def first_look(self) -> AsyncGenerator[Event, None]:
-        """Where no model is configured: what could be used."""
+        """What was left in the middle; and where no model is configured, what could be used."""
+        last = await asyncio.to_thread(self._left_open)
+        if last is not None:
+            yield Notice(f"`/resume` goes on with {last.ticket_slug}, where the {last.agent} was at work.")
         if self.project.config.model is None:
             found = await self.look_for_models()
             if self.project.config.model is None and (
@@ -159,17 +169,40 @@ class Session:
             case "exit":
                 yield Notice("This is chat; no other agent is active. `/exit` leaves the shell.")
                 return
-            case "undo" | "redo" | "diff" | "status" as word if self.last_ticket:
-                yield Notice(f"No agent is active. `/{word}` is for {self.last_ticket}.")
-                return
+        if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
+            yield Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}")
+            return
         self._remember(LastActive())
         async with aclosing(self.chat.say(line)) as events:
             async for event in events:
                 yield event
 
+    def _how_to(self, words: re.Match[str]) -> str:
+        """Where the Executor's words are understood when it is not active."""
+        word, step, slug = words["word"].lower(), words["step"] or "", self.last_ticket or "SLUG"
+        if word in ("retry", "skip"):
+            return f"`/exec {slug}` opens a run that has steps left."
+        return f"`{' '.join(filter(None, (f'/{word}', slug, step)))}` does it."
+
     def news(self) -> list[Event]:
         """What happened when something was stopped in the middle; told once."""
         return self.agent.news() if self.agent is not None else self.chat.news()
+
+    def _left_open(self) -> LastActive | None:
+        """The agent that was active last, if there is something left for it to do."""
+        from cdd_agent.tickets.state import load_state
+
+        last = last_active(self.project.root)
+        if last is None or last.ticket_slug is None or last.agent not in self._openers:
+            return None
+        try:
+            ticket = self.project.tickets.find(last.ticket_slug)
+            if last.agent != "executor":
+                return last
+            state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
+        except CddError:
+            return None
+        return last if state is not None and state.status is not RunStatus.COMPLETED else None
 
     def _remember(self, last: LastActive) -> None:
         if last != self._remembered:

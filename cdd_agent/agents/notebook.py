@@ -147,10 +147,12 @@ class Notebook:
         self.save()
         return had_more
 
-    def conclude(self, draft: Draft) -> None:
-        """The turn is over. Of its rounds only what was said is kept: the draft holds what came of them."""
+    def conclude(self, draft: Draft, also_shown: str = "") -> None:
+        """The turn is over. Of its rounds only what was said and shown is kept: the draft holds what
+        came of them."""
         answers = [message for message in self.under_way if message.role == "assistant"]
-        self.history += (Message("user", "\n\n".join(self.said)), Message("assistant", answers[-1].content))
+        last = "\n\n".join(filter(None, (answers[-1].content, also_shown)))
+        self.history += (Message("user", "\n\n".join(self.said)), Message("assistant", last))
         self.said, self.under_way, self.draft = (), (), draft
         self.save()
 

@@ -1,6 +1,7 @@
 """Socrates: asks until a ticket's spec is clear. It writes nothing but spec.yaml, and only when a person says so."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -201,9 +202,10 @@ class SocratesAgent:
                 raise ContextTooLong(error.message, hint=hint) from error
             raise
         assert answer is not None
-        notebook.conclude(before.with_proposal(answer.value, notebook.redactor))
-        if not answer.text and answer.value.questions:  # some models put them only into the JSON
-            yield Answer("\n".join(f"- {question}" for question in answer.value.questions))
+        unsaid = _unsaid(answer.text, answer.value.questions)
+        notebook.conclude(before.with_proposal(answer.value, notebook.redactor), unsaid)
+        if unsaid:
+            yield Answer(unsaid)
         for problem in answer.problems:
             yield Notice(f"The model's answer is not quite right, even when asked again: {problem}", Tone.WARNING)
         yield self._shown()
@@ -276,6 +278,9 @@ class SocratesAgent:
         notebook.save()
         self._is_done = True
         text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
+        if missing := notebook.draft.spec.missing():
+            names = ", ".join(line.partition(":")[0] for line in missing)
+            return [self._shown(), Notice(f"{text} A plan needs these, too: {names}.", Tone.WARNING)]
         return [self._shown(), Notice(f"{text} Next is the plan: `/plan {self.ticket_slug}`.", Tone.GOOD)]
 
     def _lacking(self) -> list[str]:
@@ -295,3 +300,14 @@ class SocratesAgent:
 def _edited(file: SpecFile, fields: Sequence[str]) -> Notice:
     names = ", ".join(fields)
     return Notice(f"{file.shown} was changed by somebody else: {names}. What the file says is kept.", Tone.WARNING)
+
+
+def _unsaid(words: str, questions: Sequence[str]) -> str:
+    """The questions of an answer that its words do not ask, as a list: some models put them only into the JSON."""
+    said = _plain(words)
+    return "\n".join(f"- {question}" for question in questions if _plain(question) not in said)
+
+
+def _plain(text: str) -> str:
+    """A text without its marks, for comparing."""
+    return " ".join(re.findall(r"\w+", text.casefold()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.tickets.plan import NO_CHECK, AffectedFile, ImplementationPlan, PlanStep, Problem
-from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec import TicketSpec, unwritten
 from cdd_agent.workspace.paths import PathRefused, confine
 
 MOST_FILES = 8
@@ -98,14 +98,14 @@ def _criteria(plan: ImplementationPlan, spec: TicketSpec) -> Iterator[Problem]:
     served = {number for step in plan.steps for number in step.serves}
     if not plan.steps:
         return
-    if not served and criteria:
+    if not served and not all(map(unwritten, criteria)):
         text = (
             "no step says which acceptance criteria it serves; `**Serves:** 1, 3` names them by their place in the spec"
         )
         yield Problem("no_serves", None, 1, text, is_warning=True)
         return
     for number, criterion in enumerate(criteria, 1):
-        if number not in served:
+        if number not in served and not unwritten(criterion):
             short = criterion.split("\n")[0]
             short = short if len(short) <= _SHOWN_CRITERION else f"{short[: _SHOWN_CRITERION - 1]}…"
             text = f"no step serves acceptance criterion {number} ({short}); add a step, or name it in a `**Serves:**`"
