@@ -138,7 +138,7 @@ class Dialogue:
                 yield ToolStarted(step, shown)
                 answer = await self._answer(call, used)
                 yield ToolFinished(step, shown, _problem(answer))
-                answers.append((call, _cut(json.dumps(answer, ensure_ascii=False, default=str))))
+                answers.append((call, _cut(_as_text(answer))))
             if number >= self.limits.rounds:
                 why = f"the {self.limits.rounds} rounds of this turn are used"
             elif time.monotonic() > ends_at:
@@ -296,6 +296,15 @@ def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also:
         told = (Message("user", also),) if also else ()
         return (*(Message("tool", answer, tool_call_id=call.id) for call, answer in answers), *told)
     return (Message("user", "\n\n".join(filter(None, (in_words.answer_message(answers), also)))),)
+
+
+def is_told_whole(answer: Answer) -> bool:
+    """Whether a model gets to see all of an answer, with some words of the tool's beside it."""
+    return len(_as_text(answer)) <= LONGEST_ANSWER - 1_000
+
+
+def _as_text(answer: Answer) -> str:
+    return json.dumps(answer, ensure_ascii=False, default=str)
 
 
 def _cut(answer: str) -> str:
