@@ -4,7 +4,6 @@ A person sees the words before it, as they come, and not the JSON. It works with
 """
 
 import json
-import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -129,8 +128,8 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
 
 def _bare_object(text: str) -> str | None:
     """Small models leave out the code block, or its language."""
-    found = re.search(r"\{.*\}", text, re.DOTALL)
-    return found[0] if found else None
+    start, end = text.find("{"), text.rfind("}")
+    return text[start : end + 1] if 0 <= start < end else None
 
 
 def _problems(error: ValidationError) -> Iterator[str]:
