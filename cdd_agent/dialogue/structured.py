@@ -21,6 +21,8 @@ FENCE = "json"
 TRIES = 3
 """Replies that a model gets to be right: the first and two more."""
 _MOST_NAMED = 12
+_LONGEST_NAMED = 300
+"""Characters of a problem that are told: keys are the model's own words, and may be anything."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -137,7 +139,11 @@ def _problems(error: ValidationError) -> Iterator[str]:
         place = ".".join(map(str, detail["loc"]))
         cause = detail.get("ctx", {}).get("error")
         words = cause.message if isinstance(cause, CddError) else detail["msg"].removeprefix("Value error, ")
-        yield f"`{place}`: {words}" if place else words
+        yield _brief(f"`{_brief(place)}`: {words}" if place else words)
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= _LONGEST_NAMED else f"{text[:_LONGEST_NAMED]}…"
 
 
 def _complaint(problems: Sequence[str]) -> str:
