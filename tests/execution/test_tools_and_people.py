@@ -26,7 +26,7 @@ from tests.execution.tool_steps import (
     run_with,
     stopped_after,
 )
-from tests.projects import Sandbox, Step, collect
+from tests.projects import Sandbox, Step, collect, says
 
 GONE = [ConnectionFailed("gone")] * 9
 EXECUTABLE = "python -c \"import os; os.chmod('a.txt', 0o755)\""
@@ -216,3 +216,104 @@ async def test_an_argument_with_half_a_character_is_refused_and_harms_nothing(sa
     assert finished(events).status is StepStatus.COMPLETED
     for message in sandbox.model.requests[1].messages:
         json.dumps(message.content, ensure_ascii=False).encode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there every name is Unicode")
+async def test_names_that_are_no_text_can_be_looked_at(sandbox: Sandbox) -> None:
+    git(sandbox.root, "init", "--quiet")
+    for name in (b"caf\xe9.txt", b"b\xff.py"):
+        (sandbox.root / os.fsdecode(name)).write_text("alpha\n")
+    looks = [
+        ("list_files", {}),
+        ("glob_files", {"pattern": "**/*"}),
+        ("grep_files", {"pattern": "alpha"}),
+        ("git_status", {}),
+        ("read_file", {"path": "cafe.txt"}),
+        ("read_file", {"path": "."}),
+        execute("python -c \"import os; print(os.listdir()); raise SystemExit(os.listdir(b'.'))\""),
+    ]
+    sandbox.write(STEP).replies(calls(*looks, create("a.txt", "good\n")), "Done.")
+    await run(sandbox)
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_a_budget_that_ends_in_a_dialogue_leaves_nothing_and_the_step_goes_on(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(calls(create("a.txt", "go\n")), calls(create("b.txt", "b\n")), "Done.")
+    sandbox.flags = {"budget": {"tokens": 12_000}}
+    events = await run(sandbox)
+    assert finished(events).status is StepStatus.PENDING
+    assert 0 < len(sandbox.model.requests) < 3
+    assert not (sandbox.root / "a.txt").exists()
+    asked = len(sandbox.model.requests)
+    sandbox.flags = {}
+    rest = [calls(create("b.txt", "b\n"))] * (asked == 1)
+    await run(sandbox.replies(*rest, calls(replace("a.txt", "go", "good")), "Done."))
+    assert sandbox.statuses() == ["completed"]
+    assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "b\n")
+
+
+async def test_many_calls_in_a_round_are_one_transaction(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(
+        calls(*(create(f"many/{number}.txt", "x" * 10_000) for number in range(60)), create("a.txt", "go\n")), *GONE
+    )
+    await run(sandbox)
+    assert not (sandbox.root / "many").exists()
+    await run(sandbox.replies(calls(replace("a.txt", "go", "good")), "Done."))
+    assert len(list((sandbox.root / "many").iterdir())) == 60
+    engine = sandbox.engine()
+    await collect(engine.undo())
+    engine.close()
+    assert not (sandbox.root / "many").exists()
+
+
+async def test_a_file_of_megabytes_is_one_call(sandbox: Sandbox) -> None:
+    long = "a line of it\n" * 400_000
+    sandbox.write(STEP).replies(calls(create("long.txt", long), create("a.txt", "bad\n")), "Done.", *GONE)
+    events = await run(sandbox, attempts=2)
+    assert all(len(str(event)) < 10_000 for event in events)
+    await leave_out(sandbox)
+    assert not (sandbox.root / "long.txt").exists()
+
+
+@pytest.mark.parametrize("setting", ["off", "on", "auto"])
+async def test_the_setting_may_change_while_a_step_is_interrupted(sandbox: Sandbox, setting: str) -> None:
+    sandbox.write(STEP).replies(calls(create("a.txt", "go\n\n"), execute(FORMAT), create("b.txt", "b\n")), *GONE)
+    await run(sandbox)
+    sandbox.flags = {"tool_calls": setting}
+    if setting == "off":
+        await run(sandbox.replies(says("a.txt", "good")))
+        assert not (sandbox.root / "b.txt").exists()
+    else:
+        await run(sandbox.replies(calls(replace("a.txt", "go", "good")), "Done."))
+        assert sandbox.text("b.txt") == "b\n"
+    assert sandbox.statuses() == ["completed"]
+    assert sandbox.text("a.txt") == "good\n"
+    engine = sandbox.engine()
+    await collect(engine.undo())
+    engine.close()
+    assert not (sandbox.root / "a.txt").exists()
+    assert not (sandbox.root / "b.txt").exists()
+
+
+async def test_renamed_created_again_and_deleted_a_file_is_as_it_was_after_undo(sandbox: Sandbox) -> None:
+    script = sandbox.root / "b.sh"
+    script.write_text("one\ntwo\nthree\n")
+    script.chmod(0o755)
+    sandbox.write(Step("a.txt", "python -c pass", also=("b.sh",))).replies(
+        calls(read("b.sh"), replace("b.sh", "two", "2"), execute("python -c \"import os; os.rename('b.sh', 'c.sh')\"")),
+        calls(create("b.sh", "again\n"), create("a.txt", "good\n")),
+        "*** Begin Patch\n*** Delete File: b.sh\n*** End Patch\n",
+    )
+    events = await run(sandbox)
+    assert finished(events).status is StepStatus.COMPLETED, finished(events).error
+    assert not script.exists()
+    assert sandbox.text("c.sh") == "one\n2\nthree\n"
+    engine = sandbox.engine()
+    await collect(engine.undo())
+    await collect(engine.redo())
+    assert not script.exists()
+    await collect(engine.undo())
+    engine.close()
+    assert script.read_text() == "one\ntwo\nthree\n"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o755
+    assert not (sandbox.root / "c.sh").exists()
