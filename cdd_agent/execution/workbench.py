@@ -86,8 +86,11 @@ class Workbench:
         acting = (CreateFileTool(self), EditFileTool(self), ExecuteCommandTool(_Commands(self)))
         return (_ReadAndRemember(self), *looking, *acting)
 
-    async def change(self, edits: Sequence[Edit], *, is_approved: bool = False) -> AsyncGenerator[Event, None]:
-        """Do all of these edits, or none. A notice says what did not have to be done.
+    async def change(
+        self, edits: Sequence[Edit], *, is_approved: bool = False, is_seen: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """Do all of these edits, or none. A notice says what did not have to be done. Who is asked gets to see what
+        would be different, unless it `is_seen` as the model wrote it.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
@@ -104,7 +107,8 @@ class Workbench:
         if not is_approved:
             proposed = ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted)
             yield proposed
-            if await self.frontend.approve(proposed) is not Choice.YES:
+            asked = proposed if is_seen else replace(proposed, diff=changes.diff())
+            if await self.frontend.approve(asked) is not Choice.YES:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
         async for event in self.begin(changes.touched):
             yield event
@@ -172,7 +176,7 @@ class Workbench:
         assert edit is not None, "commands have a runner of their own"
         notes: list[str] = []
         try:
-            async for event in self.change([edit]):
+            async for event in self.change([edit], is_seen=False):
                 self.told.append(event)
                 notes += [event.text] if isinstance(event, Notice) else []
         except ReplyRefused as refusal:

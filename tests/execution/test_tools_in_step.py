@@ -243,8 +243,8 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), calls(create("b.txt", "b\n")), "Done.")
     events = await run(sandbox)
     assert [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)] == [
-        ChangesProposed(1, ("a.txt",), ()),
-        ChangesProposed(1, ("b.txt",), ()),
+        ChangesProposed(1, ("a.txt",), (), (), "--- /dev/null\n+++ a.txt\n@@ -0,0 +1 @@\n+good\n"),
+        ChangesProposed(1, ("b.txt",), (), (), "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+b\n"),
     ]
     assert finished(events).status is StepStatus.PENDING
     assert len(sandbox.model.requests) == 2
@@ -253,7 +253,7 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     person = Person(Choice.YES)  # a.txt was approved already: it is not asked about again
     sandbox.frontend = person
     await run(sandbox.replies(calls(create("b.txt", "b\n")), "Done."))
-    assert person.asked == [ChangesProposed(1, ("b.txt",), ())]
+    assert [asked.created for asked in person.asked if isinstance(asked, ChangesProposed)] == [("b.txt",)]
     assert sandbox.statuses() == ["completed"]
     assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "b\n")
 
