@@ -379,7 +379,7 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         out = capsys.readouterr().out
         lines = [line.strip() for line in out.splitlines()]
 
-        at = lines.index(f"✓ server    Ollama at http://127.0.0.1:{ollama}/v1: qwen3-coder:30b, a, b, c, d, and 2 more")
+        at = lines.index(f"✓ server   Ollama at http://127.0.0.1:{ollama}/v1: qwen3-coder:30b, a, b, c, d, and 2 more")
         assert lines[at + 1 : at + 3] == ["model: openai/qwen3-coder:30b", f"api_base: http://127.0.0.1:{ollama}/v1"]
         assert f"! server   LM Studio at http://127.0.0.1:{empty}/v1: it has no model yet" in lines
         assert "vLLM" not in out

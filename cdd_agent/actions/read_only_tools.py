@@ -17,6 +17,7 @@ _MOST_LINES = 1000
 
 class _ReadOnlyTool(Tool[A]):
     category = "Files"
+    acts = False
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -37,6 +37,8 @@ class Tool(ABC, Generic[A]):
     examples: ClassVar[tuple[Mapping[str, object], ...]]
     """Arguments of typical calls."""
     arguments: type[A]
+    acts: ClassVar[bool] = True
+    """It may change what other calls find."""
 
     @property
     def description(self) -> str:

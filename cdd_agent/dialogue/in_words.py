@@ -37,17 +37,17 @@ def call_of(block: str, number: int) -> ToolCall:
 
 def in_words(messages: Iterable[Message]) -> Iterator[Message]:
     """A conversation with native calls as it would be without them."""
-    calls: dict[str | None, ToolCall] = {}
+    calls: tuple[ToolCall, ...] = ()
     answers: list[tuple[ToolCall, str]] = []
     for message in messages:
-        if message.role == "tool":
-            call = calls.get(message.tool_call_id, ToolCall("", "", ""))
+        if message.role == "tool":  # in the order of the calls: ids are used again by some
+            call = calls[len(answers)] if len(answers) < len(calls) else ToolCall("", "", "")
             answers.append((call, message.content))
             continue
         if answers:
             yield Message("user", answer_message(answers))
             answers = []
-        calls |= {call.id: call for call in message.tool_calls}
+        calls = message.tool_calls
         blocks = (fenced(_as_block(call), FENCE) for call in message.tool_calls)
         yield Message(message.role, "\n\n".join(filter(None, (message.content, *blocks))))
     if answers:

@@ -13,11 +13,11 @@ class Screen:
     """Keeps back the code blocks whose info string begins with one of `hidden`, and hands on the rest."""
 
     hidden: frozenset[str]
-    blocks: list[tuple[str, str]] = field(default_factory=list)
-    """What was kept back so far: info string and content of each block."""
-    text: str = ""
+    _blocks: list[tuple[str, list[str]]] = field(default_factory=list)
+    """What was kept back so far: info string and lines of each block."""
+    _shown: list[str] = field(default_factory=list)
     """What was handed on so far."""
-    _line: str = ""
+    _line: list[str] = field(default_factory=list)
     """What came of the present line, as far as it was not handed on."""
     _is_begun: bool = False
     """Some of the present line was handed on."""
@@ -26,58 +26,74 @@ class Screen:
     _other: str = ""
     """Of a block that is shown: what looks like a fence within it is its content."""
 
+    @property
+    def text(self) -> str:
+        """What was handed on so far."""
+        return "".join(self._shown)
+
+    @property
+    def blocks(self) -> list[tuple[str, str]]:
+        """What was kept back so far: info string and content of each block."""
+        return [(info, "".join(lines)) for info, lines in self._blocks]
+
+    def of(self, info: str) -> tuple[str, ...]:
+        """What was kept back of this info string."""
+        return tuple(content for kept, content in self.blocks if kept == info)
+
     def hear(self, piece: str) -> str:
         """Take some text; return what can be shown now."""
         shown: list[str] = []
         for part in piece.splitlines(keepends=True):
-            self._line += part
+            self._line.append(part)
             if part.endswith("\n"):
                 shown.append(self._end_line())
             elif not self._mark and not self._may_be_fence():
-                shown.append(self._line)
-                self._line, self._is_begun = "", True
-        self.text += "".join(shown)
-        return "".join(shown)
+                shown += self._line
+                self._line, self._is_begun = [], True
+        return self._hand_on("".join(shown))
 
     def end(self) -> str:
         """The reply is over; return what was not known yet to be no fence. A block without an end ends here."""
-        rest = self._end_line() if self._line else ""
-        self.text += rest
-        return rest
+        return self._hand_on(self._end_line())
+
+    def _hand_on(self, text: str) -> str:
+        self._shown.append(text)
+        return text
 
     def _end_line(self) -> str:
-        line, is_begun = self._line, self._is_begun
-        self._line, self._is_begun = "", False
+        line, is_begun = "".join(self._line), self._is_begun
+        self._line, self._is_begun = [], False
         if self._mark:
             if _closes(line, self._mark):
                 self._mark = ""
             else:
-                info, content = self.blocks[-1]
-                self.blocks[-1] = (info, content + line)
+                self._blocks[-1][1].append(line)
             return ""
         if is_begun:
             return line
         if self._other:
             self._other = "" if _closes(line, self._other) else self._other
             return line
-        opening = _OPENING.fullmatch(line.rstrip("\r\n"))
+        opening = None if _is_too_long(line) else _OPENING.fullmatch(line.rstrip("\r\n"))
         if opening is None:
             return line
         if (info := opening["info"].lower()) in self.hidden:
             self._mark = opening["mark"]
-            self.blocks.append((info, ""))
+            self._blocks.append((info, []))
             return ""
         self._other = opening["mark"]
         return line
 
     def _may_be_fence(self) -> bool:
-        if self._is_begun or len(self._line) > _LONGEST_OPENING:
+        if self._is_begun:
             return False
-        return self._line.lstrip(" ")[:1] in ("", "`", "~")
+        line = "".join(self._line)
+        return not _is_too_long(line) and line.lstrip(" ")[:1] in ("", "`", "~")
 
-    def of(self, info: str) -> tuple[str, ...]:
-        """What was kept back of this info string."""
-        return tuple(content for kept, content in self.blocks if kept == info)
+
+def _is_too_long(line: str) -> bool:
+    """For an opening fence, however its line came."""
+    return len(line.removesuffix("\n").removesuffix("\r")) > _LONGEST_OPENING
 
 
 def _closes(line: str, mark: str) -> bool:

@@ -4,7 +4,6 @@ A person sees the words before it, as they come, and not the JSON. It works with
 """
 
 import json
-import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -22,6 +21,8 @@ FENCE = "json"
 TRIES = 3
 """Replies that a model gets to be right: the first and two more."""
 _MOST_NAMED = 12
+_LONGEST_NAMED = 300
+"""Characters of a problem that are told: keys are the model's own words, and may be anything."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -129,8 +130,8 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
 
 def _bare_object(text: str) -> str | None:
     """Small models leave out the code block, or its language."""
-    found = re.search(r"\{.*\}", text, re.DOTALL)
-    return found[0] if found else None
+    start, end = text.find("{"), text.rfind("}")
+    return text[start : end + 1] if 0 <= start < end else None
 
 
 def _problems(error: ValidationError) -> Iterator[str]:
@@ -138,7 +139,11 @@ def _problems(error: ValidationError) -> Iterator[str]:
         place = ".".join(map(str, detail["loc"]))
         cause = detail.get("ctx", {}).get("error")
         words = cause.message if isinstance(cause, CddError) else detail["msg"].removeprefix("Value error, ")
-        yield f"`{place}`: {words}" if place else words
+        yield _brief(f"`{_brief(place)}`: {words}" if place else words)
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= _LONGEST_NAMED else f"{text[:_LONGEST_NAMED]}…"
 
 
 def _complaint(problems: Sequence[str]) -> str:

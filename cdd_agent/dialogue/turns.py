@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby
+from itertools import count, groupby, islice
 from typing import Any, Literal
 
 from cdd_agent.actions.tools import Answer, Tool
@@ -46,10 +46,13 @@ ToolCalls = Literal["auto", "on", "off"]
 LONGEST_ANSWER = 40_000
 """Characters of a tool's answer that a model gets to see; of a longer one the beginning and the end."""
 _SAME_CALLS = 3
-"""The very same call, so many times in one turn, is not made again."""
+"""The very same call, so many times with nothing done in between, is not made again."""
 _LONGEST_SHOWN = 60
 """Characters of an argument in the line that people see."""
+_MOST_SHOWN = 8
+"""Arguments in it."""
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
+_TOO_LATE = "The time of this turn is over; this call was not made."
 _NEVER_DONE = "The model went on calling tools when it could not any more: {}."
 _IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
 _STOPPED = {
@@ -65,7 +68,7 @@ class Limits:
     rounds: int = 25
     """In which tools are used; after the last of them the model has one more, for its last word."""
     seconds: float = 900.0
-    """No round is begun after that."""
+    """No round is begun after that, and no call is made."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,10 @@ class Dialogue:
             for call in round_.calls:
                 shown = shown_call(call)
                 yield ToolStarted(step, shown)
-                answer = await self._answer(call, used)
+                is_late = bool(answers) and time.monotonic() > ends_at
+                answer = {"error": _TOO_LATE} if is_late else await self._answer(call, used)
                 yield ToolFinished(step, shown, _problem(answer))
-                answers.append((call, _cut(json.dumps(answer, ensure_ascii=False, default=str))))
+                answers.append((call, _cut(_as_text(answer))))
             if number >= self.limits.rounds:
                 why = f"the {self.limits.rounds} rounds of this turn are used"
             elif time.monotonic() > ends_at:
@@ -172,7 +176,7 @@ class Dialogue:
             names = ", ".join(tool.name for tool in self.tools)
             what = f"There is no tool {call.name!r}" if call.name else "That is not a call as described"
             return {"error": f"{what}. The tools are {names}."}
-        if used.again(call):
+        if used.again(call, tool):
             return {
                 "error": f"This very call was made {_SAME_CALLS} times already. Its answer is above; go on from it."
             }
@@ -186,16 +190,19 @@ class Dialogue:
 
 
 class _Calls:
-    """The calls of a turn."""
+    """The calls of a turn, as far as their answers still hold."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, str], int] = {}
 
-    def again(self, call: ToolCall) -> bool:
+    def again(self, call: ToolCall, tool: Tool[Any]) -> bool:
         """Count a call; whether it has been made too often."""
         key = (call.name, call.arguments)
-        self._times[key] = self._times.get(key, 0) + 1
-        return self._times[key] > _SAME_CALLS
+        times = self._times.get(key, 0) + 1
+        if tool.acts:
+            self._times.clear()
+        self._times[key] = times
+        return times > _SAME_CALLS
 
 
 class _Round:
@@ -222,7 +229,7 @@ class _Round:
 
     @property
     def message(self) -> Message:
-        return Message("assistant", self.said, tuple(self._native_calls))
+        return Message("assistant", self.said, tuple(self._native_calls) if self._is_native else ())
 
     @property
     def said(self) -> str:
@@ -283,13 +290,16 @@ def shown_call(call: ToolCall) -> str:
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
-        return f"{call.name}(…)"
-    return f"{call.name}({', '.join(f'{name}={_shown(value)}' for name, value in arguments.items())})"
+        return f"{_shown(call.name)}(…)"
+    shown = [f"{_shown(name)}={_shown(value)}" for name, value in islice(arguments.items(), _MOST_SHOWN)]
+    return f"{_shown(call.name)}({', '.join(shown)}{', …' if len(arguments) > _MOST_SHOWN else ''})"
 
 
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = " ".join(text.split())
+    line, count = " ".join(text.split()), text.count("\n")
+    if count > 1:  # the content of a file, as a rule
+        return f"… {count + (not text.endswith(chr(10)))} lines"
     return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
 
 
@@ -299,6 +309,15 @@ def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also:
         told = (Message("user", also),) if also else ()
         return (*(Message("tool", answer, tool_call_id=call.id) for call, answer in answers), *told)
     return (Message("user", "\n\n".join(filter(None, (in_words.answer_message(answers), also)))),)
+
+
+def is_told_whole(answer: Answer) -> bool:
+    """Whether a model gets to see all of an answer, with some words of the tool's beside it."""
+    return len(_as_text(answer)) <= LONGEST_ANSWER - 1_000
+
+
+def _as_text(answer: Answer) -> str:
+    return json.dumps(answer, ensure_ascii=False, default=str)
 
 
 def _cut(answer: str) -> str:

@@ -24,6 +24,8 @@ from cdd_agent.events import (
     StepStarted,
     TestsFinished,
     TestsStarted,
+    ToolFinished,
+    ToolStarted,
 )
 from cdd_agent.execution.run_log import Entry
 from cdd_agent.llm.budget import Spent
@@ -80,7 +82,7 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
     began: datetime | None = None
     asked: ReplyStarted | None = None
     """The last call, as long as nothing is known of its end."""
-    step_asked = 0
+    step_asked, in_tool = 0, False
     for time, event in ((entry.time, entry.event) for entry in entries):
         spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
         if asked is not None and isinstance(event, PlanOpened | StepStarted | QuestionAsked):  # its process was killed
@@ -94,7 +96,7 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case BaselineTaken(step=step, seconds=seconds):
                 efforts[step] += Effort(seconds=seconds)
             case StepStarted() | QuestionAsked():
-                began = time
+                began, in_tool = time, False
             case ReplyStarted(step=int(step), saved=saved):
                 efforts[step] += spent if saved else spent + _CALL
                 asked, step_asked, began = None if saved else event, step, time
@@ -107,9 +109,14 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case ChangesApplied(step=int(step)) | TestsStarted(step=int(step)) | TestsFinished(step=int(step)):
                 efforts[step] += spent
                 began = time
+            case ChangesProposed() if in_tool:  # told when the person has answered: how long that took is not known
+                began = None
             case ChangesProposed(step=int(step)) | AttemptFailed(step=int(step)):
                 efforts[step] += spent
                 began = None
+            case ToolStarted(step=int(step)) | ToolFinished(step=int(step)):
+                efforts[step] += spent
+                began, in_tool = time, isinstance(event, ToolStarted)
             case StepFinished(step=step, status=status):
                 if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
                     efforts[step] += spent

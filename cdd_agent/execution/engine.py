@@ -16,7 +16,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Self
 
 from cdd_agent.errors import BudgetExhausted, CddError, NotApproved
@@ -43,7 +43,6 @@ from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.commits import CommitRefused, already_committed, commit_files, expect_ready
-from cdd_agent.workspace.reading import holds_secrets
 from cdd_agent.workspace.redaction import Redactor
 from cdd_agent.workspace.taking_back import CheckpointGone
 
@@ -170,7 +169,7 @@ class Engine:
         also_show = frozenset[str]()
         for number in range(first, first + attempts):
             kept = self.run.put_back(step.number)
-            also_show |= frozenset(path for path in kept if not holds_secrets(PurePosixPath(path).name))
+            also_show |= frozenset(kept)
             for event in self.run.news():
                 yield event
             if number == first:

@@ -26,7 +26,7 @@ _LARGEST_SHOWN = 200_000
 _MOST_RELATED = 60_000
 """Bytes of the files that are shown because a step is related to them."""
 _MARGIN = 200
-"""Tokens for what stands between the parts."""
+"""Tokens for the headings of the parts, and for how many files more are left out."""
 _QUOTED = re.compile(r"`([^`\s]+\.\w+)`")
 
 
@@ -86,10 +86,13 @@ def step_prompt(
     if room.is_over and earlier is not None:
         closing[1] = _failed(replace(earlier, reply=""))
         room = _Room(window, [system, opening, *closing])
-        room.left_out.append("the last attempt's reply")
+        room.leave_out("the last attempt's reply")
     if room.is_over and rules.text:
         system = _system("", spec, plan)
-        room = _Room(window, [system, opening, *closing], [*room.left_out, "the project's rules for agents"])
+        without = room.left_out
+        room = _Room(window, [system, opening, *closing])
+        for name in (*without, "the project's rules for agents"):
+            room.leave_out(name)
     if room.is_over:
         raise ContextTooLong(
             f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
@@ -114,6 +117,11 @@ def _system(rules: str, spec: TicketSpec, plan: ImplementationPlan) -> str:
     """What is the same for all steps."""
     own = f"# The project's rules\n\n{rules}" if rules else ""
     return "\n\n".join(filter(None, (_text("rules.md"), own, _ticket(spec), _overview(plan))))
+
+
+def size_with_tools() -> int:
+    """Tokens that `with_tools` adds to a prompt."""
+    return estimated_tokens(_text("tools.md")) + 1
 
 
 def _text(name: str) -> str:
@@ -159,11 +167,13 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
 class _Room:
     """What is left of a model's window when what must be said is said."""
 
-    def __init__(self, window: int | None, texts: Iterable[str], left_out: Iterable[str] = ()) -> None:
+    def __init__(self, window: int | None, texts: Iterable[str]) -> None:
         reply = min(CEILING, (window or 0) // 4)
         needed = sum(map(estimated_tokens, texts))
         self._left = None if window is None else window - reply - _MARGIN - needed
-        self.left_out = list(left_out)
+        self.left_out: list[str] = []
+        self._named: list[str] = []
+        """Those of them that there is room to name."""
 
     @property
     def is_over(self) -> bool:
@@ -171,9 +181,19 @@ class _Room:
 
     def holds(self, text: str, name: str) -> bool:
         """Take the room that a text needs, or note by its name that it is left out."""
-        needed = estimated_tokens(text)
+        if not self._takes(text):
+            self.leave_out(name)
+            return False
+        return True
+
+    def leave_out(self, name: str) -> None:
+        self.left_out.append(name)
+        if self._takes(f"- {name}"):
+            self._named.append(name)
+
+    def _takes(self, text: str) -> bool:
+        needed = estimated_tokens(text) + 1  # the last is for what separates it from the next
         if self._left is not None and needed > self._left:
-            self.left_out.append(name)
             return False
         if self._left is not None:
             self._left -= needed
@@ -183,8 +203,10 @@ class _Room:
     def note(self) -> str:
         if not self.left_out:
             return ""
+        more = len(self.left_out) - len(self._named)
+        names = [*self._named, *([f"… and {more} more"] if more else [])]
         also = "You have not seen these: do not replace them."
-        return f"# Left out, for want of room\n\n{_bullets(self.left_out)}\n\n{also}"
+        return f"# Left out, for want of room\n\n{_bullets(names)}\n\n{also}"
 
 
 class _Files:
@@ -204,41 +226,48 @@ class _Files:
         try:
             path = str(confine(self._root, name))
         except PathRefused as refusal:
-            self._parts.append(f"{refusal.message}.")
+            self._say(f"{refusal.message}.", name)
             return
         if path in self.seen:
             return
         place = self._root / path
         if place.is_dir():
-            self._parts.append(f"{path} is a folder.")
+            self._say(f"{path} is a folder.", path)
             return
         data = read_bytes(place)
         text = _as_text(data)
         if data is None:
             self.seen[path] = None
-            self._parts.append(f"{path} does not exist yet.")
+            self._say(f"{path} does not exist yet.", path)
         elif text is None:
             why = f"it has over {_LARGEST_SHOWN:,} bytes" if len(data) > _LARGEST_SHOWN else "it is not UTF-8 text"
-            self._parts.append(f"{path} exists and cannot be shown: {why}.")
+            self._say(f"{path} exists and cannot be shown: {why}.", path)
             self.notes.append(f"{path} is not shown to the model: {why}.")
-        elif self._room.holds(part := f"{path}:\n{fenced(text, _language(path))}", f"{path} ({len(data):,} bytes)"):
+        elif self._say(f"{path}:\n{fenced(text, _language(path))}", f"{path} ({len(data):,} bytes)"):
             self.seen[path] = digest(data)
+
+    def _say(self, part: str, name: str) -> bool:
+        """Whether there is room for it."""
+        if holds := self._room.holds(part, name):
             self._parts.append(part)
+        return holds
 
 
 def _wanted(
     root: Path, plan: ImplementationPlan, state: ExecutionState, step: PlanStep, also_show: frozenset[str]
 ) -> list[str]:
     """The files to show, the most important first: those of the step, those that an attempt missed, those of its check,
-    and those it is related to: the work of steps that it depends on, and what its description names."""
+    and those it is related to: the work of steps that it depends on, and what its description names. What holds secrets
+    is shown only as a file of the step or of its check: nobody else but its author says so."""
     own = [file.path for file in step.files_affected]
-    wanted = [*own, *sorted(also_show), *_checked_files(root, step)]
+    missed = (path for path in sorted(also_show) if not _leads_to_secrets(root, path))
+    wanted = [*own, *missed, *_checked_files(root, step)]
     before = (state.of(number) for number in step.dependencies)
     related = [path for done in before for path in (*done.files_created, *done.files_modified)]
     related += _QUOTED.findall(step.description)
     size = 0
     for path in related:
-        if path in wanted or not _is_file(root, path) or holds_secrets(PurePosixPath(path).name):
+        if path in wanted or not _is_file(root, path) or _leads_to_secrets(root, path):
             continue
         size += (root / path).stat().st_size
         if size > _MOST_RELATED:
@@ -283,6 +312,11 @@ def _is_file(root: Path, name: str) -> bool:
         return (root / confine(root, name)).is_file()
     except PathRefused:
         return False
+
+
+def _leads_to_secrets(root: Path, name: str) -> bool:
+    """By its own name, or by that of what it is a link to."""
+    return holds_secrets(PurePosixPath(name).name) or holds_secrets((root / name).resolve().name)
 
 
 def _step(plan: ImplementationPlan, step: PlanStep) -> str:

@@ -24,6 +24,8 @@ Texts are kept without secrets, but for what is used again as it is: replies, wh
 """
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,7 +35,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.changes import ChangeSet, permissions
 from cdd_agent.actions.edits import ReplyRefused
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.checks import remove_abandoned
@@ -53,6 +55,8 @@ from cdd_agent.workspace.taking_back import (
     is_there,
     put_back,
 )
+
+_OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
 
 class _Saved(BaseModel):
@@ -131,9 +135,14 @@ class _Dialogue(_Saved):
     messages: tuple[Message, ...]
 
 
+class _Copy(_Saved):
+    name: str
+    permissions: int
+
+
 class _Made(_Saved):
-    files: dict[str, str | None]
-    """By path, the name of the copy; None for a file that is gone."""
+    files: dict[str, _Copy | None]
+    """By path; None for a file that is gone."""
 
 
 class _Journal(_Saved):
@@ -150,6 +159,27 @@ class _Journal(_Saved):
             if path.is_absolute() or ".." in path.parts:
                 raise ValueError(f"{path} is not in the project")
         return files
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file as a command left it."""
+
+    content: bytes
+    permissions: int
+
+
+def is_file_or_free(place: Path) -> bool:
+    """Whether what a command left in a file's place can be told: no link, pipe or the like, and readable."""
+    if place.is_symlink():
+        return False
+    return not place.exists() or place.is_dir() or (place.is_file() and os.access(place, os.R_OK))
+
+
+def made_at(place: Path) -> Made | None:
+    """What is there now; None for no file."""
+    content = read_bytes(place) if place.is_file() else None
+    return None if content is None else Made(content, permissions(place))
 
 
 @dataclass(frozen=True)
@@ -262,7 +292,8 @@ class Attempt:
         for change in changes.changes:
             place, path = self.root / change.path, str(change.path)
             before = firsts.get(path) if path in firsts else self._keep_before(len(entries), place, change.before)
-            after = None if change.after is None else held(self.root / (change.like or change.path), change.after)
+            like = permissions(self.root / (change.like or change.path))
+            after = None if change.after is None else held(change.after, like)
             entries.append(Change(path, before, after))
         self._save_journal(entries)
         try:
@@ -271,30 +302,50 @@ class Attempt:
             self._save_journal(known)
             raise
 
-    def journal_command(self, call: int, made: Mapping[PurePosixPath, bytes | None]) -> None:
+    def changed_since(self) -> frozenset[PurePosixPath]:
+        """Files that are no longer as the attempt left them, whoever it was."""
+        left = {change.path: change.after for change in self._journal}
+        return frozenset(PurePosixPath(path) for path in left if not is_there(self.root, path, left[path]))
+
+    def journal_command(self, call: int, made: Mapping[PurePosixPath, Made | None]) -> None:
         """The command that a tool's call ran made something else of files that the attempt wrote: that is the attempt's
         doing, too. It is kept, to be done again."""
+        copies: dict[str, _Copy | None] = {}
+        for index, (path, file) in enumerate(made.items()):
+            copies[str(path)] = _Copy(name=f"call-{call}-{index}", permissions=file.permissions) if file else None
+            if file is not None:
+                write_atomic(self.folder / f"call-{call}-{index}", file.content)
+        self._write(f"call-{call}.json", _Made(files=copies).model_dump_json(indent=1))
+        self.journal_made(made)
+
+    def journal_made(self, made: Mapping[PurePosixPath, Made | None]) -> None:
+        """Write down what a command made, or will have made, of files that the attempt wrote."""
         entries = list(self._journal)
         firsts = {change.path: change.before for change in reversed(entries)}
-        kept: dict[str, str | None] = {}
-        for index, (path, content) in enumerate(made.items()):
-            kept[str(path)] = None if content is None else f"call-{call}-{index}"
-            if content is not None:
-                write_atomic(self.folder / f"call-{call}-{index}", content)
-            after = None if content is None else held(self.root / path, content)
+        for path, file in made.items():
+            after = None if file is None else held(file.content, file.permissions)
             entries.append(Change(str(path), firsts[str(path)], after))
-        self._write(f"call-{call}.json", _Made(files=kept).model_dump_json(indent=1))
         self._save_journal(entries)
 
-    def forget_command(self, call: int) -> None:
-        """That of a round that was interrupted; another call has its number now."""
-        remove(self.folder / f"call-{call}.json")
+    def forget_commands(self, since: int) -> None:
+        """What commands made from this call on, in a round that was interrupted: other calls have their numbers now. It
+        is kept to be looked at."""
+        for path in self.folder.glob("call-*"):
+            found = _OF_CALL.fullmatch(path.name)
+            if found and int(found[1]) >= since:
+                set_aside(path)
 
-    def made_by_command(self, call: int) -> dict[PurePosixPath, bytes | None]:
+    def made_by_command(self, call: int) -> dict[PurePosixPath, Made | None]:
         """What the command of a call made of the attempt's files, as it was kept."""
         saved = self._load(f"call-{call}.json", _Made)
-        kept = saved.files if saved else {}
-        return {PurePosixPath(path): read_bytes(self.folder / name) if name else None for path, name in kept.items()}
+        copies = saved.files.items() if saved else ()
+        return {PurePosixPath(path): self._made(copy) if copy else None for path, copy in copies}
+
+    def _made(self, copy: _Copy) -> Made:
+        content = read_bytes(self.folder / copy.name)
+        if content is None:
+            raise BadInput(f"{self.folder / copy.name} is gone: what a command of the step made of a file")
+        return Made(content, copy.permissions)
 
     def put_back(self) -> TakenBack:
         """Undo what the journal says was written; harmless when repeated, or when nothing was written.
@@ -324,7 +375,7 @@ class Attempt:
         if content is None:
             return None
         write_atomic(self.folder / f"before-{number}", content)
-        return held(place, content)
+        return held(content, permissions(place))
 
     def _contents_before(self, journal: Sequence[Change]) -> Contents:
         places: dict[str, Piece] = {}
@@ -333,7 +384,7 @@ class Attempt:
                 continue
             path = self.folder / f"before-{index}"
             content = read_bytes(path)
-            if content is None or held(path, content).content != change.before.content:
+            if content is None or held(content, 0).content != change.before.content:
                 raise BadInput(
                     f"{path} no longer holds what {change.path} was before the step",
                     hint=f"Put {change.path} in order by hand, then remove {self.folder / 'changes.json'}.",

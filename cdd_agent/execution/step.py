@@ -10,7 +10,7 @@ from pathlib import Path
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.edits import Edit, ReplyRefused
 from cdd_agent.actions.replies import parse_reply
-from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, definitions
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
@@ -29,11 +29,12 @@ from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
 from cdd_agent.execution.checks import Check, check_for, project_check
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.history import History
-from cdd_agent.execution.prompt import Prompt
+from cdd_agent.execution.prompt import Prompt, size_with_tools
 from cdd_agent.execution.record import Attempt, RunRecord
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
-from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import ContextTooLong, Model, Request, RequestRejected
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRefused, CommandRunner
@@ -52,6 +53,10 @@ class Outcome:
     error: str = ""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
+
+
+class _NoRoomForTools(RequestRejected):
+    """The step alone may fit into the model's window, but not with what is said of tools."""
 
 
 @dataclass(frozen=True)
@@ -199,19 +204,31 @@ class StepRunner:
                     attempt.drop_dialogue()
                 if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong):
                     raise
-            yield Notice("The server takes no tools; the model is asked without them.", Tone.WARNING)
+                why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
+            yield Notice(f"{why}; the model is asked without them.", Tone.WARNING)
         elif attempt.dialogue:
             bench.start_anew()
         async with aclosing(self._said(Dialogue(model), prompt, bench)) as events:
             async for event in events:
                 yield event
 
+    async def _prompt(self, dialogue: Dialogue, make: MakePrompt) -> Prompt:
+        """Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`."""
+        window = dialogue.model.window
+        if not dialogue.tools:
+            return await asyncio.to_thread(make, window)
+        taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
+        try:
+            return (await asyncio.to_thread(make, None if window is None else window - taken)).with_tools()
+        except ContextTooLong as error:
+            text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
+            raise _NoRoomForTools(text, hint=error.hint) from error
+
     async def _said(self, dialogue: Dialogue, make: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
         """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
         attempt, spoken = bench.attempt, bench.attempt.dialogue
         if not spoken:
-            prompt = await asyncio.to_thread(make, dialogue.model.window)
-            prompt = prompt.with_tools() if dialogue.tools else prompt
+            prompt = await self._prompt(dialogue, make)
             for note in prompt.notes:
                 yield Notice(note, Tone.WARNING)
             if prompt.left_out:

@@ -7,7 +7,7 @@ transaction: the journal (`record.py`) knows what all of it replaced.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -23,16 +23,17 @@ from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFi
 from cdd_agent.actions.places import Protected
 from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.actions.tools import Answer, Tool
+from cdd_agent.dialogue.turns import is_told_whole
 from cdd_agent.errors import CddError, NotApproved
 from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Event, Notice, Tone
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.history import History
-from cdd_agent.execution.record import Attempt, Shown
+from cdd_agent.execution.record import Attempt, Made, Shown, is_file_or_free, made_at
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.workspace.commands import CommandRunner
-from cdd_agent.workspace.files import digest, read_bytes
+from cdd_agent.workspace.files import digest, put_file, read_bytes, remove
 from cdd_agent.workspace.paths import PathRefused, confine
 from cdd_agent.workspace.process import CommandResult, OutputChunk
 from cdd_agent.workspace.reading import read_source
@@ -57,7 +58,8 @@ class Workbench:
     """What the model knows of files, as `Terms` have it."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
     """What became of each file since the attempt began."""
-    _declared: tuple[str, ...] = ()
+    _with_tools: bool = False
+    """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
     _call: int = 0
     """How many calls of tools are over."""
     is_begun: bool = False
@@ -79,14 +81,16 @@ class Workbench:
 
     def tools(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them: to look around freely, and to change files and run commands by the rules."""
-        paths = (_plain(self.root, file.path) for file in self.step.files_affected)
-        self._declared = tuple(path for path in paths if path is not None)
+        self._with_tools = True
         looking = (tool for tool in read_only_tools(self.root) if not isinstance(tool, ReadFileTool))
         acting = (CreateFileTool(self), EditFileTool(self), ExecuteCommandTool(_Commands(self)))
         return (_ReadAndRemember(self), *looking, *acting)
 
-    async def change(self, edits: Sequence[Edit], *, is_approved: bool = False) -> AsyncGenerator[Event, None]:
-        """Do all of these edits, or none. A notice says what did not have to be done.
+    async def change(
+        self, edits: Sequence[Edit], *, is_approved: bool = False, is_seen: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """Do all of these edits, or none. A notice says what did not have to be done. Who is asked gets to see what
+        would be different, unless it `is_seen` as the model wrote it.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
@@ -105,7 +109,8 @@ class Workbench:
                 self.step.number, changes.created, changes.modified, changes.deleted, changes.diff()
             )
             yield proposed
-            if await self.frontend.approve(proposed) is not Choice.YES:
+            asked = proposed if is_seen else replace(proposed, diff=changes.diff())
+            if await self.frontend.approve(asked) is not Choice.YES:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
         async for event in self.begin(changes.touched):
             yield event
@@ -118,12 +123,12 @@ class Workbench:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
         if not self.is_begun:
             yield CheckpointStarted(self.step.number)
-            await self.history.before(self.attempt, tuple(dict.fromkeys((*touched, *self._declared))))
+            await self.history.before(self.attempt, self._declared() if self._with_tools else tuple(touched))
             self.is_begun = True
             if unseen := self.history.unseen():
                 text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
                 yield Notice(text, Tone.WARNING)
-        elif missed := await self.history.also(self.attempt, touched):
+        if missed := await self.history.also(self.attempt, touched):
             raise ReplyRefused(
                 f"{', '.join(missed)} is ignored by git: there would be no way back from a change of it.",
                 hint="Leave it alone; only where the plan names it for this step can it be changed.",
@@ -135,26 +140,29 @@ class Workbench:
 
         Raises `ReplyRefused` where the files are no longer what they were then, and what `change` raises.
         """
+        self._with_tools = bool(messages)
         for call, answer in _answered(messages):
             self.next_call()
             if made := self.attempt.made_by_command(self._call - 1):
                 self._write_as_command(made)
-            if "error" in answer:
-                continue
-            if (edit := _edit_of(call)) is not None:
+            if call.name == ReadFileTool.name and "output" in answer:
+                self.remember(ReadArguments.model_validate_json(call.arguments), str(answer["output"]))
+            elif "success" in answer and (edit := _edit_of(call)) is not None:
                 async for _ in self.change([edit], is_approved=True):
                     pass  # it was told when it was done first
-            elif call.name == ReadFileTool.name:
-                self.remember(ReadArguments.model_validate_json(call.arguments), str(answer.get("output", "")))
+            elif "content" in answer and (edit := _edit_of(call)) is not None:
+                self.remember(_whole(edit.path), str(answer["content"]))
+        self.attempt.forget_commands(self._call)
 
     def start_anew(self) -> None:
         """A dialogue cannot go on: what it wrote is put back, and nothing counts of what was said."""
         self.attempt.put_back()
         self.attempt.drop_dialogue()
+        self.attempt.forget_commands(0)
         self._made.clear()
         self._seen.clear()
         self._call = 0
-        self.is_begun = False
+        self._with_tools = self.is_begun = False
 
     def next_call(self) -> None:
         """A tool's call is over."""
@@ -170,7 +178,7 @@ class Workbench:
         assert edit is not None, "commands have a runner of their own"
         notes: list[str] = []
         try:
-            async for event in self.change([edit]):
+            async for event in self.change([edit], is_seen=False):
                 self.told.append(event)
                 notes += [event.text] if isinstance(event, Notice) else []
         except ReplyRefused as refusal:
@@ -190,24 +198,30 @@ class Workbench:
         try:
             async for event in self.begin():
                 self.told.append(event)
-            self.attempt.forget_command(self._call)
+            others = self.attempt.changed_since()
         except CddError as error:
             self.stopped = error
             raise
-        async with aclosing(self.commands.run(command, cwd=cwd, env=env)) as items:
-            async for item in items:
-                if isinstance(item, CommandResult):
-                    await asyncio.to_thread(self._take_over_from_command)
-                yield item
+        try:
+            async with aclosing(self.commands.run(command, cwd=cwd, env=env)) as items:
+                async for item in items:
+                    yield item
+        finally:  # also of one that was stopped: its processes are ended by now
+            self._take_over_from_command(others)
 
     def remember(self, arguments: ReadArguments, output: str) -> None:
         """The model has read this. What it has read whole it may replace."""
         path = _plain(self.root, arguments.path)
-        if path is None or arguments.start_line != 1 or arguments.end_line is not None:
+        if path is None or arguments != _whole(arguments.path) or not is_told_whole({"output": output}):
             return
         content = read_bytes(self.root / path) if (self.root / path).is_file() else None
         if content is not None and content.decode("utf-8-sig", errors="replace") == output:
             self._seen[path] = digest(content)
+
+    def _declared(self) -> tuple[str, ...]:
+        """The files that the plan names for the step: they can be changed also where git ignores them."""
+        paths = (_plain(self.root, file.path) for file in self.step.files_affected)
+        return tuple(path for path in paths if path is not None)
 
     def _terms(self) -> Terms:
         """What the model knows, and what the step and its guidance ask for."""
@@ -223,22 +237,35 @@ class Workbench:
             self.attempt.save_shown(shown.model_copy(update={"files": known}))
         self._seen[path] = None if change.after is None else digest(change.after)
 
-    def _take_over_from_command(self) -> None:
-        """What the model has not seen: its knowledge of these files is out of date."""
-        now = {path: read_bytes(self.root / path) for path in self._made}
-        made = {path: content for path, content in now.items() if content != self._made[path].after}
-        if made:
-            self.attempt.journal_command(self._call, made)
-            for path, content in made.items():
-                self._made[path] = replace(self._made[path], after=content)
+    def _take_over_from_command(self, others: Set[PurePosixPath]) -> None:
+        """What became of the step's files, but for those that `others` had changed before. What the model has not seen
+        of it: its knowledge of these files is out of date."""
+        try:
+            left = ((path, self.root / path) for path in sorted(self.attempt.changed_since() - others))
+            made = {path: made_at(place) for path, place in left if is_file_or_free(place)}
+            if made:
+                self.attempt.journal_command(self._call, made)
+        except CddError as error:
+            self.stopped = error
+            raise
+        self._note_made(made)
 
-    def _write_as_command(self, made: Mapping[PurePosixPath, bytes | None]) -> None:
+    def _write_as_command(self, made: Mapping[PurePosixPath, Made | None]) -> None:
         """What a command made of the files as they are now, once more."""
-        changes = ChangeSet(tuple(FileChange(path, self._made[path].after, after) for path, after in made.items()))
-        with self.attempt.journalled(changes):
-            changes.apply(self.root)
-        for path, after in made.items():
-            self._made[path] = replace(self._made[path], after=after)
+        for path in made:
+            if path not in self._made or path in self.attempt.changed_since():
+                raise changed_meanwhile(path)
+        self.attempt.journal_made(made)
+        for path, file in made.items():
+            if file is None:
+                remove(self.root / path)
+            else:
+                put_file(self.root / path, (file.content,), file.permissions)
+        self._note_made(made)
+
+    def _note_made(self, made: Mapping[PurePosixPath, Made | None]) -> None:
+        for path, file in made.items():
+            self._made[path] = replace(self._made[path], after=file.content if file else None)
 
     def _present(self, path: str) -> str:
         """What is in a file, as the tool that reads it says it."""
@@ -246,7 +273,7 @@ class Workbench:
             source = read_source(self.root, path)
         except CddError as error:
             return error.message
-        self.remember(ReadArguments(path=path, start_line=1, end_line=None), source.as_text())
+        self.remember(_whole(path), source.as_text())
         return source.as_text()
 
 
@@ -295,6 +322,10 @@ def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
                 yield call, json.loads(answer.content)
             except ValueError:  # it was cut: of a tool that only looks
                 yield call, {}
+
+
+def _whole(path: str) -> ReadArguments:
+    return ReadArguments(path=path, start_line=1, end_line=None)
 
 
 def _plain(root: Path, path: str) -> str | None:

@@ -59,6 +59,29 @@ def _sendable(arguments: str) -> str:
     )
 
 
+class Characters:
+    """Text in pieces, as whole characters: JSON may hold half of one, and some servers cut between the halves."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def take(self, piece: str) -> str:
+        """What is whole of the text by now."""
+        text, self._half = self._half + piece, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return _whole_characters(text)
+
+    def end(self) -> str:
+        """What is left, when no more will come."""
+        return _whole_characters(self._half)
+
+
+def _whole_characters(text: str) -> str:
+    """Two halves that belong together are one character; one alone is shown as `\ufffd`."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 @dataclass
 class _CallInPieces:
     id: str
@@ -93,7 +116,8 @@ class ToolCallPieces:
 
     def whole(self) -> list[ToolCall]:
         """The calls, in the order in which they began."""
-        return [ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]
+        parts = ((call.id, call.name, "".join(call.arguments)) for call in self._calls)
+        return [ToolCall(*map(_whole_characters, part)) for part in parts]
 
 
 def last_events(stop_reason: StopReason, usage: Usage | None, calls: ToolCallPieces) -> Iterator[ModelEvent]:
@@ -125,6 +149,7 @@ class Reply:
         self._stop_reason = StopReason.STOP
         self._usage: Usage | None = None
         self._calls = ToolCallPieces()
+        self._characters = Characters()
 
     def take(self, text: str) -> Iterator[ModelEvent]:
         """Give the text of a chunk, or of a whole answer. Raises `ServerFailed` and `NoReply`."""
@@ -143,14 +168,16 @@ class Reply:
 
     def end(self) -> Iterator[ModelEvent]:
         """Give the calls, and that the reply is over."""
+        if rest := self._characters.end():
+            yield TextDelta(rest)
         yield from last_events(self._stop_reason, self._usage, self._calls)
 
     def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
         piece = _dict(choice.get("delta")) or _dict(choice.get("message"))
         if refusal := _string(piece.get("refusal")):
             self._stop_reason = StopReason.REFUSED
-            yield TextDelta(refusal)
-        if text := _text(piece.get("content")):
+            yield TextDelta(_whole_characters(refusal))
+        if text := self._characters.take(_text(piece.get("content"))):
             yield TextDelta(text)
         for call in map(_dict, _list(piece.get("tool_calls"))):
             function, index = _dict(call.get("function")), call.get("index")

@@ -13,7 +13,14 @@ from contextlib import aclosing, contextmanager
 from functools import cache, partial
 from typing import Any
 
-from cdd_agent.llm.chat_completions import STOP_REASONS, ToolCallPieces, last_events, messages_of, tools_of
+from cdd_agent.llm.chat_completions import (
+    STOP_REASONS,
+    Characters,
+    ToolCallPieces,
+    last_events,
+    messages_of,
+    tools_of,
+)
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import calls_tools, window_of
 from cdd_agent.llm.port import (
@@ -52,6 +59,7 @@ class LitellmModel:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
         stop_reason, usage, empty, calls = StopReason.STOP, None, True, ToolCallPieces()
+        characters = Characters()
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):
@@ -59,9 +67,10 @@ class LitellmModel:
                     usage = _usage(chunk) or usage
                     for choice in chunk.choices[:1]:
                         stop_reason = STOP_REASONS.get(choice.finish_reason, stop_reason)
-                        if text := choice.delta.content:
+                        if choice.delta.content:
                             empty = False
-                            yield TextDelta(text)
+                            if text := characters.take(choice.delta.content):
+                                yield TextDelta(text)
                         for piece in choice.delta.tool_calls or ():
                             empty = False
                             calls.add(piece.index, piece.id or "", *_named(piece.function))
@@ -70,6 +79,8 @@ class LitellmModel:
             raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
         if not _was_finished(chunks):
             raise unfinished(self.name, empty=empty)
+        if rest := characters.end():
+            yield TextDelta(rest)
         for event in last_events(stop_reason, usage, calls):
             yield event
 

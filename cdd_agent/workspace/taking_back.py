@@ -103,13 +103,12 @@ class Contents:
                 yield data
 
 
-def held(place: Path, content: bytes) -> Entry:
-    """A file with this content, as a checkpoint would hold it; its mode is that of the file that is there."""
-    mode = stat.S_IMODE(place.lstat().st_mode) if place.is_file() else 0o644
+def held(content: bytes, permissions: int) -> Entry:
+    """A file with this content, as a checkpoint would hold it; permissions of 0 are those of any new file."""
     return Entry(
-        _EXECUTABLE if mode & stat.S_IXUSR else _PLAIN,
+        _EXECUTABLE if permissions & stat.S_IXUSR else _PLAIN,
         _name(Entry(_PLAIN, "0" * 40), [content], len(content)),
-        None if mode in USUAL_PERMISSIONS else mode,
+        None if not permissions or permissions in USUAL_PERMISSIONS else permissions,
     )
 
 
@@ -141,9 +140,10 @@ class _Fate(Enum):
 
 
 def _take_back(root: Path, change: Change, contents: Contents) -> _Fate:
-    if _look(root, change.path, change.after) == change.after:
-        if change.before and change.before == change.after:
-            return _restore_permissions(root / change.path, change.before, change.after)
+    is_as_after = _look(root, change.path, change.after) == change.after
+    if is_as_after and change.before and change.before == change.after:
+        return _restore_permissions(root / change.path, change.before, change.after)
+    if is_as_after and change.before != change.after:
         return _Fate.RESTORED if _restore(root, root / change.path, change.before, contents) else _Fate.KEPT
     place = root / change.path
     if change.before is None and not os.path.lexists(place) and _is_reached(root, place.parent):

@@ -1,6 +1,7 @@
 """What is shown of a reply while it streams."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -60,3 +61,20 @@ def test_how_a_reply_is_cut_makes_no_difference(text: str, size: int) -> None:
     text = re.sub("\r(?!\n)", "", text)
     by_pieces, at_once = played(text, size), played(text, 1000)
     assert (by_pieces.text, by_pieces.blocks) == (at_once.text, at_once.blocks)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("length", [199, 200, 201, 202, 300])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_that_is_too_long_is_no_fence_however_it_comes(size: int, length: int, end: str) -> None:
+    line = "```json ".ljust(length, "x") + end
+    screen = played(f"{line}{{}}\n```\n", size)
+    assert bool(screen.blocks) is (length <= 200)
+
+
+@pytest.mark.parametrize("text", ["word ", "x", "x" * 40 + "\n", "`", " ", "```json\n{}\n```\n"])
+@pytest.mark.parametrize("opening", ["", "```json\n"])
+def test_a_reply_of_a_megabyte_takes_its_length_in_time(text: str, opening: str) -> None:
+    began = time.process_time()
+    played(opening + text * (1_000_000 // len(text)), 4)
+    assert time.process_time() - began < 5

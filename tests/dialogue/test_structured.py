@@ -1,6 +1,7 @@
 """Answers as JSON: kept from the screen, checked, and asked for again."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -118,3 +119,33 @@ def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> No
     schema = json.loads(words.partition("```json\n")[2].partition("\n```")[0])
     assert set(schema["properties"]) == {"title", "count"}
     assert "Finding" not in words
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        '{"title": "files", "count": NaN}',
+        '{"title": "files", "count": 1e999}',
+        '{"title": "files", "count": 2, "' + "x" * 1_000_000 + '": 1}',
+        '{"title": "' + "x" * 10_000_000,
+        '{"a":' * 100_000,
+        "{" * 1_000_000,
+        "{" + "}{" * 500_000,
+        '{"title": "\\ud800", "count": 2}',
+    ],
+    ids=lambda text: text[:30],
+)
+@pytest.mark.parametrize("is_fenced", [True, False])
+async def test_hostile_json_is_a_wrong_answer_told_briefly(hostile: str, is_fenced: bool) -> None:
+    model = ScriptedModel([block(hostile) if is_fenced else hostile, block(GOOD)])
+    began = time.process_time()
+    result = await heard(structured(Dialogue(model), ASKED, Finding))
+    assert result.structured.value.count == 2
+    assert len(model.requests[1].messages[-1].content) < 1_000
+    assert len(str(result.of(Notice))) < 1_000
+    assert time.process_time() - began < 20
+
+
+async def test_of_two_keys_that_are_the_same_the_last_counts() -> None:
+    model = ScriptedModel([block('{"title": "one", "title": "two", "count": 2}')])
+    assert (await heard(structured(Dialogue(model), ASKED, Finding))).structured.value.title == "two"

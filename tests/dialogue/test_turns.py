@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.actions.acting_tools import acting_tools
 from cdd_agent.actions.read_only_tools import read_only_tools
-from cdd_agent.dialogue.turns import LONGEST_ANSWER, Dialogue, Limits, ToolCalls
+from cdd_agent.actions.run import ActionRunner
+from cdd_agent.dialogue.turns import LONGEST_ANSWER, Dialogue, Limits, ToolCalls, shown_call
+from cdd_agent.errors import NotApproved
 from cdd_agent.events import ReplyRestarted, ReplyStarted, ToolFinished, ToolStarted
 from cdd_agent.llm.patient import Patient
 from cdd_agent.llm.port import (
@@ -23,6 +26,9 @@ from cdd_agent.llm.port import (
     ToolCall,
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.web.pages import PageReader
+from cdd_agent.web.search import ScriptedSearcher
+from cdd_agent.workspace.commands import CommandRunner
 from tests.dialogue.talking import ASKED, heard
 
 
@@ -266,3 +272,65 @@ async def test_events_carry_the_step_they_are_about(root: Path) -> None:
     result = await heard(talk.turn(ASKED, step=7))
     assert {getattr(event, "step", None) for event in result.events} == {7}
     assert len(result.of(ReplyStarted)) == 2
+
+
+async def _nobody(prompt: str) -> str:
+    raise NotApproved(prompt)
+
+
+async def test_after_something_was_done_the_same_call_is_worth_making_again(root: Path) -> None:
+    rounds: list[str | ScriptedReply] = []
+    for number in range(6):
+        rounds += [
+            calls(("execute_command", {"command": "cat a.txt"})),
+            calls(("edit_file", {"file_path": "a.txt", "find": "", "replace": f"{number}\n"})),
+        ]
+    rounds += [calls(("execute_command", {"command": "cat a.txt"})) for _ in range(4)]
+    runner = ActionRunner(root, CommandRunner(root), PageReader(), ScriptedSearcher([]), _nobody)
+    talk = Dialogue(ScriptedModel([*rounds, "Enough."]), acting_tools(runner), "on")
+    result = await heard(talk.turn(ASKED))
+    problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
+    assert problems[:-1] == [""] * 15
+    assert "was made 3 times" in problems[-1]
+
+
+async def test_time_bounds_the_calls_of_a_round(root: Path) -> None:
+    many = [("list_files", {"limit": number}) for number in range(1, 201)]
+    talk, model = dialogue(root, calls(*many), "Late.", limits=Limits(seconds=0.0))
+    result = await heard(talk.turn(ASKED))
+    problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
+    assert problems[0] == ""
+    assert set(problems[1:]) == {"The time of this turn is over; this call was not made."}
+    assert len([message for message in model.requests[1].messages if message.role == "tool"]) == 200
+
+
+async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(root: Path) -> None:
+    made = (ToolCall("0", "read_file", '{"path": "a.txt"}'), ToolCall("0", "list_files", "{}"))
+    answers = (Message("tool", "alpha", tool_call_id="0"), Message("tool", "a.txt", tool_call_id="0"))
+    talk, model = dialogue(root, "I see.", tool_calls="off")
+    await heard(talk.turn((*ASKED, Message("assistant", "I look.", made), *answers)))
+    told = model.requests[0].messages[-1].content
+    assert told.index("Answer of read_file") < told.index("alpha") < told.index("Answer of list_files")
+
+
+async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) -> None:
+    reply = ScriptedReply(in_words("read_file", path="a.txt"), tool_calls=(ToolCall("7", "read_file", "{}"),))
+    talk, model = dialogue(root, reply, "Alpha.", tool_calls="off")
+    result = await heard(talk.turn(ASKED))
+    assert len(result.of(ToolFinished)) == 1
+    assert not any(message.tool_calls for message in result.added)
+    assert model.requests[1].messages[-2].content.count("```tool") == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall("1", "x" * 1_000_000, "{}"),
+        ToolCall("1", "x" * 1_000_000, "["),
+        ToolCall("1", "read_file", json.dumps({"x" * 1_000_000: "y" * 1_000_000})),
+        ToolCall("1", "read_file", json.dumps({f"key-{number}": number for number in range(10_000)})),
+    ],
+    ids=["name", "damaged", "long", "many"],
+)
+def test_a_call_is_shown_in_a_line(call: ToolCall) -> None:
+    assert len(shown_call(call)) < 1_200

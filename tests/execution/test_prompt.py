@@ -8,7 +8,8 @@ from cdd_agent.events import Notice, StepFinished
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.prompt import Prompt, step_prompt
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import ContextTooLong
+from cdd_agent.llm.port import ContextTooLong, ToolCall
+from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
 from tests.projects import SPEC, Sandbox, Step, check, collect, says
 
@@ -184,3 +185,59 @@ def test_folders_and_files_that_cannot_be_shown_are_named(sandbox: Sandbox, tmp_
     assert prompt.notes == ("data.bin is not shown to the model: it is not UTF-8 text.",)
     assert "new.txt does not exist yet." in prompt.text
     assert prompt.shown.files == {"new.txt": None}
+
+
+def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox) -> None:
+    there = [f"src/some/folder/module_{number:03}.py" for number in range(120)]
+    (sandbox.root / "src/some/folder").mkdir(parents=True)
+    for number, path in enumerate(there):
+        (sandbox.root / path).write_text(f"# {path}\n" + "x = 1\n" * 8 * number)
+    missing = [f"src/some/folder/new_module_{number:03}.py" for number in range(120)]
+    sandbox.write(Step("a.txt", also=(*there, "src", *missing)))
+    fitting = 0
+    for window in [*range(1_000, 40_000, 500), 100_000, 200_000]:
+        try:
+            prompt = prompt_of(sandbox, window)
+        except ContextTooLong:
+            continue
+        fitting += 1
+        assert estimated_prompt(prompt.request) + min(8_192, window // 4) <= window
+        for path in there:
+            text = (sandbox.root / path).read_text()
+            assert (f"{path}:\n```py\n{text}```" in prompt.text) is (path in prompt.shown.files)
+    assert fitting > 50
+
+
+async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None:
+    for number in range(40):
+        (sandbox.root / f"file_{number}.py").write_text("x = 1\n" * 200)
+    sandbox.write(Step("a.txt", check("a.txt"), also=tuple(f"file_{number}.py" for number in range(40))))
+    for window in range(8_000, 20_000, 1_000):
+        sandbox.flags = {"context_window": window, "tool_calls": "on"}
+        engine = sandbox.replies("Nothing to do.").engine()
+        await collect(engine.run_all())
+        engine.close()
+        request = sandbox.model.requests[0]
+        assert request.tools
+        assert estimated_prompt(request) <= window * 0.8  # the rest is for the reply
+
+
+async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    sandbox.flags = {"context_window": 2_600}
+    unused = ScriptedReply("", tool_calls=(ToolCall("1", "list_files", "{}"),))
+    events = await run_once(sandbox.replies(says("a.txt", "good"), unused))
+    assert not sandbox.model.requests[0].tools
+    assert "no room for tools" in events
+    assert sandbox.statuses() == ["completed"]
+
+
+@pytest.mark.parametrize("name", [".env", "link.txt"])
+def test_secrets_are_not_shown_because_an_attempt_met_them(sandbox: Sandbox, name: str) -> None:
+    (sandbox.root / ".env").write_text("TOKEN=very-secret\n")
+    (sandbox.root / "link.txt").symlink_to(".env")
+    sandbox.write(Step("a.txt", description="As in `link.txt`."))
+    prompt = prompt_of(sandbox, also_show=frozenset({name}))
+    assert "very-secret" not in prompt.text
+    sandbox.write(Step(".env"))
+    assert "very-secret" in prompt_of(sandbox).text

@@ -36,6 +36,8 @@ from cdd_agent.events import (
     StepStarted,
     TestsFinished,
     TestsStarted,
+    ToolFinished,
+    ToolStarted,
 )
 from cdd_agent.execution.effort import Effort, effort_by_step
 from cdd_agent.execution.recording import Recorder
@@ -88,6 +90,17 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
         # Waiting for a person is no work.
         (
             [*ANSWERED, (11, ChangesProposed(1, (), ())), (900, ChangesApplied(1, (), (), ())), (903, passed(1))],
+            {1: replace(ANSWER, seconds=14)},
+        ),
+        # Also in the middle of a tool's call, where the question is told with its answer.
+        (
+            [
+                *ANSWERED,
+                (11, ToolStarted(1, "create_file(…)")),
+                (900, ChangesProposed(1, (), ())),
+                (900, ToolFinished(1, "create_file(…)", "")),
+                (903, passed(1)),
+            ],
             {1: replace(ANSWER, seconds=14)},
         ),
         # Killed while the model wrote: the call was made, nobody knows its tokens.

@@ -12,15 +12,11 @@ from cdd_agent.events import (
     ChangesApplied,
     ChangesProposed,
     Choice,
-    Event,
     Notice,
     Proposal,
     StepDiff,
-    StepFinished,
     StepsUndone,
-    ToolFinished,
 )
-from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.frontend import Nobody
 from cdd_agent.llm.port import (
     ConnectionFailed,
@@ -29,68 +25,25 @@ from cdd_agent.llm.port import (
     RateLimited,
     RequestRejected,
     StopReason,
-    ToolCall,
 )
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus, Verification
-from cdd_agent.wording import question
 from tests.crash.story import git
+from tests.execution.tool_steps import (
+    FORMAT,
+    STEP,
+    answers,
+    calls,
+    create,
+    execute,
+    finished,
+    problems,
+    read,
+    replace,
+    run,
+    stopped_after,
+)
 from tests.projects import Sandbox, Step, check, collect, says
-
-STEP = Step("a.txt", check("a.txt"))
-FORMAT = "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
-"""A formatter: it gives a.txt one line end."""
-
-
-def calls(*made: tuple[str, object], text: str = "") -> ScriptedReply:
-    """A round of the model; arguments that are a text are written as they are."""
-    return ScriptedReply(
-        text,
-        tool_calls=tuple(
-            ToolCall(f"call-{number}", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
-            for number, (name, arguments) in enumerate(made)
-        ),
-    )
-
-
-def create(path: str, content: str) -> tuple[str, object]:
-    return "create_file", {"file_path": path, "content": content}
-
-
-def replace(path: str, find: str, new: str) -> tuple[str, object]:
-    return "edit_file", {"file_path": path, "find": find, "replace": new}
-
-
-def read(path: str) -> tuple[str, object]:
-    return "read_file", {"path": path}
-
-
-def execute(command: str) -> tuple[str, object]:
-    return "execute_command", {"command": command}
-
-
-async def run(sandbox: Sandbox, *, attempts: int = 1) -> list[Event]:
-    engine = sandbox.engine()
-    try:
-        return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
-    finally:
-        engine.close()
-
-
-def finished(events: list[Event]) -> StepFinished:
-    (last,) = [event for event in events if isinstance(event, StepFinished)]
-    return last
-
-
-def problems(events: list[Event]) -> list[str]:
-    return [event.problem for event in events if isinstance(event, ToolFinished)]
-
-
-def answers(sandbox: Sandbox, request: int) -> list[dict[str, object]]:
-    """What the tools have answered by the time of a request, the last round's."""
-    messages = sandbox.model.requests[request].messages
-    last = max(place for place, message in enumerate(messages) if message.role == "assistant")
-    return [json.loads(message.content) for message in messages[last + 1 :] if message.role == "tool"]
 
 
 async def test_a_model_looks_edits_tries_and_says_that_it_is_done(sandbox: Sandbox) -> None:
@@ -289,9 +242,10 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     sandbox.frontend = person
     sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), calls(create("b.txt", "b\n")), "Done.")
     events = await run(sandbox)
-    asked = [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)]
-    assert [proposal.created for proposal in asked] == [("a.txt",), ("b.txt",)]
-    assert "+good" in question(asked[0])
+    assert [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)] == [
+        ChangesProposed(1, ("a.txt",), (), (), "--- /dev/null\n+++ a.txt\n@@ -0,0 +1 @@\n+good\n"),
+        ChangesProposed(1, ("b.txt",), (), (), "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+b\n"),
+    ]
     assert finished(events).status is StepStatus.PENDING
     assert len(sandbox.model.requests) == 2
     assert not (sandbox.root / "a.txt").exists()
@@ -299,9 +253,7 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     person = Person(Choice.YES)  # a.txt was approved already: it is not asked about again
     sandbox.frontend = person
     await run(sandbox.replies(calls(create("b.txt", "b\n")), "Done."))
-    (again,) = person.asked
-    assert isinstance(again, ChangesProposed)
-    assert again.created == ("b.txt",)
+    assert [asked.created for asked in person.asked if isinstance(asked, ChangesProposed)] == [("b.txt",)]
     assert sandbox.statuses() == ["completed"]
     assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "b\n")
 
@@ -329,19 +281,6 @@ async def test_after_a_failed_call_the_step_goes_on_where_it_was(sandbox: Sandbo
         "tool",
     ]
     assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "new\n")
-
-
-async def stopped_after(engine: Engine, seen: str) -> None:
-    """Run until a tool was used that is shown so, then stop as Esc does."""
-
-    async def listen() -> None:
-        async with aclosing(engine.run_all()) as events:
-            async for event in events:
-                if isinstance(event, ToolFinished) and seen in event.call:
-                    raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await listen()
 
 
 async def test_an_interrupted_step_goes_on_and_asks_nothing_twice(sandbox: Sandbox) -> None:

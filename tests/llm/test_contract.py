@@ -1,6 +1,7 @@
 """What every model adapter keeps: the same script, played by each; then what those keep that ask a server."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
@@ -8,6 +9,7 @@ import pytest
 
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm import litellm_adapter, openai_compatible
+from cdd_agent.llm.chat_completions import ToolCallPieces
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -404,3 +406,21 @@ async def test_cancelling_closes_the_connection(served: MakeServed, answer: Answ
 
         assert await ended(server.requests[0])
     assert server.requests[0].client_left
+
+
+async def test_a_character_that_comes_in_halves_is_whole(served: MakeServed) -> None:
+    """JSON may hold half of a character; what cannot be made whole must not stop whoever writes it down."""
+    pieces = ["one \ud83d", "\ude00 two \ud83d", "three \ude00", " end \ud83d"]
+    chunks: list[dict[str, object]] = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+    raw = "".join(f"data: {json.dumps({'id': '1', 'object': 'chat.completion.chunk', **one})}\n\n" for one in chunks)
+    with LoopbackServer([Answer(raw=f"{raw}data: [DONE]\n\n", content_type="text/event-stream")]) as server:
+        text = text_of(await events_of(served(server.url)))
+    assert text == "one \U0001f600 two \ufffdthree \ufffd end \ufffd"
+
+
+def test_the_halves_of_characters_in_a_call_are_made_whole() -> None:
+    calls = ToolCallPieces()
+    calls.add(0, "1", "read_file", '{"path": "\ud83d')
+    calls.add(0, "", "", '\ude00 \ud83d"}')
+    assert calls.whole() == [ToolCall("1", "read_file", '{"path": "\U0001f600 \ufffd"}')]
