@@ -12,6 +12,9 @@ from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.workspace.files import create_exclusive, put_file, read_bytes, write_atomic
 
+_LARGEST_COMPARED = 500_000
+"""Bytes of a file whose difference is shown."""
+
 
 @dataclass(frozen=True)
 class FileChange:
@@ -84,6 +87,9 @@ def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
 
 
 def _diff(change: FileChange) -> str:
+    size = max(len(data or b"") for data in (change.before, change.after))
+    if size > _LARGEST_COMPARED:
+        return f"{change.path} has {size:,} bytes, too many to show what is different.\n"
     before, after = (
         (data or b"").decode("utf-8", errors="replace").splitlines() for data in (change.before, change.after)
     )

@@ -27,7 +27,7 @@ from cdd_agent.dialogue.turns import is_told_whole
 from cdd_agent.errors import CddError, NotApproved
 from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Event, Notice, Tone
 from cdd_agent.execution.asked import Asked
-from cdd_agent.execution.frontend import Frontend
+from cdd_agent.execution.frontend import ChangesApproved, Frontend
 from cdd_agent.execution.history import History
 from cdd_agent.execution.record import Attempt, Made, Shown, is_file_or_free, made_at
 from cdd_agent.llm.port import Message, ToolCall
@@ -86,11 +86,9 @@ class Workbench:
         acting = (CreateFileTool(self), EditFileTool(self), ExecuteCommandTool(_Commands(self)))
         return (_ReadAndRemember(self), *looking, *acting)
 
-    async def change(
-        self, edits: Sequence[Edit], *, is_approved: bool = False, is_seen: bool = True
-    ) -> AsyncGenerator[Event, None]:
-        """Do all of these edits, or none. A notice says what did not have to be done. Who is asked gets to see what
-        would be different, unless it `is_seen` as the model wrote it.
+    async def change(self, edits: Sequence[Edit], *, is_approved: bool = False) -> AsyncGenerator[Event, None]:
+        """Do all of these edits, or none. A notice says what did not have to be done. Who is asked sees what would be
+        different.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
@@ -105,11 +103,10 @@ class Workbench:
             if made is not None and made.after != change.before:
                 raise changed_meanwhile(change.path)
         if not is_approved:
-            proposed = ChangesProposed(
-                self.step.number, changes.created, changes.modified, changes.deleted, changes.diff()
-            )
+            proposed = ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted)
             yield proposed
-            asked = proposed if is_seen else replace(proposed, diff=changes.diff())
+            is_looked_at = not isinstance(self.frontend, ChangesApproved)
+            asked = replace(proposed, diff=await asyncio.to_thread(changes.diff)) if is_looked_at else proposed
             if await self.frontend.approve(asked) is not Choice.YES:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
         async for event in self.begin(changes.touched):
@@ -178,7 +175,7 @@ class Workbench:
         assert edit is not None, "commands have a runner of their own"
         notes: list[str] = []
         try:
-            async for event in self.change([edit], is_seen=False):
+            async for event in self.change([edit]):
                 self.told.append(event)
                 notes += [event.text] if isinstance(event, Notice) else []
         except ReplyRefused as refusal:

@@ -196,7 +196,7 @@ async def test_a_file_that_came_and_went_in_a_step_is_not_put_back(sandbox: Sand
     assert finished(events).status is StepStatus.FAILED
     assert sandbox.state()["step_executions"]["1"]["files_created"] == ["a.txt"]
     engine = sandbox.engine()
-    told = await collect(engine.skip(engine.plan.steps[0], "no", keep=False))
+    told = await collect(engine.skip(engine.run.plan.steps[0], "no", keep=False))
     engine.close()
     assert [event.restored for event in told if hasattr(event, "restored")] == [("a.txt",)]
 

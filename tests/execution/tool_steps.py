@@ -99,5 +99,5 @@ async def run_with(sandbox: Sandbox, seen: str, act: Callable[[], object]) -> li
 async def leave_out(sandbox: Sandbox) -> None:
     """Skip the first step, with what it left."""
     engine = sandbox.engine()
-    await collect(engine.skip(engine.plan.steps[0], "no", keep=False))
+    await collect(engine.skip(engine.run.plan.steps[0], "no", keep=False))
     engine.close()
