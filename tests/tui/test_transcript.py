@@ -542,6 +542,14 @@ async def test_it_stays_at_the_end_while_text_arrives() -> None:
         assert screen(transcript)[-1] == "paragraph 59"
 
 
+async def test_the_bar_is_at_the_end_when_the_text_is() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, numbered(30))
+        await pilot.pause()
+        assert transcript.scroll_y > 0
+        assert transcript.vertical_scrollbar.position == transcript.scroll_y
+
+
 async def test_it_does_not_move_when_the_person_has_scrolled_up() -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.OUTPUT, numbered(100))

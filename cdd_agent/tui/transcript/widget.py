@@ -164,6 +164,11 @@ class Transcript(ScrollView, can_focus=True):
             self._shows_unfinal = False
             self.refresh(Region(0, top, self.size.width, self.size.height - top))
 
+    def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
+        """A bar that was not there when the text scrolled does not know how far it has."""
+        if is_shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def _stay_at_end(self) -> None:
         self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
 
