@@ -19,6 +19,7 @@ from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError
+from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.reading import read_source
 from cdd_agent.workspace.redaction import Redactor
 
@@ -173,8 +174,9 @@ class ChatAgent:
     def _system(self) -> Message:
         where = f"- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
         listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
-        parts = (load_prompt(self._root, "chat"), f"# Where you are\n\n{where}", listing)
-        return self._redactor.redacted(Message("system", "\n\n".join(parts)))
+        rules = project_rules(self._root).section
+        parts = (load_prompt(self._root, "chat"), rules, f"# Where you are\n\n{where}", listing)
+        return self._redactor.redacted(Message("system", "\n\n".join(filter(None, parts))))
 
 
 @dataclass

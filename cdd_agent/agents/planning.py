@@ -31,6 +31,7 @@ from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.workspace.context import project_context
 from cdd_agent.workspace.files import digest
+from cdd_agent.workspace.project_rules import project_rules
 
 MOST_QUESTIONS = 3
 _ROUNDS = 30
@@ -215,7 +216,8 @@ class Planning:
             self.tool_calls,
             Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
         )
-        system = Message("system", load_prompt(self.desk.root, "planner"))
+        rules = project_rules(self.desk.root).section
+        system = Message("system", "\n\n".join(filter(None, (load_prompt(self.desk.root, "planner"), rules))))
         conversation = self.notes.conversation
         if self.notes.spec != _identity(spec):
             conversation = (*conversation, Message("user", f"The spec was changed. It is now:\n\n{_spec(spec)}"))

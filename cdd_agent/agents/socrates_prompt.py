@@ -23,8 +23,8 @@ _LONGEST_LISTING = 5_000
 def system_message(root: Path, slug: str, kind: TicketType, rules: ProjectRules, related: Sequence[Related]) -> Message:
     """Raises `BadInput` for a prompt of the project's own that cannot be used."""
     parts = [load_prompt(root, "socrates"), load_prompt(root, f"socrates-{kind}")]
-    if rules.text:
-        parts.append(f"# The project's rules\n\n{rules.text}")
+    if rules.section:
+        parts.append(rules.section)
     parts.append(f"# At the top of the project\n\n{fenced(_listing(root))}")
     if related:
         titles = "\n".join(f"- `{ticket.slug}`: {ticket.title or '(no title)'}" for ticket in related)

@@ -80,7 +80,7 @@ def step_prompt(
     program, which are no part of the project. Raises `ContextTooLong` where not even the step itself fits.
     """
     rules = project_rules(root)
-    system = _system(rules.text, spec, plan)
+    system = _system(rules.section, spec, plan)
     opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
     room = _Room(window, [system, opening, *closing])
     if room.is_over and earlier is not None:
@@ -115,8 +115,7 @@ def step_digest(step: PlanStep, guidance: str) -> str:
 
 def _system(rules: str, spec: TicketSpec, plan: ImplementationPlan) -> str:
     """What is the same for all steps."""
-    own = f"# The project's rules\n\n{rules}" if rules else ""
-    return "\n\n".join(filter(None, (_text("rules.md"), own, _ticket(spec), _overview(plan))))
+    return "\n\n".join(filter(None, (_text("rules.md"), rules, _ticket(spec), _overview(plan))))
 
 
 def size_with_tools() -> int:

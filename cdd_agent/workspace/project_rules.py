@@ -22,6 +22,11 @@ class ProjectRules:
     text: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def section(self) -> str:
+        """As a part of a prompt; empty where there are none."""
+        return f"# The project's rules\n\n{self.text}" if self.text else ""
+
 
 def project_rules(root: Path) -> ProjectRules:
     """The rules at the project's root, then those of the folders around it, up to the top of its git repository.

@@ -111,6 +111,12 @@ async def test_a_projects_own_prompt_takes_the_place_of_ours(project: Sandbox) -
     assert asked_last(project)[0].content.startswith("Speak like a pirate.")
 
 
+async def test_it_is_told_the_projects_rules(project: Sandbox) -> None:
+    (project.root / "AGENTS.md").write_text("Use tabs.\n")
+    await say(project.replies("Yes.").session(), "Do you know how we work?")
+    assert "# The project's rules\n\n## AGENTS.md\n\nUse tabs." in project.model.requests[0].messages[0].content
+
+
 async def test_it_looks_with_tools_before_it_answers(project: Sandbox) -> None:
     session = project.replies(calls("read_file", path="greet.py"), "It says hi.").session()
     events = await say(session, "what does it say?")

@@ -109,6 +109,12 @@ async def test_a_plan_is_proposed_shown_and_written_only_when_approved(ticket: S
     assert session.agent is None
 
 
+async def test_the_model_is_told_the_projects_rules(ticket: Sandbox) -> None:
+    (ticket.root / "AGENTS.md").write_text("Use tabs.\n")
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
+    assert "# The project's rules\n\n## AGENTS.md\n\nUse tabs." in ticket.model.requests[0].messages[0].content
+
+
 async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbox) -> None:
     (ticket.ticket / "spec.yaml").write_text("title: Say words\n")
     session = ticket.session()
