@@ -97,7 +97,7 @@ class Session:
     async def first_look(self) -> AsyncGenerator[Event, None]:
         """What was left in the middle; and where no model is configured, what could be used."""
         last = await asyncio.to_thread(self._left_open)
-        if last is not None:
+        if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
             yield Notice(f"`/resume` goes on with {last.ticket_slug}, where the {last.agent} was at work.")
         if self.project.config.model is None:
             found = await self.look_for_models()
