@@ -36,6 +36,7 @@ _FOR_THE_EXECUTOR = re.compile(
     r"(?P<word>undo|redo|diff|status|retry|skip)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE
 )
 """What nobody means to say to a model, even where no run is open."""
+_NAMES = {"executor": "the Executor", "planner": "the Planner", "socrates": "Socrates"}
 _SHOWN_AT_FIRST = 6
 """Models that the first screen has room for."""
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
@@ -98,12 +99,11 @@ class Session:
         """What was left in the middle; and where no model is configured, what could be used."""
         last = await asyncio.to_thread(self._left_open)
         if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
-            yield Notice(f"`/resume` goes on with {last.ticket_slug}, where the {last.agent} was at work.")
+            yield Notice(f"`/resume` goes on with {last.ticket_slug}, where {_NAMES[last.agent or '']} was at work.")
         if self.project.config.model is None:
             found = await self.look_for_models()
-            if self.project.config.model is None and (
-                found.models or found.without_models
-            ):  # none was chosen meanwhile
+            is_chosen = self.project.config.model is not None  # it may be by now
+            if not is_chosen and (found.models or found.without_models):
                 shown = found.models[:_SHOWN_AT_FIRST]
                 yield replace(found, models=shown, more=len(found.models) - len(shown))
 
@@ -193,7 +193,7 @@ class Session:
         from cdd_agent.tickets.state import load_state
 
         last = last_active(self.project.root)
-        if last is None or last.ticket_slug is None or last.agent not in self._openers:
+        if last is None or last.ticket_slug is None or last.agent not in _NAMES:
             return None
         try:
             ticket = self.project.tickets.find(last.ticket_slug)

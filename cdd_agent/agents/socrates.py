@@ -303,7 +303,10 @@ def _edited(file: SpecFile, fields: Sequence[str]) -> Notice:
 
 
 def _unsaid(words: str, questions: Sequence[str]) -> str:
-    """The questions of an answer that its words do not ask, as a list: some models put them only into the JSON."""
+    """The questions of an answer that its words do not ask, as a list: some models put them only into the JSON. Words
+    that ask as many ask the same, if not in the same words."""
+    if sum(words.count(mark) for mark in "?？؟") >= len(questions):
+        return ""
     said = _plain(words)
     return "\n".join(f"- {question}" for question in questions if _plain(question) not in said)
 

@@ -138,9 +138,19 @@ async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_los
     session.leave()
 
 
-async def test_questions_that_are_only_in_the_json_are_shown(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks("Who needs it?", words=""))
-    assert "- Who needs it?" in told(await say(session, OPEN))
+@pytest.mark.parametrize("words", ["", "main.py is short. What hurts?"])
+async def test_questions_that_are_only_in_the_json_are_shown_and_shown_again(sandbox: Sandbox, words: str) -> None:
+    session = begun(sandbox, asks("Who needs it?", "When?", words=words))
+    assert "- Who needs it?\n- When?" in told(await say(session, OPEN))
+    session.leave()
+    session = sandbox.session()
+    assert "- Who needs it?\n- When?" in told(await say(session, OPEN))
+    session.leave()
+
+
+async def test_questions_that_the_words_ask_are_not_asked_twice(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who needs it?", "When?", words="Whom is it for, if not you? And by when?"))
+    assert "Who needs it?" not in told(await say(session, OPEN)).partition("Open questions")[0]
     session.leave()
 
 
