@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -18,9 +19,17 @@ def no_keys_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Event loops and sockets that it does not close go here, and not in the middle of somebody else's test."""
+    """Event loops and sockets that it does not close go here, and not in the middle of somebody else's test; nor do
+    those that others left go in the middle of its import, which is when much is collected."""
+    uses_litellm = request.node.get_closest_marker("xdist_group") is not None
+    if uses_litellm and "litellm" not in sys.modules:
+        _collect()
     yield
-    if request.node.get_closest_marker("xdist_group"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
+    if uses_litellm:
+        _collect()
+
+
+def _collect() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
