@@ -19,7 +19,6 @@ from cdd_agent.config import Commands
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
 from cdd_agent.workspace.commands import ALWAYS_ALLOWED, CommandRunner
-from tests.llm.server import LoopbackServer
 
 DOCS = Path(__file__).parents[2] / "docs" / "tool_interface_design.md"
 READ_ONLY = ["read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"]
@@ -105,26 +104,6 @@ def test_execute_command_has_its_promised_description(tools: dict[str, Tool[Any]
     words = tool.get_ai_prompt_instructions()
     assert '- `cwd` (string, default "."):' in words
     assert "return_code" in words
-
-
-@pytest.mark.xdist_group("litellm")
-def test_litellm_takes_the_definitions_as_they_are(
-    tools: dict[str, Tool[Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm
-
-    definitions = [tool.get_openrouter_tool_definition() for tool in tools.values()]
-    with LoopbackServer(["fine"]) as server:
-        litellm.completion(
-            "openai/any",
-            [{"role": "user", "content": "hi"}],
-            api_base=server.url,
-            api_key="none",
-            tools=definitions,
-            _skip_mcp_handler=True,
-        )
-        assert server.requests[0].body["tools"] == definitions
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sys
 import warnings
 from collections.abc import Iterator
 
@@ -19,17 +18,9 @@ def no_keys_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Event loops and sockets that it does not close go here, and not in the middle of somebody else's test; nor do
-    those that others left go in the middle of its import, which is when much is collected."""
-    uses_litellm = request.node.get_closest_marker("xdist_group") is not None
-    if uses_litellm and "litellm" not in sys.modules:
-        _collect()
+    """Connections that it does not close go here, and not in the middle of somebody else's test."""
     yield
-    if uses_litellm:
-        _collect()
-
-
-def _collect() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    if request.node.get_closest_marker("xdist_group") is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()

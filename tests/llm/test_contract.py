@@ -4,9 +4,12 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm import litellm_adapter, openai_compatible
 from cdd_agent.llm.chat_completions import ToolCallPieces
@@ -233,6 +236,14 @@ async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) ->
         Message("assistant", "Let me look.", (CALLS[0], mended)),
         *conversation[2:],
     )
+
+
+async def test_every_tool_is_sent_as_it_defines_itself(served: MakeServed, tmp_path: Path) -> None:
+    tools = read_only_tools(tmp_path)
+    with LoopbackServer(["I have seen them."]) as server:
+        await events_of(served(server.url), Request((Message("user", "Look around."),), definitions(tools)))
+
+    assert server.requests[0].body["tools"] == [tool.get_openrouter_tool_definition() for tool in tools]
 
 
 async def test_no_tools_are_spoken_of_where_there_are_none(served: MakeServed) -> None:
