@@ -15,7 +15,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.worker import Worker, WorkerCancelled, WorkerFailed
+from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
 from cdd_agent.commands.registry import complete, handle
 from cdd_agent.errors import CddError, ExitCode
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
-_KEYS = "Enter sends · Tab completes · ↑ earlier lines · Ctrl+D leaves"
+_KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
 _IN_CHAT = "Ask, @file, !command, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
 _IN_A_PLANNING = "approve, keep, show, or what to change ..."
@@ -115,6 +115,8 @@ class Shell(App[CddError]):
         self._first = first
         self._opened = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
+        self._went_well = True
+        """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -200,11 +202,11 @@ class Shell(App[CddError]):
                 self._asked.set_result(event.line)
             return
         if self._turn is not None:
-            prompt.refused(event.line)
             if questions := self.query(Question):
+                prompt.refused(event.line)
                 questions.first().focus()
-            else:
-                self.notify("Still at work. Esc stops it.", timeout=3)
+            elif event.line.strip():
+                prompt.hold(event.line)
             return
         prompt.accepted(event.line)
         if event.line.strip():
@@ -216,11 +218,13 @@ class Shell(App[CddError]):
         """One line, carried out to its end, shown as it happens."""
         await self._opened.wait()
         assert self.session is not None
+        self._went_well = True
         try:
             async with aclosing(handle(self.session, line)) as events:
                 async for event in events:
                     self.show(event)
         except CddError as error:
+            self._went_well = False
             self.show(Notice(error.message, Tone.ERROR))
             if error.hint:
                 self.show(Notice(error.hint))
@@ -234,6 +238,16 @@ class Shell(App[CddError]):
         finally:
             if self.is_running:
                 self._settle()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """After a turn the next line that waits is sent; after one that failed or was stopped, its writer sees first."""
+        if event.worker.group != "turn" or not event.worker.is_finished:
+            return
+        prompt = self.query_one(Prompt)
+        if event.state is not WorkerState.SUCCESS or not self._went_well:
+            prompt.give_back()
+        elif (line := prompt.take_waiting()) is not None:
+            self.on_prompt_submitted(Prompt.Submitted(line))
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
@@ -318,6 +332,7 @@ class Shell(App[CddError]):
                 self.query_one(ActivityBar).busy(f"Step {number}: {event.title}")
             case StepFinished(step=number, status=status, verification=verification):
                 steps.mark(number, status, verification)
+                self._went_well = self._went_well and status is not StepStatus.FAILED
                 self._say_what_to_type()
             case StepsUndone() | StepsRedone() if self._agent is not None:
                 self._show_steps()

@@ -59,17 +59,18 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(project: 
         assert project.model.requests[-1].messages[-1].content == "tell me\n\nshorter"
 
 
-async def test_a_line_sent_meanwhile_stays_in_the_prompt(project: Sandbox) -> None:
-    project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
+async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(project: Sandbox) -> None:
+    project.model = ScriptedModel(["One " + "long " * 1000, "Two."], pace=40)
     async with person_at(project) as person:
         await person.begin("tell me")
         await person.until_told("One ")
         await person.begin("and this")
-        await person.until(lambda: person.app._notifications)
-        assert person.prompt.text == "and this"
-        assert "Still at work" in next(iter(person.app._notifications)).message
-        await person.press("escape")
-        await person.until(lambda: not person.is_waiting)
+        await person.until(lambda: "⋯ and this" in person.screen)
+        assert person.prompt.text == ""
+        project.model.pace = 0
+        await person.until_told("Two.")
+        assert "⋯ and this" not in person.screen
+        assert project.model.requests[-1].messages[-1].content == "and this"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the command is written for a POSIX shell")

@@ -63,7 +63,7 @@ def rows(panel: SpecPanel) -> list[str]:
 async def test_it_shows_what_is_known_and_what_is_open() -> None:
     async with panel_of(FULL) as (panel, _):
         assert [row for row in rows(panel) if row] == [
-            "Spec 3/3 ━━━━━━━━━━",
+            "Spec 2/3 ━━━━━━╌╌╌╌",
             "✓ Title",
             "  Monthly expense report",
             "✓ Description",

@@ -103,17 +103,21 @@ async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(sandbox: San
         assert "Next is step 1" in person.told
 
 
-async def test_a_line_sent_while_a_step_runs_is_refused_and_stays(sandbox: Sandbox) -> None:
+async def test_a_line_sent_while_a_step_runs_comes_back_when_the_step_is_stopped(sandbox: Sandbox) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
         await person.begin("use a table")
-        await person.until(lambda: person.app._notifications)
-        assert person.prompt.text == "use a table"
-        assert [notification.message for notification in person.app._notifications] == ["Still at work. Esc stops it."]
+        await person.until(lambda: "⋯ use a table" in person.screen)
+        assert person.prompt.text == ""
         assert "use a table" not in person.told
 
-        await stop(person, "escape")
+        await person.press("escape")
+        assert person.prompt.text == "use a table"
+        assert person.is_waiting
+
+        await person.press("enter")
+        await stop(person, "ctrl+c")
         assert person.prompt.text == "use a table"
 
         sandbox.model.pace = 0
@@ -123,12 +127,13 @@ async def test_a_line_sent_while_a_step_runs_is_refused_and_stays(sandbox: Sandb
 
 
 async def test_lines_typed_faster_than_they_are_read_stay_lines(sandbox: Sandbox) -> None:
-    """All keys are waiting before the first line is handled: the second is refused, not run into the first."""
+    """All keys are waiting before the first line is handled: the second waits, and is not run into the first."""
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         for key in ("c", "enter", *"abc", "enter", *"xyz"):
             person.app.post_message(events.Key(key, key if len(key) == 1 else None))
         await person.until_told("One ")
-        await person.until(lambda: person.prompt.text == "abc\nxyz")
+        await person.until(lambda: person.prompt.text == "xyz")
+        assert "⋯ abc" in person.screen
         assert "\nc\n" in person.told
         assert "abc" not in person.told
 
@@ -180,3 +185,24 @@ async def test_ctrl_c_copies_what_is_selected_in_the_prompt(sandbox: Sandbox) ->
         await person.press(*"copy me", "shift+home", "ctrl+c")
         assert person.app.clipboard == "copy me"
         assert person.prompt.text == "copy me"
+
+
+async def test_a_line_that_waits_is_sent_after_a_step_that_went_well_and_comes_back_after_one_that_failed(
+    sandbox: Sandbox,
+) -> None:
+    until_gone = "import pathlib, time; [time.sleep(0.05) for _ in iter(pathlib.Path('slow').exists, False)]"
+    sandbox.write(Step("a.txt", f'python -c "{until_gone}"'), Step("b.txt", check("b.txt")))
+    (sandbox.root / "slow").touch()
+    sandbox.replies(says("a.txt", "good"), *[says("b.txt", "bad")] * 3)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("Here it is.")
+        for line in ("", "continue", "all"):  # Enter alone is no wish for a step that is not seen yet
+            await person.begin(line)
+        await person.until(lambda: "⋯ continue" in person.screen and "⋯ all" in person.screen)
+        (sandbox.root / "slow").unlink()
+        await person.until(lambda: person.prompt.text == "all")
+
+        assert sandbox.statuses() == ["completed", "failed"]
+        assert "⋯" not in person.screen
+        assert not person.is_waiting

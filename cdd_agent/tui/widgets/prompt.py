@@ -14,6 +14,9 @@ from cdd_agent.harmless import harmless
 from cdd_agent.tui.history import History
 
 
+_WAITING = "  sent when this has gone well · Esc takes it back"
+
+
 class PromptArea(TextArea):
     """The text itself. Keys that mean something to the whole prompt are handed to it.
 
@@ -44,7 +47,7 @@ class PromptArea(TextArea):
 
 
 class Prompt(Vertical):
-    """Text area and completions."""
+    """Text area, completions, and the lines that were sent while something else runs and wait for its end."""
 
     DEFAULT_CSS = """
     Prompt { height: auto; }
@@ -54,13 +57,18 @@ class Prompt(Vertical):
     }
     Prompt.-completing OptionList { display: block; }
     Prompt Horizontal { height: auto; background: $surface; padding: 0 1; }
-    Prompt Static { width: 1; color: $text-accent; text-style: bold; }
+    Prompt Horizontal Static { width: 1; color: $text-accent; text-style: bold; }
+    Prompt #waiting {
+        height: auto; max-height: 4; padding: 0 1; display: none; background: $surface; color: $text-muted;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    Prompt.-waiting #waiting { display: block; }
     Prompt PromptArea { width: 1fr; height: auto; max-height: 6; background: $surface; scrollbar-size-vertical: 1; }
     """
 
     @dataclass
     class Submitted(Message):
-        """A line was sent, and is out of the prompt. To be answered by `accepted` or `refused`."""
+        """A line was sent, and is out of the prompt. To be answered by `accepted`, `refused` or `hold`."""
 
         line: str
 
@@ -71,6 +79,7 @@ class Prompt(Vertical):
         super().__init__()
         self._complete = complete
         self._history = history
+        self._waiting: list[str] = []
         self._found: list[str] = []
         """The completions on offer."""
         self._walked = False
@@ -82,6 +91,7 @@ class Prompt(Vertical):
         completions = OptionList(markup=False)
         completions.can_focus = False
         yield completions
+        yield Static(id="waiting", markup=False)
         with Horizontal():
             yield Static("❯", markup=False)
             yield PromptArea(self._key_pressed)
@@ -132,6 +142,9 @@ class Prompt(Vertical):
                 self._recall(key)
             case "escape" if completing:
                 self._close()
+            case "escape" if self._waiting:
+                self.refused(self._waiting.pop())
+                self._show_waiting()
             case "escape":
                 self.post_message(self.Stopped())
 
@@ -147,6 +160,28 @@ class Prompt(Vertical):
     def refused(self, line: str) -> None:
         """The line that was sent could not be taken: back into the prompt, before what was typed since."""
         self.replace(f"{line}\n{self.text}" if line and self.text else line + self.text)
+
+    def hold(self, line: str) -> None:
+        """The line that was sent has to wait: show it until it is taken, or Escape brings it back."""
+        self._waiting.append(line)
+        self._show_waiting()
+
+    def take_waiting(self) -> str | None:
+        """The line that waits longest, to be sent now."""
+        line = self._waiting.pop(0) if self._waiting else None
+        self._show_waiting()
+        return line
+
+    def give_back(self) -> None:
+        """What waits was meant for another end of what ran: back into the prompt with all of it."""
+        while self._waiting:
+            self.refused(self._waiting.pop())
+        self._show_waiting()
+
+    def _show_waiting(self) -> None:
+        rows = [f"⋯ {harmless(' '.join(line.split()))}" for line in self._waiting]
+        self.query_one("#waiting", Static).update("\n".join([*rows[-3:], _WAITING]) if rows else "")
+        self.set_class(bool(rows), "-waiting")
 
     def _offer(self) -> None:
         self._found = self._complete(self.text)

@@ -14,8 +14,6 @@ from cdd_agent.tui.transcript.wrapping import wrap
 from cdd_agent.wording import named_fields
 
 _DONE, _OPEN = "✓", "○"
-_PARTS = 3
-"""What a spec cannot be without: title, description, criteria."""
 _MOST_ROWS = 4
 """Rows of one text; `summary` shows all of it."""
 
@@ -70,10 +68,10 @@ class SpecPanel(ScrollView, can_focus=False):
         return self._strip(self._rows[row] if row < len(self._rows) else _Row("", "text"))
 
     def _progress(self) -> str:
-        done = _PARTS - len(self._spec.missing) if self._spec is not None else 0
+        parts = list(_parts(self._spec).values()) if self._spec is not None else []
         width = min(10, max(self.size.width - 14, 0))
-        filled = width * done // _PARTS
-        return f"Spec {done}/{_PARTS} {'━' * filled}{'╌' * (width - filled)}"
+        filled = width * sum(parts) // max(len(parts), 1)
+        return f"Spec {sum(parts)}/{len(parts)} {'━' * filled}{'╌' * (width - filled)}"
 
     def _strip(self, row: _Row) -> Strip:
         style = self.get_component_rich_style(f"spec--{row.look}")
@@ -81,13 +79,23 @@ class SpecPanel(ScrollView, can_focus=False):
         return strip.apply_style(self.rich_style + style)
 
 
-def _rows(spec: SpecShown, width: int) -> Iterator[_Row]:
+def _parts(spec: SpecShown) -> dict[str, bool]:
+    """What a spec cannot be without, and whether it is there; of criteria, that each can be checked."""
     missing = {line.partition(":")[0] for line in spec.missing}
-    yield _head("Title", "title" not in missing)
+    return {
+        "Title": "title" not in missing,
+        "Description": "description" not in missing,
+        "Acceptance criteria": bool(spec.criteria) and all(item.check for item in spec.criteria),
+    }
+
+
+def _rows(spec: SpecShown, width: int) -> Iterator[_Row]:
+    title, description, criteria = (_head(*part) for part in _parts(spec).items())
+    yield title
     yield from _text(spec.title, width)
-    yield _head("Description", "description" not in missing)
+    yield description
     yield from _text(spec.description, width)
-    yield _head("Acceptance criteria", bool(spec.criteria) and all(item.check for item in spec.criteria))
+    yield criteria
     for item in spec.criteria:
         mark, look = (_DONE, "text") if item.check else ("?", "question")
         yield from _text(item.text, width, f"  {mark} ", look)
