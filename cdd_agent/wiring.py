@@ -402,8 +402,9 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
         from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 
         return OpenAICompatibleModel(config.model, endpoint)
-    from cdd_agent.llm.litellm_adapter import LitellmModel
+    from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider
 
+    expect_provider(config.model, config.api_base)
     return LitellmModel(config.model, config.api_base)
 
 

@@ -137,6 +137,7 @@ def test_approval_is_needed_where_the_config_asks_for_it(sandbox: Sandbox, capsy
         (["exec", "../elsewhere"], "outside the project"),
         (["exec", SLUG], "No model is configured"),
         (["exec", SLUG, "--model", "script:nothing.yaml"], "nothing.yaml"),
+        (["exec", SLUG, "--model", ""], "--model: `model: ` is not allowed; give a model string"),
         (["exec", SLUG, "--model", "x", "--max-attempts", "0"], "--max-attempts"),
         (["plan", "show", "nope"], "no ticket"),
         (["status", "nope"], "no ticket"),
@@ -149,6 +150,21 @@ def test_bad_input_is_a_message_and_exit_2(
     sandbox.write(STEPS[0])
     assert cdd(sandbox, *arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.xdist_group("litellm")  # which takes seconds to import
+def test_a_model_that_nobody_knows_is_refused_before_anything_is_begun(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    assert cdd(sandbox, "exec", SLUG, "--model", "nix") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "No provider fits the model nix" in captured.err
+    assert not (sandbox.ticket / "execution-state.json").exists()
+    (sandbox.root / ".cdd/config.yaml").write_text("model: nix\napi_base: http://127.0.0.1:9/v1\n")
+    assert cdd(sandbox, "doctor") == 2
+    assert "No provider fits the model nix. Write it as" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

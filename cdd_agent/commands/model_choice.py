@@ -1,6 +1,7 @@
 """`/model`: which model is asked from now on, among those that this computer's servers offer or any other."""
 
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from pathlib import Path
 
 from cdd_agent.commands.initialise import initialise
@@ -11,6 +12,7 @@ from cdd_agent.guarded_yaml import read_file
 from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.session import Session
 from cdd_agent.workspace.files import write_atomic
+from cdd_agent.workspace.threads import to_its_end
 
 _ABOUT_MODELS = """\
 `/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a \
@@ -39,7 +41,7 @@ async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event
     model, api_base = await _meant(session, *given)
     choice = with_model(session.project.config, model, api_base, "/model")
     if not to_save:
-        session.use(choice)
+        await _use(session, choice)
         yield ModelChosen(model, api_base)
         return
     path = session.project.root / PROJECT_FILE
@@ -47,12 +49,17 @@ async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event
         for notice in initialise(session.project):
             yield notice
     text = _with_model_set(path, session.project.config, choice)
-    session.use(choice)
+    await _use(session, choice)
     write_atomic(path, text.encode())
     yield ModelChosen(model, api_base, PROJECT_FILE.as_posix())
     later = load_config(session.project.root, {})
     if (later.model, later.api_base) != (model, api_base):
         yield Notice("CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file.", Tone.WARNING)
+
+
+async def _use(session: Session, choice: Config) -> None:
+    """In a thread: to find that nobody knows a name can take seconds."""
+    await to_its_end(partial(session.use, choice), name="model")
 
 
 async def _meant(session: Session, typed: str, api_base: str | None = None) -> tuple[str, str | None]:
