@@ -1,4 +1,4 @@
-"""One run of a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended."""
+"""One at work on a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class TicketLock:
             is_ours = False
         if not is_ours:
             raise BadInput(
-                f"{path.parent} was removed or replaced while the run was open",
-                hint="Was the project cleaned? Leave this run and begin it again.",
+                f"{path.parent} was removed or replaced while it was in use",
+                hint="Was the project cleaned? Leave what was begun here, and begin it again.",
             )
 
     def release(self) -> None:
