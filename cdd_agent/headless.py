@@ -16,7 +16,7 @@ import yaml
 from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.agents.planning import Planning
-from cdd_agent.commands.registry import commands
+from cdd_agent.commands.registry import WrongUsage, commands
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ActionFinished, Event, Notice, PlanChecked, Tone
 from cdd_agent.execution.action_plan import ActionPlanRun
@@ -174,7 +174,10 @@ def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: b
 def run_command_line(project: Project, name: str, arguments: Iterable[str], *, as_json: bool) -> ExitCode:
     """Carry out a slash command."""
     session = open_session(project, Nobody())
-    _run(_shown(commands()[name].run(session, *arguments), _printer(as_json)))
+    try:
+        _run(_shown(commands()[name].run(session, *arguments), _printer(as_json)))
+    except WrongUsage as error:
+        raise BadInput(f"Usage: cdd {error.usage}", hint=error.hint) from error
     return ExitCode.DONE
 
 

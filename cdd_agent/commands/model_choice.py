@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from cdd_agent.commands.initialise import initialise
+from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.config import PROJECT_FILE, Config, changed_text, load_config, with_model
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, ModelChosen, Notice, Tone
@@ -29,7 +30,7 @@ async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event
     given = [word for word in words if word != "--save"]
     to_save = len(given) < len(words)
     if len(given) > 2 or any(word.startswith("--") for word in given) or (to_save and not given):
-        raise BadInput("Usage: /model [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
+        raise WrongUsage("model [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
     if not given:
         config = session.project.config
         where = f" at {config.api_base}" if config.api_base else ""
