@@ -182,19 +182,19 @@ def _exec(options: argparse.Namespace) -> int:
 
 
 def _undo(options: argparse.Namespace) -> int:
-    from cdd_agent.headless import run_undo
+    from cdd_agent.headless.runs import run_undo
 
     return run_undo(_project(options), _reference(options), options.step, as_json=options.json)
 
 
 def _redo(options: argparse.Namespace) -> int:
-    from cdd_agent.headless import run_redo
+    from cdd_agent.headless.runs import run_redo
 
     return run_redo(_project(options), _reference(options), as_json=options.json)
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from cdd_agent.headless import run_diff
+    from cdd_agent.headless.runs import run_diff
 
     return run_diff(_project(options), _reference(options), options.step, as_json=options.json)
 
@@ -202,7 +202,7 @@ def _diff(options: argparse.Namespace) -> int:
 def _run_plan(
     options: argparse.Namespace, folder: Path, slug: str, *, approve: bool, start_over: bool = False, **flags: Any
 ) -> int:
-    from cdd_agent.headless import run_plan
+    from cdd_agent.headless.runs import run_plan
     from cdd_agent.wiring import open_project
 
     project = open_project(folder, flags | ({"approval": "auto"} if approve else {}))
@@ -217,7 +217,7 @@ def _project(options: argparse.Namespace, **flags: Any) -> Project:
 
 def _command(options: argparse.Namespace, line: str, *arguments: str) -> int:
     """A slash command, carried out without a screen."""
-    from cdd_agent.headless import run_command_line
+    from cdd_agent.headless.command_line import run_command_line
 
     return run_command_line(_project(options), line, arguments, as_json=options.json)
 
@@ -248,7 +248,7 @@ def _plan(options: argparse.Namespace) -> int:
         raise BadInput(f"--yes, --regenerate and --basic are for making a plan, not for `cdd plan {what[0]}`")
     if what == ["show"]:
         return _plan_show(options)
-    from cdd_agent.headless import run_plan_check, run_planning
+    from cdd_agent.headless.planning import run_plan_check, run_planning
 
     if what == ["check"]:
         return run_plan_check(_project(options), _reference(options), as_json=options.json)
@@ -277,7 +277,7 @@ def _plan_show(options: argparse.Namespace) -> int:
 
 
 def _run_actions(options: argparse.Namespace) -> int:
-    from cdd_agent.headless import run_actions
+    from cdd_agent.headless.action_plan import run_actions
     from cdd_agent.wiring import open_project
 
     project = open_project(options.root or options.project, {}, exactly=options.root is not None)

@@ -17,6 +17,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the backgro
 # What is compiled once need not be compiled again by each worker and each program that tests start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# The pytest of these tests is also that of the projects in them: whichever else there is may be slow to start, or old.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 _MEMORY = Path("/dev/shm")  # Linux has it
 _ROOM = 2_000_000_000  # bytes, far more than a run takes
 if (

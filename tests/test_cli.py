@@ -449,6 +449,16 @@ def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
     assert result.stdout == f"cdd-agent {VERSION}\n[]\n"
 
 
+def test_what_only_looks_at_tickets_imports_no_engine(sandbox: Sandbox) -> None:
+    code = (
+        "import sys; from cdd_agent.cli import main; main(['list'])\n"
+        "heavy = {'cdd_agent.execution.engine', 'cdd_agent.agents.planning', 'httpx', 'textual'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=sandbox.root)
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"

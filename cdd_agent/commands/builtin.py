@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
-from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.last_active import LastActive, last_active
-from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
 from cdd_agent.commands.registry import WrongUsage, command, commands
 from cdd_agent.errors import BadInput
@@ -225,6 +223,8 @@ async def choose_model(session: Session, *words: str) -> AsyncGenerator[Event, N
 @command("help")
 async def show_help(session: Session) -> AsyncGenerator[Event, None]:
     """Show the commands, and the words that the agents understand."""
+    from cdd_agent.agents.executor import ExecutorAgent
+    from cdd_agent.agents.planner import PlannerAgent
     from cdd_agent.agents.socrates import SocratesAgent
 
     del session

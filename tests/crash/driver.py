@@ -13,8 +13,8 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cdd_agent import headless
 from cdd_agent.errors import CddError
+from cdd_agent.headless import runs
 from cdd_agent.wiring import open_project
 from tests.crash.points import Death, Point, Watch
 from tests.crash.story import STORIES, Story, Storyteller
@@ -65,14 +65,14 @@ def drive(orders: Orders) -> int:
             watch.die(orders.death)
 
     model = Storyteller(STORIES[orders.story], orders.calls)
-    headless.make_model = lambda config, root, *, watched: model  # type: ignore[attr-defined]  # it is imported there
+    runs.make_model = lambda config, root, *, watched: model  # type: ignore[attr-defined]  # it is imported there
     watch = Watch(root, reached)
     watch.begin()
     try:
         project = open_project(root, {})
         if orders.undo is not None:
-            return headless.run_undo(project, SLUG, orders.undo, as_json=True)
-        return headless.run_plan(project, SLUG, as_json=True)
+            return runs.run_undo(project, SLUG, orders.undo, as_json=True)
+        return runs.run_plan(project, SLUG, as_json=True)
     except CddError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
         return error.exit_code

@@ -12,7 +12,7 @@ import pytest
 
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import ChangesPutBack, Event, Notice, StepStarted
-from cdd_agent.headless import run_plan
+from cdd_agent.headless.runs import run_plan
 from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -153,7 +153,7 @@ def test_a_run_that_waits_for_a_persons_edit_says_so_and_goes_on_when_asked_agai
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted_with(sandbox, edit="by hand\n")
-    monkeypatch.setattr("cdd_agent.headless.make_model", lambda *_, **__: sandbox.model)
+    monkeypatch.setattr("cdd_agent.headless.runs.make_model", lambda *_, **__: sandbox.model)
 
     first = run_plan(sandbox.project, SLUG, as_json=True)
 

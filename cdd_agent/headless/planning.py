@@ -1,0 +1,91 @@
+"""A ticket's plan: made, or compiled and its problems printed."""
+
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, closing
+from functools import cache
+
+from cdd_agent.agents.planning import Planning
+from cdd_agent.errors import ExitCode
+from cdd_agent.events import Event, Notice, PlanChecked, Tone
+from cdd_agent.execution.frontend import Nobody
+from cdd_agent.headless.showing import printer_for, show_all
+from cdd_agent.printer import TextPrinter
+from cdd_agent.session import Project
+from cdd_agent.tickets.plan_check import errors
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.wiring import make_model, open_commands, open_desk, open_planning
+
+
+def run_planning(
+    project: Project, slug: str, *, as_json: bool, approve: bool, regenerate: bool, basic: bool
+) -> ExitCode:
+    """Make a ticket's plan and write it; one that is there stays, unless it is to be made anew.
+
+    FAILED where compiling the plan finds errors and they are not approved: it is kept, and not written. Raises
+    `CddError`, such as `BadInput` when another process is at work on the ticket, `KeyboardInterrupt` when interrupted;
+    what was learnt until then is kept, too.
+    """
+    printer, ticket = printer_for(as_json), project.tickets.find(slug)
+    desk = open_desk(project, ticket, open_commands(project, Nobody()))
+    desk.complete_spec()
+    if desk.present().plan is not None and not regenerate:
+        printer.show(Notice(f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."))
+        return ExitCode.DONE
+    with closing(_open_planning(project, ticket)) as planning:
+        show_all(desk.presented().presented(_planned(planning, basic=basic, anew=regenerate)), printer)
+        wrong = errors(planning.problems())
+        if wrong and not approve:
+            text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
+            printer.show(Notice(f"{text}`cdd plan {ticket.slug} --yes` writes it as it is.", Tone.ERROR))
+            return ExitCode.FAILED
+        planning.save()
+    printer.show(Notice(f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out.", Tone.GOOD))
+    return ExitCode.DONE
+
+
+async def _planned(planning: Planning, *, basic: bool, anew: bool) -> AsyncGenerator[Event, None]:
+    """A proposal: the one that an earlier planning left, or from where it was interrupted, or a new one."""
+    notes = planning.notes
+    for notice in planning.kept.news:
+        yield notice
+    if basic:
+        for event in planning.basic():
+            yield event
+        return
+    if notes.proposal and not (anew or notes.is_open or notes.questions):
+        yield Notice("Taking up the plan that was proposed before, and not written.")
+        for event in planning.shown():
+            yield event
+        return
+    planning.model().warm_up()
+    if notes.task == "plan" and (notes.is_open or notes.questions):
+        yield Notice("Going on with the planning that was interrupted.")
+        nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."
+        events = planning.go_on() if notes.is_open else planning.answer(nobody)
+    else:
+        events = planning.plan()
+    async with aclosing(events):
+        async for event in events:
+            yield event
+
+
+def _open_planning(project: Project, ticket: Ticket) -> Planning:
+    model = cache(lambda: make_model(project.config, project.root, watched=False))
+    return open_planning(project, ticket, model, open_commands(project, Nobody()), may_ask=False)
+
+
+def run_plan_check(project: Project, slug: str, *, as_json: bool) -> ExitCode:
+    """Compile a ticket's plan and print its problems; FAILED where one is an error. Raises `BadInput`."""
+    ticket = project.tickets.find(slug)
+    desk = open_desk(project, ticket, open_commands(project, Nobody()))
+    present = desk.present()
+    problems = desk.problems(present.plan or ticket.read_plan(), ticket.read_spec(), present)
+    wrong = errors(problems)
+    if as_json:
+        report = {"ticket_slug": ticket.slug, "ok": not wrong, "problems": [problem.to_json() for problem in problems]}
+        sys.stdout.write(json.dumps(report, ensure_ascii=False) + "\n")
+    else:
+        TextPrinter().show(PlanChecked(ticket.slug, desk.shown_path, tuple(problems)))
+    return ExitCode.FAILED if wrong else ExitCode.DONE

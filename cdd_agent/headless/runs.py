@@ -1,0 +1,83 @@
+"""A ticket's run: its plan to the end, and going through what it did."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, closing
+from functools import cache
+
+from cdd_agent.errors import ExitCode
+from cdd_agent.events import Event, Notice, Tone
+from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.frontend import Nobody
+from cdd_agent.execution.recording import Recorder
+from cdd_agent.headless.showing import printer_for, show_all, whoever_is_there
+from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
+from cdd_agent.session import Project
+from cdd_agent.tickets.status import RunStatus
+from cdd_agent.wiring import make_model, open_commands, open_engine, prepare_model
+
+
+def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
+    """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
+    printer = printer_for(as_json)
+    engine = _open_engine(project, slug, printer, start_over=start_over)
+    prepare_model(engine)
+    return _recorded(engine, _whole_run(engine, project.config.max_attempts), printer)
+
+
+async def _whole_run(engine: Engine, attempts: int) -> AsyncGenerator[Event, None]:
+    async with aclosing(engine.recover()) as events:
+        async for event in events:
+            yield event
+    yield engine.run.opened()
+    if engine.stopped_by is not None:
+        return
+    if engine.run.next_step is None:
+        yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
+    async with aclosing(engine.run_all(attempts=attempts)) as events:
+        async for event in events:
+            yield event
+
+
+def run_undo(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
+    """Go back to before a step, or before the last one. Raises `CddError`, such as `BadInput` for no such step."""
+    return _going_through(project, slug, lambda engine: engine.undo(step), printer_for(as_json))
+
+
+def run_redo(project: Project, slug: str, *, as_json: bool) -> ExitCode:
+    """Undo the last undo."""
+    return _going_through(project, slug, lambda engine: engine.redo(), printer_for(as_json))
+
+
+def run_diff(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
+    """Show what a step, or the last one, changed, and nothing else on standard output. Raises `BadInput`."""
+    printer = JsonPrinter() if as_json else TextPrinter(to_stderr=True)
+    return _going_through(project, slug, lambda engine: engine.diff(step), printer)
+
+
+def _going_through(
+    project: Project, slug: str, what: Callable[[Engine], AsyncGenerator[Event, None]], printer: Printer
+) -> ExitCode:
+    engine = _open_engine(project, slug, printer)
+    _recorded(engine, what(engine), printer)
+    return ExitCode.DONE
+
+
+def _recorded(engine: Engine, events: AsyncGenerator[Event, None], printer: Printer) -> ExitCode:
+    """Show and record what happens; at the end, however it comes, the ticket is let go of."""
+    with closing(engine):
+        recorder = Recorder(engine)
+        try:
+            show_all(recorder.recorded(events), printer)
+            if engine.stopped_by is not None:
+                return engine.stopped_by.exit_code
+            return ExitCode.DONE if engine.run.state.status is RunStatus.COMPLETED else ExitCode.FAILED
+        finally:
+            for event in recorder.news():
+                printer.show(event)
+
+
+def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
+    model = cache(lambda: make_model(project.config, project.root, watched=False))
+    frontend = Nobody() if isinstance(printer, JsonPrinter) else whoever_is_there(printer)
+    commands = open_commands(project, frontend)
+    return open_engine(project, project.tickets.find(slug), frontend, model, commands, start_over=start_over)
