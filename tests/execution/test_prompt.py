@@ -195,7 +195,7 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox
     missing = [f"src/some/folder/new_module_{number:03}.py" for number in range(120)]
     sandbox.write(Step("a.txt", also=(*there, "src", *missing)))
     fitting = 0
-    for window in [*range(1_000, 40_000, 500), 100_000, 200_000]:
+    for window in [*range(1_000, 40_000, 1_300), 100_000, 200_000]:
         try:
             prompt = prompt_of(sandbox, window)
         except ContextTooLong:
@@ -205,7 +205,7 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox
         for path in there:
             text = (sandbox.root / path).read_text()
             assert (f"{path}:\n```py\n{text}```" in prompt.text) is (path in prompt.shown.files)
-    assert fitting > 50
+    assert fitting > 20
 
 
 async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None:

@@ -24,3 +24,5 @@ def what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
+        if not gc.get_freeze_count():
+            gc.freeze()  # half a million objects of its modules need not be looked at after every test

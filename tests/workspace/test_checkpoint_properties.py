@@ -51,7 +51,7 @@ def project(folder: str, in_git: bool) -> Path:
     return root
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(start=EDITS, step=EDITS, in_git=st.booleans())
 def test_a_step_is_taken_back_and_done_again(start: list[Edit], step: list[Edit], in_git: bool) -> None:
     async def story(root: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_step_is_taken_back_and_done_again(start: list[Edit], step: list[Edit]
         asyncio.run(story(project(folder, in_git)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(start=EDITS, step=EDITS, person=EDITS, in_git=st.booleans())
 def test_what_a_person_touched_stays_and_all_else_comes_back(
     start: list[Edit], step: list[Edit], person: list[Edit], in_git: bool
