@@ -1,6 +1,7 @@
 """The command line: arguments → one use case, exit codes, and the one place where a `CddError` becomes words.
 
-What a command needs is imported when it runs: `cdd --version` and `cdd --help` start at once.
+What can be typed is in `arguments`. What a command needs is imported when it runs: `cdd --version` and `cdd --help`
+start at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from cdd_agent.version import VERSION
 TYPE_CHECKING = False  # the name that type checkers know; `typing` itself takes a tenth of the time of `--version`
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any
 
@@ -20,19 +22,6 @@ if TYPE_CHECKING:
     from cdd_agent.execution.frontend import Frontend
     from cdd_agent.session import Project, Session
 
-_DESCRIPTION = "A terminal shell in which a ticket becomes verified code. Without a command it opens the shell."
-_EXAMPLES = """\
-examples:
-  cdd demo                         see the main job on a sample project: no key, no network
-  cdd init && cdd new feature login
-  cdd                              open the shell, then: /exec feature-login
-  cdd exec feature-login --yes     the same without a screen
-  cdd exec feature-login --json    one event a line, for scripts
-
-exit codes:
-  0 done   1 a step failed   2 bad input   3 not approved, or no budget left   75 come back later   130 interrupted
-"""
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns the exit code."""
@@ -40,16 +29,22 @@ def main(argv: list[str] | None = None) -> int:
     if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"cdd-agent {VERSION}\n")
         return 0
-    import io
+    try:
+        _open_streams()
+        from cdd_agent.arguments import parsed
 
-    _open_closed_streams()
+        return _carried_out(parsed(arguments))
+    except KeyboardInterrupt:
+        if "--debug" in arguments:
+            raise
+        return 130  # nothing was begun yet
+
+
+def _carried_out(options: argparse.Namespace) -> int:
     from cdd_agent.errors import CddError, ExitCode
 
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows only ASCII still gets the words
-        sys.stdout.reconfigure(errors="replace")
-    options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        return _COMMANDS[options.command](options)
     except CddError as error:
         if options.debug:
             raise
@@ -70,17 +65,10 @@ def main(argv: list[str] | None = None) -> int:
         return ExitCode.FAILED
 
 
-def _reference(options: argparse.Namespace) -> str:
-    """A ticket as it was typed; a path is one from here, not from the project's root."""
-    from pathlib import Path
-
-    typed: str = options.slug
-    is_path = "/" in typed or typed in (".", "..")
-    return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
-
-
-def _open_closed_streams() -> None:
-    """What the caller closed (`>&-`) goes nowhere, instead of being no stream at all."""
+def _open_streams() -> None:
+    """What the caller closed (`>&-`) goes nowhere, instead of being no stream at all; and a terminal that knows only
+    ASCII still gets the words."""
+    import io
     import os
     from pathlib import Path
 
@@ -88,6 +76,17 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for as long as we run
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _reference(options: argparse.Namespace) -> str:
+    """A ticket as it was typed; a path is one from here, not from the project's root."""
+    from pathlib import Path
+
+    typed: str = options.slug
+    is_path = "/" in typed or typed in (".", "..")
+    return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
 
 
 def _from_here(root: Path, typed: str) -> str:
@@ -111,214 +110,6 @@ def _complain(error: CddError) -> None:
     for line in [*f"cdd: {error.message}".split("\n"), *error.hint.split("\n")]:
         if line:
             sys.stderr.write(harmless(line) + "\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    import argparse
-    from pathlib import Path
-
-    parser = argparse.ArgumentParser(
-        "cdd",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _common_flags(parser)
-    parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
-    _model_flags(parser)
-    parser.set_defaults(run=_shell, project=Path(), debug=False, json=False, yes=False, headless=False)
-    parser.set_defaults(slug=None, kind=None, words=(), model=None, api_base=None, max_attempts=None, record=None)
-    parser.set_defaults(interrupted="What was done is saved; the same command goes on from here.")
-    parser.set_defaults(root=None, yaml=False, dry_run=False, paths=(), start_over=False, step=None, templates=False)
-    parser.set_defaults(regenerate=False, basic=False)
-    _add_commands(parser.add_subparsers(title="commands", metavar="COMMAND"))
-    return parser
-
-
-def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    import argparse
-    from pathlib import Path
-
-    def add(name: str, run: Any, text: str, *examples: str) -> argparse.ArgumentParser:
-        epilog = "examples:\n" + "\n".join(f"  {example}" for example in examples)
-        added = commands.add_parser(
-            name,
-            help=text,
-            description=text[:1].upper() + text[1:] + ".",
-            epilog=epilog,
-            argument_default=argparse.SUPPRESS,  # a flag not given here leaves alone what was given before the command
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        _common_flags(added)
-        added.set_defaults(run=run)
-        return added
-
-    demo = add("demo", _demo, "see the main job on a sample project", "cdd demo", "cdd demo --headless")
-    demo.add_argument("--headless", action="store_true", help="without the shell")
-    demo.add_argument("--json", action="store_true", help="one event a line; implies --headless")
-
-    init = add("init", _init, "make this project a cdd project", "cdd init", "cdd init --templates -C ~/src/shop")
-    init.add_argument(
-        "--templates", action="store_true", help="copy the templates for tickets to .cdd/templates, to be changed"
-    )
-
-    new = add(
-        "new",
-        _new,
-        "make a ticket, or a page of documentation",
-        "cdd new feature user-auth",
-        'cdd new bug "Login fails"',
-        'cdd new documentation guide "How to deploy"',
-    )
-    new.add_argument("type", metavar="TYPE", help="feature, bug, enhancement, spike, refactor; or documentation")
-    new.add_argument("kind", metavar="KIND", nargs="?", help="of documentation: guide or feature")
-    new.add_argument("name", metavar="NAME", help="in a few words; it becomes the name of a folder or file")
-
-    listing = add("list", _list, "list the tickets and how far each is", "cdd list bug failed", "cdd list --json")
-    listing.add_argument(
-        "words",
-        metavar="FILTER",
-        nargs="*",
-        help="only those of a type (bug), in a state (failed, in-progress), or both",
-    )
-    listing.add_argument("--json", action="store_true", help="one event a line")
-
-    status = add("status", _status, "show how far a ticket is", "cdd status", "cdd status feature-user-auth")
-    status.add_argument("slug", metavar="SLUG", nargs="?", help="a ticket's slug, a unique prefix, or a path")
-    status.add_argument("--json", action="store_true", help="one event a line")
-
-    plan = add(
-        "plan",
-        _plan,
-        "make, show or check a ticket's plan",
-        "cdd plan feature-user-auth",
-        "cdd plan feature-user-auth --basic       # without a model: a step for each acceptance criterion",
-        "cdd plan show feature-user-auth          # the plan as it was read",
-        "cdd plan check feature-user-auth         # compile it: exit code 1 where it has to be changed",
-        "",
-        "Nobody is asked: what the model assumes is written into the plan's risks. In the shell, `/plan SLUG` is a",
-        "dialogue.",
-    )
-    plan.add_argument("words", metavar="SLUG", nargs="+", help="a ticket's slug, a unique prefix, or a path")
-    plan.add_argument("--json", action="store_true", help="one event a line; of show and check, one JSON object")
-    plan.add_argument("--yes", action="store_true", help="write the plan also where compiling it finds errors")
-    plan.add_argument("--regenerate", action="store_true", help="in the place of a plan that is there; done steps stay")
-    plan.add_argument("--basic", action="store_true", help="without a model")
-    plan.usage = "cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic] [--model M] [-C DIR]"
-    plan.set_defaults(interrupted="What was learnt is kept; the same command goes on from here.")
-    _model_flags(plan)
-
-    execute = add(
-        "exec",
-        _exec,
-        "carry out a ticket's plan to its end",
-        "cdd exec feature-user-auth --yes",
-        "cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5",
-        "CDD_API_BASE=http://127.0.0.1:11434/v1 cdd exec feature-user --model openai/qwen3-coder",
-    )
-    execute.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
-    execute.add_argument("--yes", action="store_true", help="approve everything (`approval: auto`)")
-    execute.add_argument("--json", action="store_true", help="one event a line, nothing else on standard output")
-    _model_flags(execute)
-    execute.add_argument("--max-attempts", type=int, metavar="N", help="model attempts a step, the first included")
-
-    execute.add_argument("--start-over", action="store_true", help="from the first step; the old run's record is kept")
-
-    back = add(
-        "undo",
-        _undo,
-        "go back to before a ticket's last step, or the one named",
-        "cdd undo feature-user-auth",
-        "cdd undo feature-user-auth --step 2      # step 2 and all that were carried out after it",
-        "cdd redo feature-user-auth               # undo the undo",
-    )
-    again = add("redo", _redo, "undo the last undo of a ticket", "cdd redo feature-user-auth")
-    diff = add(
-        "diff",
-        _diff,
-        "show what a ticket's last step, or the one named, changed",
-        "cdd diff feature-user-auth",
-        "cdd diff feature-user-auth --step 2 > step-2.patch",
-    )
-    for going in (back, again, diff):
-        going.add_argument("slug", metavar="SLUG", help="a ticket's slug, a unique prefix, or a path")
-        going.add_argument("--json", action="store_true", help="one event a line")
-    for stepwise in (back, diff):
-        stepwise.add_argument("--step", type=int, metavar="N", help="the step (default: the last one)")
-
-    run = add(
-        "run",
-        _run_actions,
-        "carry out an action plan: a list of actions in YAML",
-        "cdd run plan.yaml",
-        "cdd run plan.yaml --yes --json > report.json",
-        "cat plan.yaml | cdd run - --root ~/src/shop",
-        "",
-        "The format is in docs/action-plan.md. In short:",
-        '- execute: "pytest -q"',
-        "- action: create_file",
-        "  file_path: hello.txt",
-        '  content: "hi"',
-    )
-    run.add_argument("plan", metavar="PLAN.yaml", help="the plan; - reads it from standard input")
-    run.add_argument(
-        "--root",
-        type=Path,
-        metavar="DIR",
-        help="the folder that no action leaves; its own settings hold (default: the project)",
-    )
-    run.add_argument("--yes", action="store_true", help="do not ask before each action")
-    run.set_defaults(interrupted="What was done is done; the rest was not begun.")
-    forms = run.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="the report as one JSON object, nothing else on stdout")
-    forms.add_argument("--yaml", action="store_true", help="the report as YAML")
-
-    apply = add(
-        "apply",
-        _apply,
-        "apply one saved reply of a model, all of it or nothing",
-        "cdd apply reply.md --dry-run",
-        "cdd apply reply.md --root ~/src/shop --json",
-        "pbpaste | cdd apply -",
-        "",
-        "Whole files in code blocks, search/replace blocks, unified diffs, `*** Begin Patch` and lists of",
-        "actions are understood, also mixed; see docs/replies.md.",
-        "Exit codes: 0 applied, 1 an edit failed and nothing was written, 2 bad input.",
-    )
-    apply.add_argument("reply", metavar="REPLY", help="the reply as text; - reads it from standard input")
-    apply.add_argument("--root", type=Path, metavar="DIR", help="the folder that no edit leaves (default: the project)")
-    apply.add_argument("--dry-run", action="store_true", help="write nothing; show the changes as a diff")
-    apply.add_argument(
-        "--json", action="store_true", help="created, modified, deleted, failed, explanation as one JSON object"
-    )
-    apply.set_defaults(interrupted="Nothing was left half done.")
-
-    context = add(
-        "context",
-        _context,
-        "print the project context that a model would get",
-        "cdd context",
-        "cdd context README.md src --json",
-    )
-    context.add_argument(
-        "paths", metavar="PATH", nargs="*", help="files and folders to include, relative to the project"
-    )
-    context.add_argument("--json", action="store_true", help="one JSON object")
-
-    add("doctor", _doctor, "show what is set up and what is missing", "cdd doctor")
-
-
-def _common_flags(parser: argparse.ArgumentParser) -> None:
-    from pathlib import Path
-
-    parser.add_argument("-C", "--project", type=Path, metavar="DIR", help="work in this folder")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
-
-
-def _model_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="M", help="any litellm model string, script:FILE or replay:FILE")
-    parser.add_argument("--record", metavar="FILE", help="keep what the model is asked and answers, for replay:FILE")
-    parser.add_argument("--api-base", metavar="URL", help="the endpoint, for a server of your own")
 
 
 def _shell(options: argparse.Namespace) -> int:
@@ -520,3 +311,22 @@ def _doctor(options: argparse.Namespace) -> int:
     from cdd_agent.doctor import examine
 
     return examine(options.project)
+
+
+_COMMANDS: Mapping[str | None, Callable[[argparse.Namespace], int]] = {
+    None: _shell,
+    "demo": _demo,
+    "init": _init,
+    "new": _new,
+    "list": _list,
+    "status": _status,
+    "plan": _plan,
+    "exec": _exec,
+    "undo": _undo,
+    "redo": _redo,
+    "diff": _diff,
+    "run": _run_actions,
+    "apply": _apply,
+    "context": _context,
+    "doctor": _doctor,
+}

@@ -48,6 +48,12 @@ def _variable_name(name: str) -> str:
     return name
 
 
+def _model_string(text: str) -> str:
+    if not text.strip():
+        raise ValueError("give a model string, as anthropic/claude-sonnet-4-5")
+    return text
+
+
 VariableNames = tuple[Annotated[str, AfterValidator(_variable_name)], ...]
 
 
@@ -83,7 +89,7 @@ class Budget(_Section):
 class Config(_Section):
     """All settings, with their defaults. Times are in seconds."""
 
-    model: str | None = None
+    model: Annotated[str, AfterValidator(_model_string)] | None = None
     """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
     api_base: Annotated[str, AfterValidator(web_address)] | None = None
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"

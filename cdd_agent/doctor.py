@@ -114,10 +114,14 @@ def _model_problem(project: Project) -> str | None:
 
 
 def _litellm_problem(model: str, api_base: str | None) -> str | None:
+    from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
+
+    try:
+        expect_provider(model, api_base)
+    except BadInput as error:
+        return f"{error.message}. {error.hint}"
     if api_base:
         return _server_problem(model, api_base)
-    from cdd_agent.llm.litellm_adapter import missing_keys
-
     missing = missing_keys(model)
     return f"{model}: {' and '.join(missing)} not set in the environment" if missing else None
 

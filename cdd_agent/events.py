@@ -1,4 +1,4 @@
-"""Everything the engine and the commands can tell a face: one frozen dataclass each.
+"""Everything the engine and the commands can tell a face: one frozen dataclass each, by subject.
 
 The shell, the headless printer and the `--json` printer read the same stream.
 """
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import OfferedModel
     from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
     from cdd_agent.tickets.state import ExecutionState
+
+
+# --------------------------------------------------------------------------------------------------------- what is said
 
 
 class Tone(StrEnum):
@@ -58,6 +61,30 @@ class Answer:
     text: str
 
 
+Words = Notice | Answer
+
+
+# ------------------------------------------------------------------------------------------------------------ the shell
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """The person wants an empty transcript."""
+
+
+@dataclass(frozen=True)
+class ExitRequested:
+    """The person wants to leave the program."""
+
+
+@dataclass(frozen=True)
+class AgentChanged:
+    """Which agent plain text goes to from now on; None: back in chat."""
+
+    agent: str | None
+    ticket_slug: str | None = None
+
+
 @dataclass(frozen=True)
 class ModelsFound:
     """The models that servers on this computer offer; a person may choose one by its number, from 1."""
@@ -77,6 +104,28 @@ class ModelChosen:
     api_base: str | None
     saved_in: str | None = None
     """The file in which it was set, for the time after this session too."""
+
+
+@dataclass(frozen=True)
+class OwnCommandStarted:
+    """The person runs a command of their own."""
+
+    command: str
+
+
+@dataclass(frozen=True)
+class OwnCommandFinished:
+    """It ended, by itself or because the person ended it."""
+
+    command: str
+    result: str
+    """How, in a few words; empty when it succeeded."""
+
+
+ShellEvent = Cleared | ExitRequested | AgentChanged | ModelsFound | ModelChosen | OwnCommandStarted | OwnCommandFinished
+
+
+# --------------------------------------------------------------------------------------- tickets, their specs and plans
 
 
 TICKET_STATES = ("empty", "spec", "planned", "in progress", "failed", "done", "unreadable")
@@ -113,6 +162,35 @@ class SpecOpened:
     """Empty while it is not written."""
     path: str
     missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CriterionView:
+    """An acceptance criterion, and how it is checked; empty while that is not known."""
+
+    text: str
+    check: str = ""
+
+
+@dataclass(frozen=True)
+class SpecShown:
+    """A ticket's spec as it stands in the conversation about it. What is not written yet is empty."""
+
+    ticket_slug: str
+    title: str
+    type: str
+    priority: str
+    description: str
+    criteria: tuple[CriterionView, ...]
+    scope: tuple[tuple[str, tuple[str, ...]], ...]
+    technical_notes: str
+    missing: tuple[str, ...]
+    """What keeps it from being complete, a line each."""
+    open_questions: tuple[str, ...]
+    not_written: tuple[str, ...]
+    """The fields that spec.yaml says otherwise."""
+    in_full: bool = False
+    """A person asked to see all of it."""
 
 
 @dataclass(frozen=True)
@@ -164,105 +242,10 @@ class PlanChecked:
     problems: tuple[Problem, ...]
 
 
-@dataclass(frozen=True)
-class CriterionView:
-    """An acceptance criterion, and how it is checked; empty while that is not known."""
-
-    text: str
-    check: str = ""
+TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | PlanChecked
 
 
-@dataclass(frozen=True)
-class SpecShown:
-    """A ticket's spec as it stands in the conversation about it. What is not written yet is empty."""
-
-    ticket_slug: str
-    title: str
-    type: str
-    priority: str
-    description: str
-    criteria: tuple[CriterionView, ...]
-    scope: tuple[tuple[str, tuple[str, ...]], ...]
-    technical_notes: str
-    missing: tuple[str, ...]
-    """What keeps it from being complete, a line each."""
-    open_questions: tuple[str, ...]
-    not_written: tuple[str, ...]
-    """The fields that spec.yaml says otherwise."""
-    in_full: bool = False
-    """A person asked to see all of it."""
-
-
-@dataclass(frozen=True)
-class Cleared:
-    """The person wants an empty transcript."""
-
-
-@dataclass(frozen=True)
-class ExitRequested:
-    """The person wants to leave the program."""
-
-
-@dataclass(frozen=True)
-class AgentChanged:
-    """Which agent plain text goes to from now on; None: back in chat."""
-
-    agent: str | None
-    ticket_slug: str | None = None
-
-
-@dataclass(frozen=True)
-class BaselineStarted:
-    """The project's own check is run before a run changes anything."""
-
-    step: int
-    """The step that comes after it."""
-    command: str
-
-
-@dataclass(frozen=True)
-class BaselineTaken:
-    """What it said: how many tests passed, failed and were skipped, where it tells; else its exit code."""
-
-    step: int
-    command: str
-    return_code: int | None
-    """None when it did not come to its end."""
-    passed: int | None
-    failed: int | None
-    skipped: int | None
-    seconds: float
-    problem: str
-    """Why its outcome is of no use, or not of full use, as a clause; then a failure counts as new."""
-
-
-@dataclass(frozen=True)
-class CheckpointStarted:
-    """What the project's files are like is being kept, to go back to."""
-
-    step: int
-
-
-@dataclass(frozen=True)
-class StepStarted:
-    step: int
-    title: str
-    attempt: int
-
-
-@dataclass(frozen=True)
-class QuestionAsked:
-    """The person asks something about a run, before or after this step; no step runs for it."""
-
-    step: int
-    question: str
-
-
-@dataclass(frozen=True)
-class QuestionAnswered:
-    """The model has had its say about it, or could not be asked."""
-
-    step: int
+# ---------------------------------------------------------------------------------------------------- a model's replies
 
 
 @dataclass(frozen=True)
@@ -331,6 +314,14 @@ class ToolFinished:
     problem: str = ""
 
 
+ReplyEvent = (
+    ReplyStarted | ReplyDelta | ReplyDelayed | ReplyRestarted | ReplyLost | ReplyFinished | ToolStarted | ToolFinished
+)
+
+
+# ----------------------------------------------------------------------------------------- what a person is asked first
+
+
 @dataclass(frozen=True)
 class ChangesProposed:
     """Changes of files are valid; nothing is written yet. `step` is None in chat."""
@@ -343,6 +334,77 @@ class ChangesProposed:
     deleted: tuple[str, ...] = ()
     diff: str = ""
     """What would be different, where the person has not seen it as it was written."""
+
+
+@dataclass(frozen=True)
+class CommandProposed:
+    """A command wants to run that the policy does not let through by itself."""
+
+    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS)
+
+    command: str
+    reason: str
+    """Why it is asked about, as a sentence: "`rm` is not on the list of allowed commands"."""
+
+
+@dataclass(frozen=True)
+class ActionProposed:
+    """The next action of an action plan, before anything of it is done."""
+
+    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS, Choice.QUIT)
+
+    number: int
+    total: int
+    title: str
+    """What it does, in a line."""
+    details: str = ""
+    """What a person should see before saying yes: the content of a file, an edit's two texts."""
+
+
+Proposal = ChangesProposed | CommandProposed | ActionProposed
+"""What a face can be asked to approve; `choices` are the answers that make sense."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- a run
+
+
+@dataclass(frozen=True)
+class BaselineStarted:
+    """The project's own check is run before a run changes anything."""
+
+    step: int
+    """The step that comes after it."""
+    command: str
+
+
+@dataclass(frozen=True)
+class BaselineTaken:
+    """What it said: how many tests passed, failed and were skipped, where it tells; else its exit code."""
+
+    step: int
+    command: str
+    return_code: int | None
+    """None when it did not come to its end."""
+    passed: int | None
+    failed: int | None
+    skipped: int | None
+    seconds: float
+    problem: str
+    """Why its outcome is of no use, or not of full use, as a clause; then a failure counts as new."""
+
+
+@dataclass(frozen=True)
+class CheckpointStarted:
+    """What the project's files are like is being kept, to go back to."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    step: int
+    title: str
+    attempt: int
 
 
 @dataclass(frozen=True)
@@ -375,22 +437,6 @@ class TestsStarted:
 
 
 @dataclass(frozen=True)
-class OwnCommandStarted:
-    """The person runs a command of their own."""
-
-    command: str
-
-
-@dataclass(frozen=True)
-class OwnCommandFinished:
-    """It ended, by itself or because the person ended it."""
-
-    command: str
-    result: str
-    """How, in a few words; empty when it succeeded."""
-
-
-@dataclass(frozen=True)
 class CommandOutput:
     """A piece of what a command prints, as it comes: a step's check, or a person's own (`step` is None)."""
 
@@ -410,69 +456,6 @@ class TestsFinished:
     """What to look at, also when it passed: old failures, tests that went, changes to how tests are run."""
 
     __test__ = False
-
-
-@dataclass(frozen=True)
-class CommandProposed:
-    """A command wants to run that the policy does not let through by itself."""
-
-    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS)
-
-    command: str
-    reason: str
-    """Why it is asked about, as a sentence: "`rm` is not on the list of allowed commands"."""
-
-
-@dataclass(frozen=True)
-class ActionProposed:
-    """The next action of an action plan, before anything of it is done."""
-
-    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS, Choice.QUIT)
-
-    number: int
-    total: int
-    title: str
-    """What it does, in a line."""
-    details: str = ""
-    """What a person should see before saying yes: the content of a file, an edit's two texts."""
-
-
-@dataclass(frozen=True)
-class ActionStarted:
-    number: int
-    total: int
-    title: str
-
-
-@dataclass(frozen=True)
-class ActionOutput:
-    """A piece of what an action prints, reads or is told, as it comes."""
-
-    number: int
-    text: str
-
-
-@dataclass(frozen=True)
-class ActionFinished:
-    """`status` is SUCCESS, FAILURE or COMPLETED; a failed one has an `error`."""
-
-    number: int
-    total: int
-    title: str
-    status: str
-    error: str
-
-
-@dataclass(frozen=True)
-class ActionsFinished:
-    """An action plan is over. `seconds` with the waiting for answers."""
-
-    succeeded: int
-    failed: int
-    not_run: int
-    """Not approved, or after a "quit"."""
-    seconds: float
-    cwd: str
 
 
 @dataclass(frozen=True)
@@ -523,6 +506,21 @@ class StepCommitted:
 
     step: int
     commit: str
+
+
+@dataclass(frozen=True)
+class QuestionAsked:
+    """The person asks something about a run, before or after this step; no step runs for it."""
+
+    step: int
+    question: str
+
+
+@dataclass(frozen=True)
+class QuestionAnswered:
+    """The model has had its say about it, or could not be asked."""
+
+    step: int
 
 
 @dataclass(frozen=True)
@@ -589,58 +587,75 @@ class RunFinished:
         )
 
 
-Event = (
-    Notice
-    | Answer
-    | ModelsFound
-    | ModelChosen
-    | TicketsListed
-    | SpecOpened
-    | PlanOpened
-    | PlanChecked
-    | SpecShown
-    | Cleared
-    | ExitRequested
-    | AgentChanged
-    | BaselineStarted
+RunEvent = (
+    BaselineStarted
     | BaselineTaken
     | CheckpointStarted
     | StepStarted
-    | QuestionAsked
-    | QuestionAnswered
-    | ReplyStarted
-    | ReplyDelta
-    | ReplyDelayed
-    | ReplyRestarted
-    | ReplyLost
-    | ReplyFinished
-    | ToolStarted
-    | ToolFinished
-    | ChangesProposed
     | ChangesApplied
     | ChangesPutBack
     | TestsStarted
-    | OwnCommandStarted
-    | OwnCommandFinished
     | CommandOutput
-    | CommandProposed
-    | ActionProposed
-    | ActionStarted
-    | ActionOutput
-    | ActionFinished
-    | ActionsFinished
     | TestsFinished
     | AttemptFailed
     | StepFinished
     | StepCommitted
+    | QuestionAsked
+    | QuestionAnswered
     | StepsUndone
     | StepsRedone
     | StepDiff
     | RunFinished
 )
 
-Proposal = ChangesProposed | CommandProposed | ActionProposed
-"""What a face can be asked to approve; `choices` are the answers that make sense."""
+
+# ------------------------------------------------------------------------------------------------------- an action plan
+
+
+@dataclass(frozen=True)
+class ActionStarted:
+    number: int
+    total: int
+    title: str
+
+
+@dataclass(frozen=True)
+class ActionOutput:
+    """A piece of what an action prints, reads or is told, as it comes."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class ActionFinished:
+    """`status` is SUCCESS, FAILURE or COMPLETED; a failed one has an `error`."""
+
+    number: int
+    total: int
+    title: str
+    status: str
+    error: str
+
+
+@dataclass(frozen=True)
+class ActionsFinished:
+    """An action plan is over. `seconds` with the waiting for answers."""
+
+    succeeded: int
+    failed: int
+    not_run: int
+    """Not approved, or after a "quit"."""
+    seconds: float
+    cwd: str
+
+
+ActionEvent = ActionStarted | ActionOutput | ActionFinished | ActionsFinished
+
+
+# ---------------------------------------------------------------------------------------------------------- all of them
+
+Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | RunEvent | ActionEvent
 
 
 def event_name(kind: type[Event]) -> str:

@@ -117,9 +117,7 @@ def open_session(
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        planning = open_planning(session.project, ticket, model, commands(), tally=tally, clock=clock)
-        planning.desk.complete_spec()
-        return PlannerAgent(planning)
+        return PlannerAgent(open_planning(session.project, ticket, model, commands(), tally=tally, clock=clock))
 
     def use(config: Config) -> None:
         exchanged = make_model(config, project.root, watched=True)
@@ -148,21 +146,25 @@ def open_planning(
     clock: Clock | None = None,
     may_ask: bool = True,
 ) -> Planning:
-    """A ticket's planning. `model` is made when it is asked, and has the budget to itself."""
+    """A ticket's planning, which holds the ticket until it is closed. `model` is made when it is asked, and has the
+    budget to itself. Raises `BadInput` for a spec that is not complete, and when another process is at work on the
+    ticket."""
     from cdd_agent.actions.read_only_tools import read_only_tools
     from cdd_agent.agents.planning import Planning
+    from cdd_agent.agents.planning_notes import open_notes
     from cdd_agent.events import ReplyLost
     from cdd_agent.execution.planning import planning_log
 
     config, root = project.config, project.root
     desk = open_desk(project, ticket, commands)
+    desk.complete_spec()
     log = planning_log(desk.record)
 
     @cache
     def of_this_planning() -> Model:
         return equipped(model(), config, tally or Tally(), lost=lambda usage: log.add(ReplyLost(usage)), clock=clock)
 
-    return Planning(desk, of_this_planning, read_only_tools(root), config.tool_calls, may_ask)
+    return Planning(desk, open_notes(desk.record), of_this_planning, read_only_tools(root), config.tool_calls, may_ask)
 
 
 def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
@@ -402,8 +404,9 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
         from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 
         return OpenAICompatibleModel(config.model, endpoint)
-    from cdd_agent.llm.litellm_adapter import LitellmModel
+    from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider
 
+    expect_provider(config.model, config.api_base)
     return LitellmModel(config.model, config.api_base)
 
 

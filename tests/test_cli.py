@@ -137,6 +137,7 @@ def test_approval_is_needed_where_the_config_asks_for_it(sandbox: Sandbox, capsy
         (["exec", "../elsewhere"], "outside the project"),
         (["exec", SLUG], "No model is configured"),
         (["exec", SLUG, "--model", "script:nothing.yaml"], "nothing.yaml"),
+        (["exec", SLUG, "--model", ""], "--model: `model: ` is not allowed; give a model string"),
         (["exec", SLUG, "--model", "x", "--max-attempts", "0"], "--max-attempts"),
         (["plan", "show", "nope"], "no ticket"),
         (["status", "nope"], "no ticket"),
@@ -149,6 +150,21 @@ def test_bad_input_is_a_message_and_exit_2(
     sandbox.write(STEPS[0])
     assert cdd(sandbox, *arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.xdist_group("litellm")  # which takes seconds to import
+def test_a_model_that_nobody_knows_is_refused_before_anything_is_begun(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    assert cdd(sandbox, "exec", SLUG, "--model", "nix") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "No provider fits the model nix" in captured.err
+    assert not (sandbox.ticket / "execution-state.json").exists()
+    (sandbox.root / ".cdd/config.yaml").write_text("model: nix\napi_base: http://127.0.0.1:9/v1\n")
+    assert cdd(sandbox, "doctor") == 2
+    assert "No provider fits the model nix. Write it as" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -460,6 +476,32 @@ def wait_for(condition: Any, seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize("module", ["argparse", "cdd_agent.arguments", "cdd_agent.errors", "pathlib"])
+def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
+    code = f"""
+import os, signal, sys
+from cdd_agent.cli import main
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.modules.pop({module!r}, None)
+sys.meta_path.insert(0, Interrupted())
+sys.exit(main(["exec", "nothing"] if {module!r} != "argparse" else ["--help"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.strip() in ("", "Interrupted. What was done is saved; the same command goes on from here.")
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) -> None:
     slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
@@ -619,8 +661,8 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(tmp_path: Path) -> N
     ("arguments", "words"),
     [
         (["init", "-C", "/etc"], "/etc is no place for a project"),
-        (["new", "feature", "a", "b"], "quotation marks"),
-        (["new", "documentation", "guide"], "Usage: /new documentation guide|feature NAME"),
+        (["new", "feature", "a", "b"], "Usage: cdd new TYPE NAME\nPut words that belong together in quotation marks."),
+        (["new", "documentation", "guide"], "Usage: cdd new documentation guide|feature NAME"),
         (["new", "documentation", "recipe", "x"], "Allowed: guide, feature."),
         (["new", "bug", "日本"], "leaves no letters"),
         (["list", "bug", "finished"], "no type and no state 'finished'"),

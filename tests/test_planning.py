@@ -128,29 +128,38 @@ def test_bad_input_is_a_message_and_exit_2(
     assert words in capsys.readouterr().err
 
 
-def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
-    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (ticket.root / "words.py").write_text("GOOD = 'good'\n")
+def planning_slowly(sandbox: Sandbox) -> subprocess.Popen[str]:
+    """A process that plans, at the moment when it has looked at words.py and waits for the model."""
+    (sandbox.root / "words.py").write_text("GOOD = 'good'\n")
     looking: dict[str, object] = {
         "reply": "I look.",
         "tool_calls": [{"name": "read_file", "arguments": {"path": "words.py"}}],
     }
-    model = script(ticket, looking, {"reply": plan(), "slow": 60})
+    model = script(sandbox, looking, {"reply": plan(), "slow": 60})
     process = subprocess.Popen(
         [sys.executable, "-m", "cdd_agent", "plan", SLUG, "--model", model],
-        cwd=ticket.root,
+        cwd=sandbox.root,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    notes = ticket.root / ".cdd/runs" / SLUG / "planning.json"
     until = time.monotonic() + 30
-    while not (notes.exists() and "GOOD = 'good'" in notes.read_text()):
+    while not (notes(sandbox).exists() and "GOOD = 'good'" in notes(sandbox).read_text()):
         assert time.monotonic() < until, process.communicate()
         time.sleep(0.05)
+    return process
+
+
+def notes(sandbox: Sandbox) -> Path:
+    return sandbox.root / ".cdd/runs" / SLUG / "planning.json"
+
+
+def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = planning_slowly(ticket)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -160,4 +169,31 @@ def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
     assert cdd(ticket, "plan", SLUG, "--model", script(ticket, plan())) == 0
     assert "Going on with the planning that was interrupted." in capsys.readouterr().out
     assert len(written(ticket).steps) == 2
-    assert not notes.exists()
+    assert not notes(ticket).exists()
+
+
+def test_of_two_that_plan_one_ticket_the_second_is_told_who_the_first_is(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = planning_slowly(ticket)
+    before = notes(ticket).read_bytes()
+    for arguments in (["--model", script(ticket, plan())], ["--basic"], ["--regenerate", "--basic"]):
+        assert cdd(ticket, "plan", SLUG, *arguments) == 2
+        assert f"Another cdd is at work on {SLUG}: process {process.pid} on " in capsys.readouterr().err
+    assert notes(ticket).read_bytes() == before
+    assert cdd(ticket, "status", SLUG) == 0  # who only looks is not in the way
+    process.kill()
+    process.communicate()
+    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, plan())) == 0
+    assert "Going on with the planning that was interrupted." in capsys.readouterr().out
+
+
+def test_a_plan_that_is_there_is_told_of_while_somebody_is_at_work(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ticket.write(Step("a.txt"), spec=SPEC)
+    engine = ticket.engine()
+    assert cdd(ticket, "plan", SLUG) == 0
+    assert "is there, and stays" in capsys.readouterr().out
+    assert cdd(ticket, "plan", "check", SLUG) == 0
+    engine.close()

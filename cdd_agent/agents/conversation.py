@@ -7,17 +7,17 @@ with `instead` what stands for all before it. A line that is damaged loses a rou
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import CddError
 from cdd_agent.events import Answer, Event, Notice, Tone
 from cdd_agent.llm.port import Message
-from cdd_agent.workspace.files import append_line, create_exclusive
+from cdd_agent.workspace.files import append_line, create_exclusive, read_lines
 from cdd_agent.workspace.redaction import Redactor
 
 _FOLDER = Path(".cdd") / "conversations"
@@ -58,13 +58,13 @@ class Conversation:
 
     def add(self, messages: Iterable[Message]) -> None:
         """Go on with these, and save them. A disk that refuses is told by `news`."""
-        new = tuple(map(self._redactor.redacted, messages))
+        new = self._redactor.redacted(tuple(messages))
         self._said += new
         self._save("messages", new)
 
     def replace(self, messages: Iterable[Message]) -> None:
         """These stand for all that was said so far."""
-        self._said = tuple(map(self._redactor.redacted, messages))
+        self._said = self._redactor.redacted(tuple(messages))
         self._save("instead", self._said)
 
     def begin_anew(self) -> None:
@@ -91,10 +91,10 @@ class Conversation:
         self._is_told = True
         return [Notice(f"The conversation is not saved: {self._problem.message}", Tone.WARNING)]
 
-    def _save(self, key: str, messages: Sequence[Message]) -> None:
+    def _save(self, key: str, messages: tuple[Message, ...]) -> None:
         if self._problem is not None or not (self._root / ".cdd").is_dir():
             return
-        record = {"time": self._clock().isoformat(), key: _MESSAGES.dump_python(tuple(messages), mode="json")}
+        record = {"time": self._clock().isoformat(), key: _MESSAGES.dump_python(messages, mode="json")}
         try:
             if self._file is None:
                 self._file = self._new_file()
@@ -124,18 +124,14 @@ def read_conversation(file: Path) -> Saved:
     """What a file tells. Raises `BadInput` when it cannot be read at all."""
     messages: tuple[Message, ...] = ()
     damaged = 0
-    try:
-        with file.open("rb") as lines:
-            while line := lines.readline(_LONGEST_LINE):
-                try:
-                    record = json.loads(line)
-                    new = _MESSAGES.validate_python(record["instead" if "instead" in record else "messages"])
-                except (ValidationError, ValueError, KeyError, TypeError, RecursionError):
-                    damaged += bool(line.strip())
-                    continue
-                messages = new if "instead" in record else messages + new
-    except OSError as error:
-        raise BadInput(f"{file} could not be read: {error.strerror or error}") from error
+    for line in read_lines(file, _LONGEST_LINE):
+        try:
+            record = json.loads(line)
+            new = _MESSAGES.validate_python(record["instead" if "instead" in record else "messages"])
+        except (ValidationError, ValueError, KeyError, TypeError, RecursionError):
+            damaged += bool(line.strip())
+            continue
+        messages = new if "instead" in record else messages + new
     return Saved(messages, damaged)
 
 

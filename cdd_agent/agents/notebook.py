@@ -1,27 +1,23 @@
 """What Socrates keeps of a ticket between turns, and when nobody is there: `.cdd/runs/<slug>/socrates.json`.
 
-It is private to this machine, ignored by git, and saved at every word and every round, so that leaving, or a kill,
-loses at most the reply that was under way. Texts in it are without secrets. Of spec.yaml it keeps only what identifies
-the fields: the file itself is what counts.
+It is saved at every word and every round, so that leaving, or a kill, loses at most the reply that was under way. Of
+spec.yaml it keeps only what identifies the fields: the file itself is what counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from cdd_agent.agents.kept import Kept
 from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.dialogue.screen import Screen
 from cdd_agent.dialogue.structured import FENCE
-from cdd_agent.events import Notice, Tone
-from cdd_agent.execution.record import RunRecord, as_json, set_aside
+from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.tickets.spec_file import SpecOnDisk
-from cdd_agent.workspace.files import read_bytes, write_atomic
-from cdd_agent.workspace.redaction import Redactor
 
 NAME = "socrates.json"
 
@@ -56,8 +52,7 @@ class _Saved(BaseModel):
 class Notebook:
     """The draft of a ticket's spec and the conversation about it."""
 
-    path: Path
-    redactor: Redactor
+    kept: Kept[_Saved]
     draft: Draft
     known: Mapping[str, str] = field(default_factory=dict)
     """What identifies the fields of spec.yaml as it was when something was written in it last."""
@@ -69,39 +64,24 @@ class Notebook:
     """All of that turn so far; empty between turns."""
     spent: Spent = field(default_factory=Spent)
     """What the model calls about this ticket took, in all processes."""
-    news: tuple[Notice, ...] = ()
-    """What a person has to know of how it was opened."""
     edited: tuple[str, ...] = ()
     """Fields that were changed in spec.yaml while nobody was there."""
 
     @classmethod
     def open(cls, record: RunRecord, seen: SpecOnDisk, *, start_over: bool = False) -> "Notebook":
-        """As it was left, over the spec as it is now. One that is damaged is set aside and a new one is begun,
-        as with `start_over`."""
-        new = Draft(seen.spec)
-        path = record.folder / NAME
-        if start_over and path.exists():
-            kept_in = set_aside(path).relative_to(record.root).as_posix()
-            notice = Notice(f"Starting over. What was kept is in {kept_in}.")
-            return cls(path, record.redactor, new, new.digests, news=(notice,))
-        data = read_bytes(path)
-        if data is None:
-            return cls(path, record.redactor, new, new.digests)
-        try:
-            saved = _Saved.model_validate_json(data)
-        except ValidationError as error:
-            aside = set_aside(path)
-            text = (
-                f"What was kept of the conversation about this ticket is damaged ({error.errors()[0]['msg']}). It was "
-                f"set aside as {aside.relative_to(record.root).as_posix()}, and the conversation begins anew."
-            )
-            return cls(path, record.redactor, new, new.digests, news=(Notice(text, Tone.WARNING),))
+        """As it was left, over the spec as it is now. Until it is closed it holds the ticket; see `Kept.open`."""
+        kept = Kept.open(record, NAME, _Saved, start_over=start_over)
+        saved, new = kept.found, Draft(seen.spec)
+        if saved is None:
+            return cls(kept, new, new.digests)
         changes = {name: value for name in _Changes.model_fields if (value := getattr(saved.changes, name)) is not None}
         draft = Draft(seen.spec, changes, saved.checks, saved.open_questions, saved.facts)
-        turns = (saved.history, saved.said, saved.under_way)
-        notebook = cls(path, record.redactor, draft, saved.known, *turns, saved.spent)
+        notebook = cls(kept, draft, saved.known, saved.history, saved.said, saved.under_way, saved.spent)
         notebook.edited = notebook.meet(seen)
         return notebook
+
+    def close(self) -> None:
+        self.kept.close()
 
     @property
     def is_new(self) -> bool:
@@ -129,14 +109,14 @@ class Notebook:
 
     def hear(self, text: str) -> None:
         """The person's words, with which a turn begins or goes on."""
-        text = self.redactor.redact(text)
+        text = self.kept.redactor.redact(text)
         self.said += (text,)
         self.under_way += (Message("user", text),)
         self.save()
 
     def add(self, messages: Iterable[Message]) -> None:
         """A round of the turn that is under way."""
-        self.under_way += tuple(map(self.redactor.redacted, messages))
+        self.under_way += self.kept.redactor.redacted(tuple(messages))
         self.save()
 
     def forget_rounds(self) -> bool:
@@ -173,7 +153,7 @@ class Notebook:
             under_way=self.under_way,
             spent=self.spent,
         )
-        write_atomic(self.path, as_json(saved).encode("utf-8", errors="replace"))
+        self.kept.write(saved)
 
 
 def without_json(answer: str) -> str:

@@ -53,15 +53,15 @@ class PlannerAgent:
         return [PlanOpened.of(title, present.plan, state_of(present, self.ticket_slug)), self._what_next()]
 
     def close(self) -> None:
-        """It holds nothing: what was learnt is on the disk."""
+        self._planning.close()
 
     def opening(self) -> AsyncGenerator[Event, None]:
         return self._presented.presented(self._opening())
 
     async def _opening(self) -> AsyncGenerator[Event, None]:
         planning, notes = self._planning, self._planning.notes
-        if planning.aside:
-            yield Notice(planning.aside, Tone.WARNING)
+        for notice in planning.kept.news:
+            yield notice
         if notes.proposal:
             yield Notice("A plan was proposed here, and not approved yet.")
             for event in planning.shown():
@@ -167,7 +167,7 @@ class PlannerAgent:
 
     async def _leave(self) -> AsyncGenerator[Event, None]:
         self._left = True
-        kept = " What was proposed or learnt is kept." if self._planning.is_kept else ""
+        kept = " What was proposed or learnt is kept." if self._planning.has_notes else ""
         yield Notice(f"Left the planning of {self.ticket_slug}.{kept}")
 
     def _checked(self) -> PlanChecked:

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cdd_agent.actions.tools import Tool
 from cdd_agent.agents.exploring import Exploration
-from cdd_agent.agents.planning_notes import NotesFile, PlanningNotes
+from cdd_agent.agents.kept import Kept
+from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
@@ -82,6 +83,8 @@ class Planning:
     """One ticket's planning. Whatever the model has said is on the disk before anything else is done with it."""
 
     desk: PlanDesk
+    kept: Kept[PlanningNotes]
+    """Where the notes are; until it is closed, nobody else is at work on the ticket."""
     model: Callable[[], Model]
     """Made when it is first needed; raises `BadInput` where none is configured."""
     tools: Sequence[Tool[Any]] = ()
@@ -89,12 +92,13 @@ class Planning:
     may_ask: bool = True
     """Somebody is there to answer questions."""
     notes: PlanningNotes = field(init=False)
-    aside: str = field(init=False)
-    """What a person has to be told of notes that could not be read."""
 
     def __post_init__(self) -> None:
-        self._file = NotesFile(self.desk.record)
-        self.notes, self.aside = self._file.read()
+        self.notes = self.kept.found or PlanningNotes()
+
+    def close(self) -> None:
+        """Let go of the ticket. The notes stay."""
+        self.kept.close()
 
     # -------------------------------------------------------------------------------------- what there is
 
@@ -128,7 +132,7 @@ class Planning:
         return "The proposed plan" if self.notes.proposal else self.desk.shown_path
 
     @property
-    def is_kept(self) -> bool:
+    def has_notes(self) -> bool:
         """Something was proposed or learnt."""
         return self.notes != PlanningNotes()
 
@@ -305,17 +309,17 @@ class Planning:
         proposal = self.proposal
         if proposal is None:
             raise BadInput("There is no proposal to approve")
-        self.desk.save(proposal, self._base(), anew=self.notes.is_anew)
+        self.desk.save(proposal, self._base(), self.kept.lock, anew=self.notes.is_anew)
         self.discard()
 
     def discard(self) -> None:
         """Drop the conversation and the proposal."""
-        self._file.discard()
+        self.kept.discard()
         self.notes = PlanningNotes()
 
     def _keep(self, notes: PlanningNotes) -> None:
         self.notes = notes
-        self._file.write(notes)
+        self.kept.write(without_secrets(notes, self.kept.redactor))
 
     # ------------------------------------------------------------------------------------ what is asked
 

@@ -1,16 +1,13 @@
 """What was learnt while planning a ticket, kept so that nothing has to be paid for twice: `planning.json`."""
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from cdd_agent.execution.record import RunRecord, as_json, set_aside
+from cdd_agent.agents.kept import Kept
+from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.port import Message
-from cdd_agent.workspace.files import read_bytes, remove, write_atomic
-
-_FILE = "planning.json"
+from cdd_agent.workspace.redaction import Redactor
 
 
 class PlanningNotes(BaseModel):
@@ -37,36 +34,12 @@ class PlanningNotes(BaseModel):
     """The proposal takes the place of the plan; otherwise it is a change of it."""
 
 
-@dataclass(frozen=True)
-class NotesFile:
-    """Where a ticket's notes are: in its record, without secrets, but for plans, which are used again as they are."""
+def open_notes(record: RunRecord) -> Kept[PlanningNotes]:
+    """A ticket's notes; see `Kept.open`."""
+    return Kept.open(record, "planning.json", PlanningNotes)
 
-    record: RunRecord
 
-    @property
-    def path(self) -> Path:
-        return self.record.folder / _FILE
-
-    def read(self) -> tuple[PlanningNotes, str]:
-        """What was left, or empty notes; and what a person has to be told of it."""
-        data = read_bytes(self.path)
-        if data is None:
-            return PlanningNotes(), ""
-        try:
-            return PlanningNotes.model_validate_json(data), ""
-        except ValidationError:
-            aside = set_aside(self.path)
-            return PlanningNotes(), f"{self.path.name} of an earlier planning cannot be read; it is now {aside.name}."
-
-    def write(self, notes: PlanningNotes) -> None:
-        self.record.prepare()
-        clean = notes.model_copy(
-            update={
-                "conversation": tuple(map(self.record.redactor.redacted, notes.conversation)),
-                "questions": tuple(map(self.record.redactor.redact, notes.questions)),
-            }
-        )
-        write_atomic(self.path, as_json(clean).encode("utf-8", errors="replace"))
-
-    def discard(self) -> None:
-        remove(self.path)
+def without_secrets(notes: PlanningNotes, redactor: Redactor) -> PlanningNotes:
+    """As they are kept. Plans are used again as they are."""
+    conversation, questions = redactor.redacted((notes.conversation, notes.questions))
+    return notes.model_copy(update={"conversation": conversation, "questions": questions})

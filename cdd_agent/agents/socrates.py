@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -18,7 +17,6 @@ from cdd_agent.dialogue.presentable import presented
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
-from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Message, Model, Usage
@@ -49,12 +47,10 @@ class SocratesAgent:
 | `exit` | leave; what was said is kept, `/socrates` goes on from there |
 """
 
-    def __init__(
-        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue, lock: TicketLock
-    ) -> None:
+    def __init__(self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue) -> None:
         self.ticket_slug = file.ticket.slug
         self.notebook = notebook
-        self._tickets, self._file, self._dialogue, self._lock = tickets, file, dialogue, lock
+        self._tickets, self._file, self._dialogue = tickets, file, dialogue
         self._root: Path = file.ticket.root
         self._is_done = False
         self._told: list[Notice] = []
@@ -79,17 +75,14 @@ class SocratesAgent:
         """
         file = SpecFile(ticket)
         now = file.read()
-        record = RunRecord.of(ticket.root, ticket.slug, redactor)
-        record.prepare()
-        lock = TicketLock.take(record.folder, ticket.slug, datetime.now(UTC).isoformat())
+        notebook = Notebook.open(RunRecord.of(ticket.root, ticket.slug, redactor), now, start_over=start_over)
         try:
-            notebook = Notebook.open(record, now, start_over=start_over)
             model = equipped(notebook.spent, notebook.count)
             dialogue = Dialogue(model, read_only_tools(ticket.root), tool_calls)
         except BaseException:
-            lock.release()
+            notebook.close()
             raise
-        return cls(tickets, file, notebook, dialogue, lock)
+        return cls(tickets, file, notebook, dialogue)
 
     @property
     def done(self) -> bool:
@@ -102,18 +95,18 @@ class SocratesAgent:
         return [replace(self._shown(), in_full=True)]
 
     def close(self) -> None:
-        self._lock.release()
+        self.notebook.close()
 
     def opening(self) -> AsyncGenerator[Event, None]:
         """What a person sees first: what is there, then the first questions, or the last ones again."""
-        return presented(self._opening(), self.notebook.redactor)
+        return presented(self._opening(), self.notebook.kept.redactor)
 
     def say(self, line: str) -> AsyncGenerator[Event, None]:
-        return presented(self._say(line.strip()), self.notebook.redactor)
+        return presented(self._say(line.strip()), self.notebook.kept.redactor)
 
     async def _opening(self) -> AsyncGenerator[Event, None]:
         notebook = self.notebook
-        for notice in notebook.news:
+        for notice in notebook.kept.news:
             yield notice
         if notebook.edited:
             yield _edited(self._file, notebook.edited)
@@ -203,7 +196,7 @@ class SocratesAgent:
             raise
         assert answer is not None
         unsaid = _unsaid(answer.text, answer.value.questions)
-        notebook.conclude(before.with_proposal(answer.value, notebook.redactor), unsaid)
+        notebook.conclude(before.with_proposal(answer.value, notebook.kept.redactor), unsaid)
         if unsaid:
             yield Answer(unsaid)
         for problem in answer.problems:

@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 
 from cdd_agent.agents.last_active import LastActive, last_active
 from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
-from cdd_agent.commands.registry import command, commands
+from cdd_agent.commands.registry import WrongUsage, command, commands
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
     Answer,
@@ -156,12 +156,12 @@ async def new(session: Session, kind: str, *words: str) -> AsyncGenerator[Event,
         from cdd_agent.tickets.documentation import create_page
 
         if len(words) != 2:
-            raise BadInput(f"Usage: /new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
+            raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = await asyncio.to_thread(create_page, session.project.root, *words)
         yield Notice(f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD)
         return
     if len(words) != 1:
-        raise BadInput("Usage: /new TYPE NAME", hint=_QUOTE)
+        raise WrongUsage("new TYPE NAME", hint=_QUOTE)
     ticket = session.project.tickets.create(kind, words[0])
     yield Notice(
         f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "

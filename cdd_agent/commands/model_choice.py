@@ -1,9 +1,11 @@
 """`/model`: which model is asked from now on, among those that this computer's servers offer or any other."""
 
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from pathlib import Path
 
 from cdd_agent.commands.initialise import initialise
+from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.config import PROJECT_FILE, Config, changed_text, load_config, with_model
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, ModelChosen, Notice, Tone
@@ -11,6 +13,7 @@ from cdd_agent.guarded_yaml import read_file
 from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.session import Session
 from cdd_agent.workspace.files import write_atomic
+from cdd_agent.workspace.threads import to_its_end
 
 _ABOUT_MODELS = """\
 `/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a \
@@ -27,7 +30,7 @@ async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event
     given = [word for word in words if word != "--save"]
     to_save = len(given) < len(words)
     if len(given) > 2 or any(word.startswith("--") for word in given) or (to_save and not given):
-        raise BadInput("Usage: /model [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
+        raise WrongUsage("model [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
     if not given:
         config = session.project.config
         where = f" at {config.api_base}" if config.api_base else ""
@@ -39,7 +42,7 @@ async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event
     model, api_base = await _meant(session, *given)
     choice = with_model(session.project.config, model, api_base, "/model")
     if not to_save:
-        session.use(choice)
+        await _use(session, choice)
         yield ModelChosen(model, api_base)
         return
     path = session.project.root / PROJECT_FILE
@@ -47,12 +50,17 @@ async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event
         for notice in initialise(session.project):
             yield notice
     text = _with_model_set(path, session.project.config, choice)
-    session.use(choice)
+    await _use(session, choice)
     write_atomic(path, text.encode())
     yield ModelChosen(model, api_base, PROJECT_FILE.as_posix())
     later = load_config(session.project.root, {})
     if (later.model, later.api_base) != (model, api_base):
         yield Notice("CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file.", Tone.WARNING)
+
+
+async def _use(session: Session, choice: Config) -> None:
+    """In a thread: to find that nobody knows a name can take seconds."""
+    await to_its_end(partial(session.use, choice), name="model")
 
 
 async def _meant(session: Session, typed: str, api_base: str | None = None) -> tuple[str, str | None]:

@@ -42,6 +42,14 @@ class Command:
         return f"/{self.name} {self.usage}".rstrip()
 
 
+class WrongUsage(BadInput):
+    """A command was given too little, too much or something else. `usage` is how it is written, in whichever face."""
+
+    def __init__(self, usage: str, *, hint: str = "") -> None:
+        super().__init__(f"Usage: /{usage}", hint=hint)
+        self.usage = usage
+
+
 _registered: dict[str, Command] = {}
 
 
@@ -135,5 +143,5 @@ def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
     if not required <= len(arguments) <= most:
         many = len(arguments) > most
         hint = "Put words that belong together in quotation marks." if many else known.help.partition("\n")[0]
-        raise BadInput(f"Usage: {known.synopsis}", hint=hint)
+        raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
     return known.run(session, *arguments)

@@ -1,4 +1,4 @@
-"""One run of a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended."""
+"""One at work on a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended."""
 
 from __future__ import annotations
 
@@ -52,21 +52,24 @@ class TicketLock:
 
     def check(self) -> None:
         """Raises `BadInput` when the lock's file was removed, so that somebody else may hold another one by now."""
-        path = Path(self.lock.lock_file)
-        try:
-            is_ours = _identity(path) == self.identity
-        except OSError:
-            is_ours = False
-        if not is_ours:
+        if not self._is_ours:
             raise BadInput(
-                f"{path.parent} was removed or replaced while the run was open",
-                hint="Was the project cleaned? Leave this run and begin it again.",
+                f"{self.holder.parent} was removed or replaced while it was in use",
+                hint="Was the project cleaned? Leave what was begun here, and begin it again.",
             )
 
     def release(self) -> None:
         if self.lock.is_locked:
-            remove(self.holder)
+            if self._is_ours:
+                remove(self.holder)
             self.lock.release()
+
+    @property
+    def _is_ours(self) -> bool:
+        try:
+            return _identity(Path(self.lock.lock_file)) == self.identity
+        except OSError:
+            return False
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -4,9 +4,7 @@ A plan is written under the ticket's lock, so never under a run that is at work,
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
@@ -101,27 +99,28 @@ class PlanDesk:
                 text = f"step {step.number}: its check would be refused: {error.message}"
                 yield Problem("refused_check", step.number, step.line, text)
 
-    def save(self, wanted: ImplementationPlan, base: Present, *, anew: bool) -> None:
-        """Write `wanted`, which was made of `base`; with `anew` in its place, else as a change of it.
+    def save(self, wanted: ImplementationPlan, base: Present, lock: TicketLock, *, anew: bool) -> None:
+        """Write `wanted`, which was made of `base`; with `anew` in its place, else as a change of it. Whoever calls it
+        holds the ticket's lock.
 
         What a person edited since then stays. Raises `BadInput` where both changed the same, for a plan that cannot be
-        run, where done steps would be different, and when somebody else is at work on the ticket.
+        run, where done steps would be different, and when the ticket is not held any more.
         """
         self.ticket.refuse_to_write(self.ticket.plan_path)
-        with self._locked():
-            now = self.present()
-            if anew or now.plan is None or base.plan is None:
-                self._refuse_if_different(now, base)
-            else:
-                wanted = self._carried_over(base.plan, wanted, now.plan)
-            _refuse_if_done_is_touched(now, wanted)
-            text = text_with(wanted, now, anew=anew)
-            ImplementationPlan.from_markdown(text).check(f"the new {self.ticket.plan_path.name}")
-            if now.text == text:
-                return
-            if now.text:
-                write_atomic(self.record.folder / KEPT / f"plan-{stamp()}.md", now.text.encode())
-            write_atomic(self.ticket.plan_path, text.encode())
+        lock.check()
+        now = self.present()
+        if anew or now.plan is None or base.plan is None:
+            self._refuse_if_different(now, base)
+        else:
+            wanted = self._carried_over(base.plan, wanted, now.plan)
+        _refuse_if_done_is_touched(now, wanted)
+        text = text_with(wanted, now, anew=anew)
+        ImplementationPlan.from_markdown(text).check(f"the new {self.ticket.plan_path.name}")
+        if now.text == text:
+            return
+        if now.text:
+            write_atomic(self.record.folder / KEPT / f"plan-{stamp()}.md", now.text.encode())
+        write_atomic(self.ticket.plan_path, text.encode())
 
     def _refuse_if_different(self, now: Present, base: Present) -> None:
         if now.text != base.text:
@@ -140,15 +139,6 @@ class PlanDesk:
                 f"{self.shown_path} was edited meanwhile, and is left as it is: {refusal}",
                 hint="Your edit and the proposal cannot both be kept; `discard` the proposal, and ask again.",
             ) from refusal
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.record.prepare()
-        lock = TicketLock.take(self.record.folder, self.ticket.slug, datetime.now(UTC).isoformat())
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> str:

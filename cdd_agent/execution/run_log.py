@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import IO, get_args
+from typing import get_args
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
-from cdd_agent.errors import BadInput
 from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelayed, ReplyDelta, StepDiff, event_name, to_json
-from cdd_agent.workspace.files import append_line
+from cdd_agent.workspace.files import append_line, read_lines
 
 _NOT_LOGGED = (ReplyDelta, ReplyDelayed, CommandOutput, ActionOutput, StepDiff)
 _LONGEST = 4 * 1024 * 1024
-"""Bytes of a line that is read; a longer one is damage."""
+"""Bytes of a line that is read; of a longer one there are only pieces, which are no entries."""
 _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}
 _TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
 
@@ -58,19 +57,7 @@ class RunLog:
 
         Raises `BadInput` when the file cannot be read.
         """
-        try:
-            with self.path.open("rb") as file:
-                yield from filter(None, map(_entry, _lines(file)))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise BadInput(f"{self.path} could not be read: {error.strerror or error}") from error
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file; of one that is too long only pieces, which are no entries."""
-    while line := file.readline(_LONGEST):
-        yield line
+        return filter(None, map(_entry, read_lines(self.path, _LONGEST)))
 
 
 def _entry(line: bytes) -> Entry | None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from cdd_agent.commands.registry import commands
-from cdd_agent.errors import ExitCode
+from cdd_agent.commands.registry import WrongUsage, commands
+from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.execution.frontend import Nobody
 from cdd_agent.headless.showing import printer_for, show_all
 from cdd_agent.session import Project
@@ -13,5 +13,8 @@ from cdd_agent.wiring import open_session
 def run_command_line(project: Project, name: str, arguments: Iterable[str], *, as_json: bool) -> ExitCode:
     """Carry out a slash command."""
     session = open_session(project, Nobody())
-    show_all(commands()[name].run(session, *arguments), printer_for(as_json))
+    try:
+        show_all(commands()[name].run(session, *arguments), printer_for(as_json))
+    except WrongUsage as error:
+        raise BadInput(f"Usage: cdd {error.usage}", hint=error.hint) from error
     return ExitCode.DONE

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from functools import cache
 
 from cdd_agent.agents.planning import Planning
@@ -24,31 +24,32 @@ def run_planning(
     """Make a ticket's plan and write it; one that is there stays, unless it is to be made anew.
 
     FAILED where compiling the plan finds errors and they are not approved: it is kept, and not written. Raises
-    `CddError`, `KeyboardInterrupt` when interrupted; what was learnt until then is kept, too.
+    `CddError`, such as `BadInput` when another process is at work on the ticket, `KeyboardInterrupt` when interrupted;
+    what was learnt until then is kept, too.
     """
     printer, ticket = printer_for(as_json), project.tickets.find(slug)
-    planning = _open_planning(project, ticket)
-    planning.desk.complete_spec()
-    if planning.desk.present().plan is not None and not regenerate:
-        printer.show(Notice(f"{planning.desk.shown_path} is there, and stays. `--regenerate` makes another one."))
+    desk = open_desk(project, ticket, open_commands(project, Nobody()))
+    desk.complete_spec()
+    if desk.present().plan is not None and not regenerate:
+        printer.show(Notice(f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."))
         return ExitCode.DONE
-    events = _planned(planning, basic=basic, anew=regenerate)
-    show_all(planning.desk.presented().presented(events), printer)
-    wrong = errors(planning.problems())
-    if wrong and not approve:
-        text = f"{planning.desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
-        printer.show(Notice(f"{text}`cdd plan {ticket.slug} --yes` writes it as it is.", Tone.ERROR))
-        return ExitCode.FAILED
-    planning.save()
-    printer.show(Notice(f"Wrote {planning.desk.shown_path}. `cdd exec {ticket.slug}` carries it out.", Tone.GOOD))
+    with closing(_open_planning(project, ticket)) as planning:
+        show_all(desk.presented().presented(_planned(planning, basic=basic, anew=regenerate)), printer)
+        wrong = errors(planning.problems())
+        if wrong and not approve:
+            text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
+            printer.show(Notice(f"{text}`cdd plan {ticket.slug} --yes` writes it as it is.", Tone.ERROR))
+            return ExitCode.FAILED
+        planning.save()
+    printer.show(Notice(f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out.", Tone.GOOD))
     return ExitCode.DONE
 
 
 async def _planned(planning: Planning, *, basic: bool, anew: bool) -> AsyncGenerator[Event, None]:
     """A proposal: the one that an earlier planning left, or from where it was interrupted, or a new one."""
     notes = planning.notes
-    if planning.aside:
-        yield Notice(planning.aside, Tone.WARNING)
+    for notice in planning.kept.news:
+        yield notice
     if basic:
         for event in planning.basic():
             yield event

@@ -1,5 +1,5 @@
-"""What is known of a model without asking it: litellm's own table, read as the file that it is, since importing litellm
-takes seconds."""
+"""What is known of a model without asking it: litellm's own tables, read as the files that they are, since importing
+litellm takes seconds."""
 
 import json
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from typing import Any
 from cdd_agent.llm.port import Usage
 
 _TABLE = "model_prices_and_context_window_backup.json"
+_PROVIDERS = "provider_endpoints_support_backup.json"
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,20 @@ def window_of(model: str) -> int | None:
     return tokens if isinstance(tokens, int) and tokens > 0 else None
 
 
+def has_provider(model: str) -> bool:
+    """Whether the tables know who offers it. Where they do not, litellm may all the same."""
+    prefix, slash, _ = model.partition("/")
+    if not slash:
+        return bool(_entry(model))
+    if prefix in _read(_PROVIDERS).get("providers", {}):
+        return True
+    return any(entry.get("litellm_provider") == prefix for entry in _read(_TABLE).values())
+
+
 @cache
 def _entry(model: str) -> Mapping[str, Any]:
     """Of a model string, as `provider/name` or as the name alone; empty where the table does not know it."""
-    table = _table()
+    table = _read(_TABLE)
     entry = table.get(model)
     provider, _, name = model.partition("/")
     if entry is None and (found := table.get(name)) and found.get("litellm_provider") == provider:
@@ -59,13 +70,13 @@ def _entry(model: str) -> Mapping[str, Any]:
     return entry or {}
 
 
-def _table() -> dict[str, Any]:
-    """By model; empty where litellm, or a litellm that is like ours, is not installed."""
+def _read(table: str) -> dict[str, Any]:
+    """By model, or as it is; empty where litellm, or a litellm that is like ours, is not installed."""
     found = find_spec("litellm")
     for folder in (found.submodule_search_locations or ()) if found else ():
         try:
-            table = json.loads((Path(folder) / _TABLE).read_text(encoding="utf-8"))
+            content = json.loads((Path(folder) / table).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        return table if isinstance(table, dict) else {}
+        return content if isinstance(content, dict) else {}
     return {}

@@ -13,6 +13,7 @@ from contextlib import aclosing, contextmanager
 from functools import cache, partial
 from typing import Any
 
+from cdd_agent.errors import BadInput
 from cdd_agent.llm.chat_completions import (
     STOP_REASONS,
     Characters,
@@ -22,7 +23,7 @@ from cdd_agent.llm.chat_completions import (
     tools_of,
 )
 from cdd_agent.llm.failures import Failure, translated, unfinished
-from cdd_agent.llm.known_models import calls_tools, window_of
+from cdd_agent.llm.known_models import calls_tools, has_provider, window_of
 from cdd_agent.llm.port import (
     ModelEvent,
     Request,
@@ -111,6 +112,19 @@ class LitellmModel:
         own_base = provider == "openai" and (os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL"))
         is_blank = not os.environ.get(f"{provider.upper()}_API_KEY", "-").strip()
         return bool(self.api_base or own_base) and (is_blank or bool(missing_keys(self.name)))
+
+
+def expect_provider(name: str, api_base: str | None) -> None:
+    """Raises `BadInput` where a call would find that no provider fits the name. Imports litellm only for names that its
+    tables do not know."""
+    if has_provider(name):
+        return
+    litellm = _litellm()
+    try:
+        litellm.get_llm_provider(name, api_base=api_base)
+    except litellm.exceptions.BadRequestError as error:
+        refusal = translated(Failure.of(error), name, api_base, lambda: "")
+        raise BadInput(refusal.message.rstrip("."), hint=refusal.hint) from error
 
 
 def missing_keys(name: str) -> list[str]:

@@ -116,6 +116,21 @@ def read_bytes(path: Path) -> bytes | None:
         raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
 
 
+def read_lines(path: Path, longest: int) -> Iterator[bytes]:
+    """The lines of a file, with their ends; none where there is no file. One that is longer comes in pieces.
+
+    Raises `BadInput` when it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(longest):
+                yield line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
+
+
 def ignore_runs(root: Path) -> Path | None:
     """See that git ignores what runs leave; the file that was made for it, or None when it is there already."""
     file = root / ".cdd" / ".gitignore"

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from contextlib import aclosing
 
 import pytest
@@ -12,7 +13,6 @@ from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.errors import BadInput
 from cdd_agent.events import AgentChanged, Answer, Event, Notice, PlanChecked, PlanOpened, ReplyDelta, ToolFinished
 from cdd_agent.execution.frontend import Nobody
-from cdd_agent.execution.lock import TicketLock
 from cdd_agent.llm.port import ConnectionFailed, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
@@ -185,6 +185,7 @@ async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(ticket: S
     session = ticket.replies("No plan.", answer(plan={"steps": []}), plan()).session()
     assert "### Step 1" in told(await say(session, f"/plan {SLUG}"))
     await say(session, "discard")
+    session.leave()
     ticket.replies(*["No plan."] * 3)
     session = ticket.session()
     with pytest.raises(NoUsableAnswer, match="asked 3 times"):
@@ -348,14 +349,43 @@ async def test_a_plan_outside_the_project_is_not_written(
     assert session.agent is not None
 
 
-async def test_a_run_at_work_on_the_ticket_is_not_written_under(ticket: Sandbox) -> None:
-    session = ticket.replies(plan()).session()
+async def test_who_plans_holds_the_ticket(ticket: Sandbox) -> None:
+    first, second = ticket.replies(plan()).session(), ticket.session()
+    await say(first, f"/plan {SLUG}")
+    for line in (f"/plan {SLUG}", f"/socrates {SLUG}"):
+        with pytest.raises(BadInput, match=f"Another cdd is at work on {SLUG}: process {os.getpid()}"):
+            await say(second, line)
+    assert second.agent is None
+    assert "Wrote" in told(await say(first, "approve"))
+    await say(second, f"/exec {SLUG}")
+    with pytest.raises(BadInput, match=f"Another cdd is at work on {SLUG}"):
+        await say(first, f"/plan {SLUG}")
+    await say(second, f"/plan {SLUG}", f"/exec {SLUG}", f"/plan {SLUG}", "exit")  # in one shell, one after the other
+    assert "Step" in told(await say(first, f"/plan {SLUG}", "show"))
+    first.leave()
+
+
+async def test_a_planning_whose_record_was_removed_writes_nothing_any_more(ticket: Sandbox) -> None:
+    session = ticket.replies(plan(), changes(changed=[])).session()
     await say(session, f"/plan {SLUG}")
-    lock = TicketLock.take(ticket.root / ".cdd/runs" / SLUG, SLUG, "now")
-    with pytest.raises(BadInput, match=f"Another cdd is at work on {SLUG}: process {os.getpid()}"):
-        await say(session, "approve")
-    lock.release()
-    assert "Wrote" in told(await say(session, "approve"))
+    shutil.rmtree(ticket.root / ".cdd/runs")
+    for line in ("approve", "other names"):
+        with pytest.raises(BadInput, match="was removed or replaced"):
+            await say(session, line)
+    assert len(ticket.model.requests) == 1
+    assert not (ticket.ticket / "plan.md").exists()
+    await say(session, "exit")
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
+
+
+async def test_a_planning_that_cannot_begin_holds_nothing(ticket: Sandbox) -> None:
+    whole = (ticket.ticket / "spec.yaml").read_text()
+    (ticket.ticket / "spec.yaml").write_text("title: Say words\n")
+    with pytest.raises(BadInput, match="is not complete"):
+        await say(ticket.session(), f"/plan {SLUG}")
+    assert not (ticket.root / ".cdd/runs").exists()
+    (ticket.ticket / "spec.yaml").write_text(whole)
+    await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
 
 
 async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
@@ -374,6 +404,7 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     assert "GOOD = 'good'" in kept
     assert not any("hush-hush" in file.read_text() for file in record.glob("planning*"))
 
+    session.leave()
     ticket.replies(plan())
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}")
@@ -385,8 +416,10 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
 
 
 async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sandbox) -> None:
+    session = ticket.replies(*[ConnectionFailed("gone")] * 10).session()
     with pytest.raises(ConnectionFailed):
-        await say(ticket.replies(*[ConnectionFailed("gone")] * 10).session(), f"/plan {SLUG}")
+        await say(session, f"/plan {SLUG}")
+    session.leave()
     (ticket.ticket / "spec.yaml").write_text(SPEC.replace("b.txt says good", "b.txt says fine"))
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}", "continue")
     assert "The spec was changed." in ticket.prompt()
@@ -430,6 +463,7 @@ async def test_after_a_lost_connection_the_person_goes_on_or_says_more(ticket: S
     session = ticket.replies(*broken).session()
     with pytest.raises(ConnectionFailed):
         await say(session, f"/plan {SLUG}")
+    session.leave()
     ticket.replies(plan())
     session = ticket.session()
     await say(session, f"/plan {SLUG}")
@@ -527,5 +561,6 @@ async def test_notes_that_cannot_be_read_are_set_aside_and_told(ticket: Sandbox)
     record.mkdir(parents=True)
     (record / "planning.json").write_text("{torn")
     events = await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
-    assert "cannot be read; it is now planning.aside-" in told(events)
+    assert "is damaged" in told(events)
+    assert f"set aside as .cdd/runs/{SLUG}/planning.aside-" in told(events)
     assert "### Step 1" in told(events)

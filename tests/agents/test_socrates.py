@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import aclosing
@@ -474,6 +475,23 @@ async def test_a_damaged_record_is_set_aside_and_told(sandbox: Sandbox, damage: 
     assert aside.name in told(events)
     assert aside.read_bytes() == damage
     again.leave()
+
+
+async def test_a_dialogue_whose_record_was_removed_is_not_written_over_another_one_s(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"), asks("Who again?"))
+    await say(session, OPEN)
+    shutil.rmtree(sandbox.root / ".cdd/runs")
+    other = sandbox.session()
+    assert "Who again?" in streamed(await say(other, OPEN))
+    before = notebook(sandbox).read_bytes()
+    with pytest.raises(BadInput, match="was removed or replaced") as refused:
+        await say(session, "Readers.")
+    assert "Leave what was begun here" in refused.value.hint
+    session.leave()
+    with pytest.raises(BadInput, match=f"Another cdd is at work on {SLUG}: process {os.getpid()}"):
+        await say(session, OPEN)
+    assert notebook(sandbox).read_bytes() == before
+    other.leave()
 
 
 async def test_starting_over_sets_aside_what_was_kept(sandbox: Sandbox) -> None:

@@ -78,6 +78,8 @@ async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(sa
         ("/model openai/x localhost:1234", "begins with http://"),
         ("/model --save", "Usage"),
         ("/model x --keep", "Usage"),
+        ("/model ''", "give a model string"),
+        ("/model ' '", "give a model string"),
         ("/model a b c", "Usage"),
         ("/model script:nothing.yaml", "nothing.yaml"),
     ],
@@ -88,6 +90,18 @@ async def test_what_cannot_be_chosen_changes_nothing(sandbox: Sandbox, line: str
         await say(session, line)
     assert session.project.config.model is None
     assert not (sandbox.root / FILE).exists()
+
+
+@pytest.mark.xdist_group("litellm")  # which alone knows what it does not know, and takes seconds to import
+@pytest.mark.parametrize("name", ["nix", "nix/foo", "nix http://127.0.0.1:9/v1"])
+async def test_a_name_that_nobody_knows_is_refused_at_once(sandbox: Sandbox, name: str) -> None:
+    session = session_in(sandbox, OLLAMA)
+    await say(session, "/model 1")
+    with pytest.raises(BadInput, match=f"No provider fits the model {name.split()[0]}") as refused:
+        await say(session, f"/model {name} --save")
+    assert "Write it as provider/model" in refused.value.hint
+    assert session.project.config.model == "openai/qwen3-coder:30b"
+    assert "nix" not in (sandbox.root / FILE).read_text()
 
 
 async def test_a_run_that_is_open_goes_on_with_the_new_model(sandbox: Sandbox) -> None:

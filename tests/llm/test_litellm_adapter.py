@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from cdd_agent.errors import BadInput
 from cdd_agent.llm import litellm_adapter
-from cdd_agent.llm.litellm_adapter import LitellmModel, missing_keys
+from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider, missing_keys
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -49,6 +50,30 @@ async def failure_on(answer: Answer, name: str = MODEL) -> ModelError:
         error = await failure_of(LitellmModel(name, base))
     assert len(server.requests) == 1
     return error
+
+
+def test_known_providers_are_known_without_importing_litellm() -> None:
+    names = ("anthropic/claude-99", "claude-sonnet-4-5", "gemini/g", "azure_ai/a", "huggingface/a/b", "litellm_proxy/a")
+    code = f"""
+import sys
+from cdd_agent.llm.litellm_adapter import expect_provider
+for name in {names}:
+    expect_provider(name, None)
+print(*{{"litellm"}} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def test_what_litellm_knows_by_other_means_is_known() -> None:
+    expect_provider("any-name", "https://api.groq.com/openai/v1")  # by the address
+
+
+@pytest.mark.parametrize("name", ["nix", "nix/foo", "/x"])
+def test_a_name_that_no_provider_fits_is_refused_without_a_call(name: str) -> None:
+    with pytest.raises(BadInput, match=f"^No provider fits the model {name}$") as refused:
+        expect_provider(name, None)
+    assert "Write it as provider/model" in refused.value.hint
 
 
 @pytest.mark.parametrize(
