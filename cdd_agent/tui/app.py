@@ -240,7 +240,7 @@ class Shell(App[CddError]):
                 self._settle()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """After a turn the next line that waits is sent; after one that failed or was stopped, its writer sees first."""
+        """After a turn the line that waits is sent; after one that failed or was stopped, its writer sees first."""
         if event.worker.group != "turn" or not event.worker.is_finished:
             return
         prompt = self.query_one(Prompt)
