@@ -16,7 +16,8 @@ from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.dialogue.screen import Screen
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.events import Notice, Tone
-from cdd_agent.execution.record import RunRecord, as_json, set_aside
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.saved import as_json, set_aside
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.tickets.spec_file import SpecOnDisk

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cdd_agent.execution.record import RunRecord, as_json, set_aside
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.saved import as_json, set_aside
 from cdd_agent.llm.port import Message
 from cdd_agent.workspace.files import read_bytes, remove, write_atomic
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.execution.record import Shown
+from cdd_agent.execution.attempt import Shown
 from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import CEILING, estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Request

@@ -25,12 +25,13 @@ from cdd_agent.events import (
     ToolFinished,
 )
 from cdd_agent.execution.asked import Asked
+from cdd_agent.execution.attempt import Attempt
 from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
 from cdd_agent.execution.checks import Check, check_for, project_check
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt, size_with_tools
-from cdd_agent.execution.record import Attempt, RunRecord
+from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
 from cdd_agent.llm.budget import estimated_prompt

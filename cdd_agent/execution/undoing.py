@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
-from cdd_agent.execution.record import GoingBack, stamp
+from cdd_agent.execution.record import GoingBack
 from cdd_agent.execution.run import Run, named
+from cdd_agent.execution.saved import stamp
 from cdd_agent.tickets.state import StepExecution, of_plan
 from cdd_agent.workspace.taking_back import CheckpointGone
 

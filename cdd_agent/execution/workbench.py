@@ -2,7 +2,7 @@
 
 A reply in words makes its changes at once, at its end. A model with tools makes them call by call, and runs commands in
 between: what a command makes of a file that the step has written is the step's doing, too. Either way it is one
-transaction: the journal (`record.py`) knows what all of it replaced.
+transaction: the journal (`journal.py`) knows what all of it replaced.
 """
 
 import asyncio
@@ -27,9 +27,10 @@ from cdd_agent.dialogue.turns import is_told_whole
 from cdd_agent.errors import CddError, NotApproved
 from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Event, Notice, Tone
 from cdd_agent.execution.asked import Asked
+from cdd_agent.execution.attempt import Attempt, Shown
 from cdd_agent.execution.frontend import ChangesApproved, Frontend
 from cdd_agent.execution.history import History
-from cdd_agent.execution.record import Attempt, Made, Shown, is_file_or_free, made_at
+from cdd_agent.execution.journal import Made, is_file_or_free, made_at
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.workspace.commands import CommandRunner
@@ -111,7 +112,7 @@ class Workbench:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
         async for event in self.begin(changes.touched):
             yield event
-        with self.attempt.journalled(changes):
+        with self.attempt.journal.writing(changes):
             changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
         for change in changes.changes:
             self._take_over(change)
@@ -140,7 +141,7 @@ class Workbench:
         self._with_tools = bool(messages)
         for call, answer in _answered(messages):
             self.next_call()
-            if made := self.attempt.made_by_command(self._call - 1):
+            if made := self.attempt.journal.made_by(self._call - 1):
                 self._write_as_command(made)
             if call.name == ReadFileTool.name and "output" in answer:
                 self.remember(ReadArguments.model_validate_json(call.arguments), str(answer["output"]))
@@ -149,13 +150,13 @@ class Workbench:
                     pass  # it was told when it was done first
             elif "content" in answer and (edit := _edit_of(call)) is not None:
                 self.remember(_whole(edit.path), str(answer["content"]))
-        self.attempt.forget_commands(self._call)
+        self.attempt.journal.set_calls_aside(self._call)
 
     def start_anew(self) -> None:
         """A dialogue cannot go on: what it wrote is put back, and nothing counts of what was said."""
-        self.attempt.put_back()
+        self.attempt.journal.put_back()
         self.attempt.drop_dialogue()
-        self.attempt.forget_commands(0)
+        self.attempt.journal.set_calls_aside(0)
         self._made.clear()
         self._seen.clear()
         self._call = 0
@@ -195,7 +196,7 @@ class Workbench:
         try:
             async for event in self.begin():
                 self.told.append(event)
-            others = self.attempt.changed_since()
+            others = self.attempt.journal.changed_since()
         except CddError as error:
             self.stopped = error
             raise
@@ -238,10 +239,10 @@ class Workbench:
         """What became of the step's files, but for those that `others` had changed before. What the model has not seen
         of it: its knowledge of these files is out of date."""
         try:
-            left = ((path, self.root / path) for path in sorted(self.attempt.changed_since() - others))
+            left = ((path, self.root / path) for path in sorted(self.attempt.journal.changed_since() - others))
             made = {path: made_at(place) for path, place in left if is_file_or_free(place)}
             if made:
-                self.attempt.journal_command(self._call, made)
+                self.attempt.journal.keep_made(self._call, made)
         except CddError as error:
             self.stopped = error
             raise
@@ -250,9 +251,9 @@ class Workbench:
     def _write_as_command(self, made: Mapping[PurePosixPath, Made | None]) -> None:
         """What a command made of the files as they are now, once more."""
         for path in made:
-            if path not in self._made or path in self.attempt.changed_since():
+            if path not in self._made or path in self.attempt.journal.changed_since():
                 raise changed_meanwhile(path)
-        self.attempt.journal_made(made)
+        self.attempt.journal.note_made(made)
         for path, file in made.items():
             if file is None:
                 remove(self.root / path)
