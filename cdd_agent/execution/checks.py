@@ -69,9 +69,7 @@ class Ran:
 
     result: CommandResult
     tests: SuiteRun | None = None
-    """None where a command does not tell of each test, or did not come to telling it."""
-    unreadable: str = ""
-    """Why there is no report where there should be one."""
+    """None where a command does not tell of each test, or did not come to telling it in a way that can be read."""
 
     @property
     def output(self) -> str:
@@ -173,8 +171,8 @@ def _ran(check: Check, result: CommandResult, report: Path, root: Path) -> Ran:
         return Ran(result)
     try:
         return Ran(result, pytest_run.read_back(report, check.argv, root))
-    except ReportUnreadable as error:
-        return Ran(result, unreadable=str(error))
+    except ReportUnreadable:
+        return Ran(result)
 
 
 def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:
