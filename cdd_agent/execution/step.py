@@ -142,7 +142,7 @@ class StepRunner:
                 yield item
 
     async def _verified(
-        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_edits: bool
+        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_acted: bool
     ) -> AsyncGenerator[Event | Outcome, None]:
         """Run the step's check over what was written, if there is one and something to be checked."""
         if check is None:
@@ -151,7 +151,7 @@ class StepRunner:
             except BadInput as error:  # or settings that nobody can read
                 yield Outcome(changes, None, error.message, error.message)
                 return
-        if check is None or not (step.verify or has_edits):
+        if check is None or not (step.verify or has_acted):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
             yield Outcome(changes, Verification.NONE)
