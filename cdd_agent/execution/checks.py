@@ -20,7 +20,8 @@ from typing import Any
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
 from cdd_agent.execution import pytest_run
-from cdd_agent.execution.outcomes import ReportUnreadable, SuiteRun
+from cdd_agent.execution.junit import ReportUnreadable
+from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.tickets.plan import NO_CHECK, PlanStep
 from cdd_agent.workspace.commands import Command, CommandRefused, CommandRunner, split
 from cdd_agent.workspace.process import CommandResult, OutputChunk
