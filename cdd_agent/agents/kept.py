@@ -13,7 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from cdd_agent.events import Notice, Tone
 from cdd_agent.execution.lock import TicketLock
-from cdd_agent.execution.record import RunRecord, as_json, set_aside
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.saved import as_json, set_aside
 from cdd_agent.workspace.files import read_bytes, remove, write_atomic
 from cdd_agent.workspace.redaction import Redactor
 

@@ -7,10 +7,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.process import run_command
+from cdd_agent.workspace.git_command import CONFIG, Git
 
 SLUG = "feature-monthly-report"
-_GIT = ("git", "-c", "user.name=cdd demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false")
+_CONFIG = (*CONFIG, "user.name=cdd demo", "user.email=demo@localhost", "commit.gpgsign=false")
 
 
 def copy_sample() -> Path:
@@ -30,10 +30,7 @@ def copy_sample() -> Path:
 
 async def _put_under_git(folder: Path) -> None:
     """A first commit, so that `git diff` shows afterwards what the run did. Without git there is none."""
-    for words in (
-        ("init", "--quiet"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message", "The sample project"),
-    ):
-        async for _ in run_command((*_GIT, *words), cwd=folder, limit=30):
-            pass
+    git = Git(folder, config=_CONFIG, seconds=30.0)
+    await git.run("init", "--quiet")
+    await git.run("add", "--all")
+    await git.run("commit", "--quiet", "--message", "The sample project")

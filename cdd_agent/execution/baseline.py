@@ -11,11 +11,33 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 from cdd_agent.events import BaselineStarted, BaselineTaken
 from cdd_agent.execution.checks import Check, Ran, check_for, project_check, run_check
-from cdd_agent.execution.outcomes import Result
+from cdd_agent.execution.outcomes import Result, SuiteRun
 from cdd_agent.execution.pytest_run import NOTHING_COLLECTED
-from cdd_agent.execution.record import Baseline
+from cdd_agent.execution.saved import Saved
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.workspace.commands import CommandRunner
+
+
+class Baseline(Saved):
+    """What the project's own check said before a run changed anything."""
+
+    step: int
+    """The step that it was taken before: the first, unless the run is older than its baseline."""
+    command: str | None = None
+    """None: there was nothing to run."""
+    return_code: int | None = None
+    """None: it did not come to its end."""
+    seconds: float = 0.0
+    problem: str = ""
+    """Why its outcome cannot be used, as a clause."""
+    tests: SuiteRun | None = None
+    already: tuple[tuple[int, int], ...] = ()
+    """Steps, with the number of their attempt, whose work was there already."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Tests were looked for, and there are none."""
+        return self.tests is not None and not self.tests.results
 
 
 def is_of_use(steps: Iterable[PlanStep], test_command: str | None, commands: CommandRunner) -> bool:

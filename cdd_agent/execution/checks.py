@@ -20,7 +20,8 @@ from typing import Any
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
 from cdd_agent.execution import pytest_run
-from cdd_agent.execution.outcomes import ReportUnreadable, SuiteRun
+from cdd_agent.execution.junit import ReportUnreadable
+from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.tickets.plan import NO_CHECK, PlanStep
 from cdd_agent.workspace.commands import Command, CommandRefused, CommandRunner, split
 from cdd_agent.workspace.process import CommandResult, OutputChunk
@@ -69,9 +70,7 @@ class Ran:
 
     result: CommandResult
     tests: SuiteRun | None = None
-    """None where a command does not tell of each test, or did not come to telling it."""
-    unreadable: str = ""
-    """Why there is no report where there should be one."""
+    """None where a command does not tell of each test, or did not come to telling it in a way that can be read."""
 
     @property
     def output(self) -> str:
@@ -173,8 +172,8 @@ def _ran(check: Check, result: CommandResult, report: Path, root: Path) -> Ran:
         return Ran(result)
     try:
         return Ran(result, pytest_run.read_back(report, check.argv, root))
-    except ReportUnreadable as error:
-        return Ran(result, unreadable=str(error))
+    except ReportUnreadable:
+        return Ran(result)
 
 
 def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:

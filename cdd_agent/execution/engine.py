@@ -30,8 +30,8 @@ from cdd_agent.events import (
     Tone,
 )
 from cdd_agent.execution.accepted import accepted, known_so_far
+from cdd_agent.execution.attempt import Failure
 from cdd_agent.execution.opening import drift
-from cdd_agent.execution.record import Failure
 from cdd_agent.execution.run import Run, named
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.execution.step_commit import step_message

@@ -2,7 +2,7 @@
 
 A checkpoint is taken just before an attempt's files are written, and one when its check is over. What differs between
 the two is the attempt's doing; what somebody edits before or after is not. What they edit in just that time cannot be
-told from the doings of a command. So the engine by itself takes back only files that a reply wrote (`record.py`), and
+told from the doings of a command. So the engine by itself takes back only files that a reply wrote (`journal.py`), and
 this is for when a person asks.
 """
 
@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.execution.record import Attempt, RunRecord, Span, stamp
+from cdd_agent.execution.attempt import Attempt, Span
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.saved import stamp
 from cdd_agent.workspace.checkpoints import Checkpoint, Checkpoints
 from cdd_agent.workspace.taking_back import Change, TakenBack
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import ChangesPutBack, Event, Notice, Tone
-from cdd_agent.execution.record import RunRecord, aside_of, set_aside
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.saved import aside_of, set_aside
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import (
     ExecutionState,
@@ -111,5 +112,5 @@ def _put_back_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, recor
         return []
     steps = [*state.former_steps.values(), *state.step_executions.values()] if state else []
     under_way = [step for step in steps if step.status is StepStatus.IN_PROGRESS and step.attempts]
-    backs = [(step, record.attempt(step.step_number, step.attempts).put_back()) for step in under_way]
+    backs = [(step, record.attempt(step.step_number, step.attempts).journal.put_back()) for step in under_way]
     return [ChangesPutBack(step.step_number, back.restored, back.kept) for step, back in backs]

@@ -10,9 +10,10 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.checks import check_for
 from cdd_agent.execution.lock import TicketLock
-from cdd_agent.execution.record import RunRecord, stamp
+from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.recording import Presented
 from cdd_agent.execution.run_log import RunLog
+from cdd_agent.execution.saved import stamp
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over
 from cdd_agent.tickets.plan_check import check_plan

@@ -1,33 +1,22 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
-import re
-import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from cdd_agent.execution.record import Shown
+from cdd_agent.execution.attempt import Shown
+from cdd_agent.execution.room import Room
+from cdd_agent.execution.shown_files import ShownFiles, tree, wanted_files
 from cdd_agent.harmless import fenced
-from cdd_agent.llm.budget import CEILING, estimated_tokens
+from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Request
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.workspace.context import repo_tree
-from cdd_agent.workspace.files import digest, read_bytes
-from cdd_agent.workspace.paths import PathRefused, confine
+from cdd_agent.workspace.files import digest
 from cdd_agent.workspace.project_rules import project_rules
-from cdd_agent.workspace.reading import holds_secrets
-
-_LARGEST_SHOWN = 200_000
-"""Bytes of a file that is shown; a larger one is named, never half shown."""
-_MOST_RELATED = 60_000
-"""Bytes of the files that are shown because a step is related to them."""
-_MARGIN = 200
-"""Tokens for the headings of the parts, and for how many files more are left out."""
-_QUOTED = re.compile(r"`([^`\s]+\.\w+)`")
 
 
 @dataclass(frozen=True)
@@ -82,26 +71,25 @@ def step_prompt(
     rules = project_rules(root)
     system = _system(rules.section, spec, plan)
     opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
-    room = _Room(window, [system, opening, *closing])
+    without: list[str] = []
+    room = Room(window, [system, opening, *closing])
     if room.is_over and earlier is not None:
         closing[1] = _failed(replace(earlier, reply=""))
-        room = _Room(window, [system, opening, *closing])
-        room.leave_out("the last attempt's reply")
+        without.append("the last attempt's reply")
+        room = Room(window, [system, opening, *closing], without)
     if room.is_over and rules.text:
         system = _system("", spec, plan)
-        without = room.left_out
-        room = _Room(window, [system, opening, *closing])
-        for name in (*without, "the project's rules for agents"):
-            room.leave_out(name)
+        without.append("the project's rules for agents")
+        room = Room(window, [system, opening, *closing], without)
     if room.is_over:
         raise ContextTooLong(
             f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
             hint="Make them shorter, split the step, or use a model with a larger window.",
         )
-    shown = _Files(root, room)
-    for path in _wanted(root, plan, state, step, also_show):
+    shown = ShownFiles(root, room)
+    for path in wanted_files(root, state, step, also_show):
         shown.add(path)
-    parts = [opening, _tree(root, own, room), shown.text, room.note, *closing]
+    parts = [opening, tree(root, own, room), shown.text, room.note, *closing]
     request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
     identity = Shown(step=step_digest(step, guidance), files=shown.seen)
     return Prompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
@@ -161,161 +149,6 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
         needed = " (this step depends on it)" if other.number in step.dependencies else ""
         lines.append(f"- {other.number}. {other.title}{needed}: {what or 'no files'}")
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
-
-
-class _Room:
-    """What is left of a model's window when what must be said is said."""
-
-    def __init__(self, window: int | None, texts: Iterable[str]) -> None:
-        reply = min(CEILING, (window or 0) // 4)
-        needed = sum(map(estimated_tokens, texts))
-        self._left = None if window is None else window - reply - _MARGIN - needed
-        self.left_out: list[str] = []
-        self._named: list[str] = []
-        """Those of them that there is room to name."""
-
-    @property
-    def is_over(self) -> bool:
-        return self._left is not None and self._left < 0
-
-    def holds(self, text: str, name: str) -> bool:
-        """Take the room that a text needs, or note by its name that it is left out."""
-        if not self._takes(text):
-            self.leave_out(name)
-            return False
-        return True
-
-    def leave_out(self, name: str) -> None:
-        self.left_out.append(name)
-        if self._takes(f"- {name}"):
-            self._named.append(name)
-
-    def _takes(self, text: str) -> bool:
-        needed = estimated_tokens(text) + 1  # the last is for what separates it from the next
-        if self._left is not None and needed > self._left:
-            return False
-        if self._left is not None:
-            self._left -= needed
-        return True
-
-    @property
-    def note(self) -> str:
-        if not self.left_out:
-            return ""
-        more = len(self.left_out) - len(self._named)
-        names = [*self._named, *([f"… and {more} more"] if more else [])]
-        also = "You have not seen these: do not replace them."
-        return f"# Left out, for want of room\n\n{_bullets(names)}\n\n{also}"
-
-
-class _Files:
-    """The files of a prompt: each whole, or only named."""
-
-    def __init__(self, root: Path, room: _Room) -> None:
-        self._root, self._room = root, room
-        self._parts: list[str] = []
-        self.seen: dict[str, str | None] = {}
-        self.notes: list[str] = []
-
-    @property
-    def text(self) -> str:
-        return "# Present files\n\n" + "\n\n".join(self._parts) if self._parts else ""
-
-    def add(self, name: str) -> None:
-        try:
-            path = str(confine(self._root, name))
-        except PathRefused as refusal:
-            self._say(f"{refusal.message}.", name)
-            return
-        if path in self.seen:
-            return
-        place = self._root / path
-        if place.is_dir():
-            self._say(f"{path} is a folder.", path)
-            return
-        data = read_bytes(place)
-        text = _as_text(data)
-        if data is None:
-            self.seen[path] = None
-            self._say(f"{path} does not exist yet.", path)
-        elif text is None:
-            why = f"it has over {_LARGEST_SHOWN:,} bytes" if len(data) > _LARGEST_SHOWN else "it is not UTF-8 text"
-            self._say(f"{path} exists and cannot be shown: {why}.", path)
-            self.notes.append(f"{path} is not shown to the model: {why}.")
-        elif self._say(f"{path}:\n{fenced(text, _language(path))}", f"{path} ({len(data):,} bytes)"):
-            self.seen[path] = digest(data)
-
-    def _say(self, part: str, name: str) -> bool:
-        """Whether there is room for it."""
-        if holds := self._room.holds(part, name):
-            self._parts.append(part)
-        return holds
-
-
-def _wanted(
-    root: Path, plan: ImplementationPlan, state: ExecutionState, step: PlanStep, also_show: frozenset[str]
-) -> list[str]:
-    """The files to show, the most important first: those of the step, those that an attempt missed, those of its check,
-    and those it is related to: the work of steps that it depends on, and what its description names. What holds secrets
-    is shown only as a file of the step or of its check: nobody else but its author says so."""
-    own = [file.path for file in step.files_affected]
-    missed = (path for path in sorted(also_show) if not _leads_to_secrets(root, path))
-    wanted = [*own, *missed, *_checked_files(root, step)]
-    before = (state.of(number) for number in step.dependencies)
-    related = [path for done in before for path in (*done.files_created, *done.files_modified)]
-    related += _QUOTED.findall(step.description)
-    size = 0
-    for path in related:
-        if path in wanted or not _is_file(root, path) or _leads_to_secrets(root, path):
-            continue
-        size += (root / path).stat().st_size
-        if size > _MOST_RELATED:
-            break
-        wanted.append(path)
-    return list(dict.fromkeys(wanted))
-
-
-def _tree(root: Path, own: Collection[str], room: _Room) -> str:
-    _, _, inside = repo_tree(root, (".cdd", *own)).partition(
-        "\n"
-    )  # its own name says nothing, and differs where the run is replayed
-    tree = f"# Files of the project\n\n{fenced(inside, 'text')}"
-    return tree if room.holds(tree, "the tree of the project's files") else ""
-
-
-def _as_text(data: bytes | None) -> str | None:
-    if data is None or len(data) > _LARGEST_SHOWN:
-        return None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
-
-
-def _language(path: str) -> str:
-    return path.rpartition(".")[2] if "." in path else ""
-
-
-def _checked_files(root: Path, step: PlanStep) -> list[str]:
-    """Files that the step's own check names: its author cannot aim at a test that they cannot read."""
-    try:
-        words = shlex.split(step.verify or "")
-    except ValueError:
-        return []
-    names = [word.partition("::")[0] for word in words]
-    return [name for name in names if not name.startswith("-") and _is_file(root, name)]
-
-
-def _is_file(root: Path, name: str) -> bool:
-    try:
-        return (root / confine(root, name)).is_file()
-    except PathRefused:
-        return False
-
-
-def _leads_to_secrets(root: Path, name: str) -> bool:
-    """By its own name, or by that of what it is a link to."""
-    return holds_secrets(PurePosixPath(name).name) or holds_secrets((root / name).resolve().name)
 
 
 def _step(plan: ImplementationPlan, step: PlanStep) -> str:

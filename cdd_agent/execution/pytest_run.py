@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from posixpath import normpath
 
-from cdd_agent.execution.outcomes import ReportUnreadable, Selection, SuiteRun, is_in, read_report
+from cdd_agent.execution.junit import ReportUnreadable, read_report
+from cdd_agent.execution.outcomes import Selection, SuiteRun, is_in
 
 NOTHING_COLLECTED = 5  # https://docs.pytest.org/en/stable/reference/exit-codes.html
 _LARGEST_REPORT = 64_000_000  # bytes

@@ -65,7 +65,7 @@ class Recorder:
                 self.save_report()
 
     def news(self) -> list[Event]:
-        """What the engine could tell nobody, as `Engine.news`."""
+        """What the engine could tell nobody, as `Run.news`."""
         return [presentable for event in self._engine.run.news() for presentable in self._presented.one(event)]
 
     def save_report(self) -> None:

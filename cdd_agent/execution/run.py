@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Self
 
 from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished
+from cdd_agent.execution.attempt import Attempt
 from cdd_agent.execution.history import History
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.opening import drift, open_state
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
-from cdd_agent.execution.record import Attempt, RunRecord
+from cdd_agent.execution.record import RunRecord
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
@@ -112,7 +113,7 @@ class Run:
         now = self.state.of(step)
         if not now.standing:
             return ()
-        back = self.record.attempt(step, now.attempts).put_back()
+        back = self.record.attempt(step, now.attempts).journal.put_back()
         if back.restored or back.kept:
             self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
         return back.kept

@@ -25,12 +25,14 @@ from cdd_agent.events import (
     ToolFinished,
 )
 from cdd_agent.execution.asked import Asked
+from cdd_agent.execution.attempt import Attempt
 from cdd_agent.execution.baseline import Taken, is_of_use, take_baseline
 from cdd_agent.execution.checks import Check, check_for, project_check
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt, size_with_tools
-from cdd_agent.execution.record import Attempt, RunRecord
+from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.step_tools import StepTools
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
 from cdd_agent.llm.budget import estimated_prompt
@@ -114,7 +116,7 @@ class StepRunner:
         check = check_for(step, self.test_command, self.commands)
         async for event in self._permitted(step, check):
             yield event
-        bench = Workbench(self.root, step, attempt, history, self.frontend, self.commands, self.protected)
+        bench = Workbench(self.root, step, attempt, history, self.frontend, self.protected)
         try:
             async with aclosing(self._reply(prompt, bench)) as events:
                 async for event in events:
@@ -141,7 +143,7 @@ class StepRunner:
                 yield item
 
     async def _verified(
-        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_edits: bool
+        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_acted: bool
     ) -> AsyncGenerator[Event | Outcome, None]:
         """Run the step's check over what was written, if there is one and something to be checked."""
         if check is None:
@@ -150,7 +152,7 @@ class StepRunner:
             except BadInput as error:  # or settings that nobody can read
                 yield Outcome(changes, None, error.message, error.message)
                 return
-        if check is None or not (step.verify or has_edits):
+        if check is None or not (step.verify or has_acted):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
             yield Outcome(changes, Verification.NONE)
@@ -181,11 +183,11 @@ class StepRunner:
 
     async def _reply(self, prompt: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
-        attempt = bench.attempt
+        attempt, tools = bench.attempt, StepTools(bench, self.commands)
         try:
-            await bench.do_again(attempt.dialogue)
+            await tools.do_again(attempt.dialogue)
         except ReplyRefused as refusal:
-            bench.start_anew()
+            tools.start_anew()
             yield Notice(f"What was done with tools cannot be done again: {refusal.message}", Tone.WARNING)
         if attempt.reply is not None:
             yield ReplyStarted(bench.step.number, "", saved=True)
@@ -193,8 +195,8 @@ class StepRunner:
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             try:
-                dialogue = Dialogue(model, bench.tools(), "on")
-                async with aclosing(self._said(dialogue, prompt, bench)) as events:
+                dialogue = Dialogue(model, tools.offered(), "on")
+                async with aclosing(self._said(dialogue, prompt, tools)) as events:
                     async for event in events:
                         yield event
                 return
@@ -207,8 +209,8 @@ class StepRunner:
                 why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
             yield Notice(f"{why}; the model is asked without them.", Tone.WARNING)
         elif attempt.dialogue:
-            bench.start_anew()
-        async with aclosing(self._said(Dialogue(model), prompt, bench)) as events:
+            tools.start_anew()
+        async with aclosing(self._said(Dialogue(model), prompt, tools)) as events:
             async for event in events:
                 yield event
 
@@ -224,9 +226,10 @@ class StepRunner:
             text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
             raise _NoRoomForTools(text, hint=error.hint) from error
 
-    async def _said(self, dialogue: Dialogue, make: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
+    async def _said(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> AsyncGenerator[Event, None]:
         """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
-        attempt, spoken = bench.attempt, bench.attempt.dialogue
+        bench, attempt = tools.bench, tools.bench.attempt
+        spoken = attempt.dialogue
         if not spoken:
             prompt = await self._prompt(dialogue, make)
             for note in prompt.notes:
@@ -250,11 +253,11 @@ class StepRunner:
                         raise ReplyRefused(f"{problem} Nothing of it was used.")
                     case _:
                         if isinstance(item, ToolFinished):
-                            bench.next_call()
-                        for event in (*bench.news(), item):
+                            tools.next_call()
+                        for event in (*tools.news(), item):
                             yield event
-                        if bench.stopped is not None:
-                            raise bench.stopped
+                        if tools.stopped is not None:
+                            raise tools.stopped
 
 
 def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:

@@ -10,23 +10,24 @@ from dataclasses import dataclass
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
-from cdd_agent.execution.record import GoingBack, stamp
+from cdd_agent.execution.record import GoingBack
 from cdd_agent.execution.run import Run, named
+from cdd_agent.execution.saved import stamp
 from cdd_agent.tickets.state import StepExecution, of_plan
 from cdd_agent.workspace.taking_back import CheckpointGone
 
 
 @dataclass(frozen=True)
 class Undoing:
-    """Undo, redo and diff of a run that is in order (`Engine.recover`)."""
+    """Undo, redo and diff of a run that is in order (`Engine.recover`), with no other undo under way."""
 
     run: Run
 
     async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
         """Go back to before a step, or before the last one: it and those after it are pending again.
 
-        One that was killed, or stopped, is brought to its end instead. Raises `BadInput` for a step that was not
-        carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
+        Raises `BadInput` for a step that was not carried out, `CheckpointGone` where what it changed cannot be known
+        any more; then nothing was changed.
         """
         self.run.lock.check()
         settled = self.run.state.settled()

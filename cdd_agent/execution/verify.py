@@ -12,11 +12,11 @@ from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.execution.asked import Asked
+from cdd_agent.execution.baseline import Baseline
 from cdd_agent.execution.checks import Check, Ran, run_check
 from cdd_agent.execution.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.execution.outcomes import Difference, Reference, Result, SuiteRun
 from cdd_agent.execution.pytest_run import NOTHING_COLLECTED
-from cdd_agent.execution.record import Baseline
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk

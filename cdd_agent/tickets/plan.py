@@ -192,13 +192,6 @@ class ImplementationPlan:
             ],
         }
 
-    def step(self, number: int) -> PlanStep:
-        """Raises `BadInput` when the plan has no such step."""
-        for step in self.steps:
-            if step.number == number:
-                return step
-        raise BadInput(f"The plan has no step {number}.", hint=f"It has {_counted(self.steps)}.")
-
     def order(self) -> tuple[PlanStep, ...]:
         """Every step after those it depends on, otherwise as the plan has them. Raises `PlanInvalid`."""
         self.check()
@@ -220,13 +213,6 @@ class ImplementationPlan:
 def _set(value: object, **attributes: object) -> None:
     for name, attribute in attributes.items():
         object.__setattr__(value, name, attribute)
-
-
-def _counted(steps: tuple[PlanStep, ...]) -> str:
-    if not steps:
-        return "no steps"
-    numbers = [step.number for step in steps]
-    return f"{len(steps)} steps, from {min(numbers)} to {max(numbers)}"
 
 
 # ------------------------------------------------------------------------------------------ order, checks

@@ -34,12 +34,8 @@ _HEADERS = {
 class Page:
     """What there is to read at a URL."""
 
-    url: str
-    """Where it was in the end, after redirects."""
     text: str
     """HTML as Markdown, anything else as it is; without control characters."""
-    content_type: str
-    """What the server says it is, such as `text/html`; empty when it does not say."""
     cut: bool = False
     """There is more than the limits allow to read."""
 
@@ -141,7 +137,7 @@ class PageReader:
         )
         if text is None:
             raise PageUnreadable(f"{_shown(url)} is binary, not text.", hint=_ONLY_TEXT)
-        return Page(url, text[: self.text_limit], media_type, cut=cut or len(text) > self.text_limit)
+        return Page(text[: self.text_limit], cut=cut or len(text) > self.text_limit)
 
     async def _body(self, response: "httpx.Response") -> Body:
         encoding = one_line(response.headers.get("content-encoding", "")).lower()

@@ -64,10 +64,6 @@ class Checkpoints:
         """
         return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
 
-    async def find(self, name: str) -> Checkpoint | None:
-        found = await self.snapshots.find(f"{self.prefix}/{name}")
-        return Checkpoint(name, found) if found else None
-
     async def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
         """The files that differ, by path; permissions included.
 
@@ -100,16 +96,12 @@ class Checkpoints:
         text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
         return text + ("\n… (more was changed)\n" if len(data) > _LONGEST_DIFF else "")
 
-    async def take_back(self, before: Checkpoint, after: Checkpoint) -> TakenBack:
-        """Take back what changed from `before` to `after`; with the two exchanged, do it again.
+    async def put_back(self, changes: Sequence[Change]) -> TakenBack:
+        """Make the files as they were before these changes; with before and after exchanged, do them again.
 
         A file that is no longer as it was after is kept and named. Each one is put back whole or not at all, and to do
-        it once more is harmless. Raises `BadInput` when the disk refuses.
+        it once more is harmless. Raises `BadInput` when the disk refuses, `CheckpointGone` where a content is gone.
         """
-        return await self.put_back(await self.changes(before, after))
-
-    async def put_back(self, changes: Sequence[Change]) -> TakenBack:
-        """The same for single changes."""
         contents = await self._contents({change.before.content for change in changes if change.before})
         try:
             return await to_its_end(partial(put_back, self.snapshots.root, changes, contents), name="put back")

@@ -18,7 +18,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -26,8 +25,8 @@ from typing import Self
 from cdd_agent.errors import CddError
 from cdd_agent.harmless import harmless
 from cdd_agent.workspace.commit_message import CommitMessage, carries
-from cdd_agent.workspace.git_command import CONFIG, ENVIRONMENT, HIDDEN
-from cdd_agent.workspace.process import CommandResult, run_command
+from cdd_agent.workspace.git_command import CONFIG, HIDDEN, Git
+from cdd_agent.workspace.process import CommandResult
 
 _SECONDS = 120.0
 """For one call of git: a filter may upload, and a person may have to type a passphrase."""
@@ -129,11 +128,11 @@ class _Repository:
         """The repository that the project is in."""
         here = cls(root, "", scratch)
         what = ("--is-bare-repository", "--is-inside-work-tree", "--show-prefix")
-        answer, result = await here.run("rev-parse", *what)
+        result = await here.run("rev-parse", *what)
         if result.started and "not a git repository" in result.stderr:
             raise CommitRefused(f"{root} is in no git repository.", hint=f"`git init` makes one. {_OR_OFF}")
         _check("rev-parse", result)
-        bare, inside, prefix = answer.removesuffix("\n").split("\n", 2)
+        bare, inside, prefix = result.stdout.removesuffix("\n").split("\n", 2)
         if inside != "true":  # `core.worktree` can be any folder
             why = "is bare" if bare == "true" else "is set up for the files of another folder"
             raise CommitRefused(f"The repository at {root} {why}: nothing can be committed from here.", hint=_OR_OFF)
@@ -150,39 +149,29 @@ class _Repository:
 
     async def head(self) -> str | None:
         """The commit that is checked out; None on a branch that has none yet."""
-        answer, result = await self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        return answer.strip() if result.return_code == 0 else None
+        result = await self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return result.stdout.strip() if result.return_code == 0 else None
 
     async def ask(self, *words: str, given: Iterable[str] = (), index: Path | None = None) -> str:
         """What git answers. Raises `CommitRefused` when it does not."""
-        answer, result = await self.run(*words, given=given, index=index)
+        result = await self.run(*words, given=given, index=index)
         _check(words[0], result)
-        return answer
+        return result.stdout
 
-    async def run(self, *words: str, given: Iterable[str] = (), index: Path | None = None) -> tuple[str, CommandResult]:
-        """All that git answers, and how it ended. It reads what is `given`, and uses `index` for the user's."""
-        settings = (*CONFIG, "i18n.commitEncoding=UTF-8", *(("core.splitIndex=false",) if index else ()))
-        argv = ["git", "--no-pager", *(word for setting in settings for word in ("-c", setting)), *words]
-        env = {**ENVIRONMENT, **_persons_own(), **({"GIT_INDEX_FILE": str(index)} if index else {})}
+    async def run(self, *words: str, given: Iterable[str] = (), index: Path | None = None) -> CommandResult:
+        """Run git, however it ends. It reads what is `given`, and uses `index` for the user's."""
+        config = (*CONFIG, "i18n.commitEncoding=UTF-8", *(("core.splitIndex=false",) if index else ()))
+        env = {**_persons_own(), **({"GIT_INDEX_FILE": str(index)} if index else {})}
         stdin = self.scratch / "stdin"
         stdin.write_bytes("".join(f"{item}\0" for item in given).encode())
-        pieces = list[str]()
-        async with aclosing(
-            run_command(argv, cwd=self.top, limit=_SECONDS, env=env, hide=_HIDDEN, stdin=stdin)
-        ) as output:
-            async for item in output:
-                if isinstance(item, CommandResult):
-                    return "".join(pieces), item
-                if item.stream == "stdout":
-                    pieces.append(item.text)
-        raise AssertionError("a run ends in a result")
+        return await Git(self.top, env, config, _HIDDEN, _SECONDS).run(*words, stdin=stdin)
 
     async def signs(self) -> bool:
         """Whether the user wants their commits signed."""
-        answer, result = await self.run("config", "--type=bool", "--get", "commit.gpgsign")
+        result = await self.run("config", "--type=bool", "--get", "commit.gpgsign")
         if result.return_code != 1:  # 1: it is not set
             _check("config", result)
-        return answer.strip() == "true"
+        return result.stdout.strip() == "true"
 
     async def differences(self, tree: str, index: Path | None = None) -> list[_Change]:
         """Where an index differs from a tree."""
@@ -197,10 +186,10 @@ class _Repository:
         given = [f"./{path}" for path in paths]
         if not given:
             return set()
-        answer, result = await self.run("check-ignore", "--no-index", "-z", "--stdin", given=given)
+        result = await self.run("check-ignore", "--no-index", "-z", "--stdin", given=given)
         if result.return_code != 1:  # 1: none is
             _check("check-ignore", result)
-        return {path.removeprefix("./") for path in answer.split("\0") if path}
+        return {path.removeprefix("./") for path in result.stdout.split("\0") if path}
 
 
 @dataclass(frozen=True)
@@ -274,11 +263,11 @@ class _Draft:
         words = ["commit-tree", *(("-p", self.base.commit) if self.base.commit else ()), "-F", str(text), tree]
         if not await self.repository.signs():
             return (await self._ask(*words)).strip()
-        answer, result = await self.repository.run(*words, "-S", index=self._index)
+        result = await self.repository.run(*words, "-S", index=self._index)
         if result.return_code and not result.timed_out and not _NOBODY.search(result.stderr):
             raise CommitRefused(f"The commit could not be signed: {_said(result)}", hint=_SIGNING)
         _check("commit-tree", result)
-        return answer.strip()
+        return result.stdout.strip()
 
     async def _ignored(self, changes: Sequence[_Change]) -> set[str]:
         """Which files the user keeps out of the repository: they are ignored, and are not in the user's index."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 
 _IGNORE = "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
-_ENDING = ".tmp"
 _LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
 """The temporary files of this process, in whichever thread."""
@@ -95,15 +94,13 @@ def remove(path: Path) -> None:
         raise BadInput(f"{path} could not be removed: {error.strerror or error}") from error
 
 
-def remove_leftover(path: Path) -> None:
-    """Remove what writes of `path` left whose process was killed in the middle of them; one that goes on is let be."""
-    target = path.resolve()
-    _remove_leftovers(target.parent, f"{_beginning(target)}*{_ENDING}")
-
-
 def remove_leftovers(folder: Path) -> None:
-    """The same for all that is written in a folder."""
-    _remove_leftovers(folder, f".cdd-*{_ENDING}")
+    """Remove what writes in a folder left whose process was killed in their middle; one that goes on is let be."""
+    for file in folder.glob(".cdd-*.tmp"):
+        found = _LEFTOVER.fullmatch(file.name)
+        if found and not _is_being_written(file, int(found[1])):
+            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
+                file.unlink()
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -173,14 +170,6 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
         _being_written.discard(temporary)
 
 
-def _remove_leftovers(folder: Path, pattern: str) -> None:
-    for file in folder.glob(pattern):
-        found = _LEFTOVER.fullmatch(file.name)
-        if found and not _is_being_written(file, int(found[1])):
-            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
-                file.unlink()
-
-
 def _put_in_place(temporary: Path, target: Path, data: bytes) -> bool:
     """Give the file its name, unless something has that name."""
     try:
@@ -197,11 +186,8 @@ def _put_in_place(temporary: Path, target: Path, data: bytes) -> bool:
 
 def _temporary(target: Path) -> Path:
     """A name that no other write uses, and by which a later process finds what a killed one left."""
-    return target.parent / f"{_beginning(target)}{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
-
-
-def _beginning(target: Path) -> str:
-    return f".cdd-{hashlib.sha256(target.name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}-"
+    of = hashlib.sha256(target.name.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return target.parent / f".cdd-{of}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:

@@ -12,18 +12,16 @@ The shell shows the branch on its first screen, so what only the questions need 
 from __future__ import annotations
 
 import re
-from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
 from cdd_agent.harmless import harmless
-from cdd_agent.workspace.git_command import CONFIG, ENVIRONMENT, HIDDEN, GitUnusable, refusal
+from cdd_agent.workspace.git_command import CONFIG, Git, GitUnusable, refusal
 from cdd_agent.workspace.walk import git_folder, read_small
 
 if TYPE_CHECKING:
-    from cdd_agent.workspace.process import CommandResult
     from cdd_agent.workspace.searching import Found
 
 _REF = "ref: refs/heads/"
@@ -73,9 +71,9 @@ async def git_status(root: Path) -> Found:
     """The branch, and what differs from the last commit in the project, a line each, as `git status --short` has it."""
     from cdd_agent.workspace.searching import Found
 
-    repository = await _open(root)
+    git = await _git(root)
     arguments = ("--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty", "--", ".")
-    lines, cut = await repository.lines("status", *arguments)
+    lines, cut = await _lines(git, "status", *arguments)
     return Found((*map(harmless, lines), *(["No changes."] if len(lines) < 2 else [])), cut)
 
 
@@ -83,12 +81,12 @@ async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) ->
     """The last commits, those that touched a path or all that touched the project, the newest first: a line each."""
     from cdd_agent.workspace.searching import Found
 
-    repository = await _open(root)
+    git = await _git(root)
     spec = _spec(root, path)
-    if not await repository.commit("HEAD"):
+    if not await _commit(git, "HEAD"):
         return Found(("No commits yet.",))
     arguments = (f"--max-count={limit + 1}", "--date=short", "--format=%h %ad %an: %s", "--encoding=UTF-8")
-    lines, cut = await repository.lines("log", *arguments, "--no-color", "--", spec)
+    lines, cut = await _lines(git, "log", *arguments, "--no-color", "--", spec)
     return Found(tuple(map(harmless, lines[:limit])) or ("No commits.",), cut or len(lines) > limit)
 
 
@@ -100,95 +98,61 @@ async def git_diff(root: Path, path: str | None = None, staged: bool = False, co
     from cdd_agent.workspace.reading import holds_secrets
     from cdd_agent.workspace.searching import Found
 
-    repository = await _open(root)
+    git = await _git(root)
     if commit is not None:
-        command = ["show", "--format=", "--first-parent", "-m", "--no-notes", await repository.known(commit)]
+        command = ["show", "--format=", "--first-parent", "-m", "--no-notes", await _known_commit(git, commit)]
     else:
         command = ["diff", "--cached"] if staged else ["diff"]
     specs = ["--", _spec(root, path)]
-    names, too_many = await repository.ask(*command, *_PATCH, "--no-renames", "--name-only", "-z", *specs, limit=_NAMES)
-    if too_many:
+    names = await git(*command, *_PATCH, "--no-renames", "--name-only", "-z", *specs, most=_NAMES)
+    if names.cut:
         raise GitUnusable("Too many files have changed to show how.", hint="Ask for one folder or file.")
-    secrets = [name for name in names.split("\0") if holds_secrets(PurePosixPath(name).name)]
+    secrets = [name for name in names.stdout.split("\0") if holds_secrets(PurePosixPath(name).name)]
     specs += [f":(exclude,glob){_as_glob(name)}" for name in secrets]
-    lines, cut = await repository.lines(*command, *_PATCH, "--find-renames", *specs)
+    lines, cut = await _lines(git, *command, *_PATCH, "--find-renames", *specs)
     note = f"not shown, by their names they hold secrets: {harmless(', '.join(secrets))}" if secrets else ""
     return Found(lines or ("No changes.",), cut, note)
 
 
-@dataclass(frozen=True)
-class _Repository:
-    """The git program, in a project."""
-
-    root: Path
-    config: tuple[str, ...] = _CONFIG
-
-    async def ask(self, command: str, *arguments: str, limit: int = _LIMIT) -> tuple[str, bool]:
-        """What git answers, and whether there is more. Raises `GitUnusable` when it does not."""
-        text, result = await self.run(command, *arguments, limit=limit)
-        _check(command, result)
-        return text[:limit], len(text) > limit
-
-    async def lines(self, command: str, *arguments: str) -> tuple[tuple[str, ...], bool]:
-        """The same line by line; of an answer that is cut, only whole ones."""
-        text, cut = await self.ask(command, *arguments)
-        *lines, last = text.split("\n")
-        return (*lines, *([last] if last and not cut else [])), cut
-
-    async def run(self, command: str, *arguments: str, limit: int = _LIMIT) -> tuple[str, CommandResult | None]:
-        """What git writes, and how it ended; None when it was stopped because that was enough."""
-        from cdd_agent.workspace.process import CommandResult, run_command
-
-        pieces, length = list[str](), 0
-        settings = [word for setting in self.config for word in ("-c", setting)]
-        argv = ["git", "--no-pager", *settings, command, *arguments]
-        async with aclosing(run_command(argv, cwd=self.root, limit=_SECONDS, env=ENVIRONMENT, hide=HIDDEN)) as output:
-            async for item in output:
-                if isinstance(item, CommandResult):
-                    return "".join(pieces), item
-                if item.stream == "stdout":
-                    pieces.append(item.text)
-                    length += len(item.text)
-                if length > limit:
-                    break
-        return "".join(pieces), None
-
-    async def commit(self, text: str) -> str | None:
-        """The full name of the commit that a text means."""
-        name, result = await self.run("rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
-        return name.strip() if result is not None and result.return_code == 0 else None
-
-    async def known(self, text: str) -> str:
-        if text.startswith("-") or not text.isprintable() or not (name := await self.commit(text)):
-            raise BadInput(f"{text!r} is no commit of this repository")
-        return name
+async def _lines(git: Git, *words: str) -> tuple[tuple[str, ...], bool]:
+    """What git answers line by line, and whether there is more; of an answer that is cut, only whole lines."""
+    answer = await git(*words, most=_LIMIT)
+    *lines, last = answer.stdout.split("\n")
+    return (*lines, *([last] if last and not answer.cut else [])), answer.cut
 
 
-async def _open(root: Path) -> _Repository:
-    """The repository that a project is in, every filter that it configures switched off."""
-    repository = _Repository(root)
-    inside, result = await repository.run("rev-parse", "--is-inside-work-tree")
-    if result is not None and result.started and "not a git repository" in result.stderr:
+async def _commit(git: Git, text: str) -> str | None:
+    """The full name of the commit that a text means."""
+    answer = await git.run("rev-parse", "--verify", "--quiet", f"{text}^{{commit}}", most=_LIMIT)
+    return answer.stdout.strip() if answer.return_code == 0 else None
+
+
+async def _known_commit(git: Git, text: str) -> str:
+    if text.startswith("-") or not text.isprintable() or not (name := await _commit(git, text)):
+        raise BadInput(f"{text!r} is no commit of this repository")
+    return name
+
+
+async def _git(root: Path) -> Git:
+    """The git program in a project, every filter that the repository configures switched off."""
+    git = Git(root, config=_CONFIG, seconds=_SECONDS)
+    inside = await git.run("rev-parse", "--is-inside-work-tree", most=_LIMIT)
+    if inside.started and "not a git repository" in inside.stderr:
         raise GitUnusable(f"{root} is in no git repository.", hint="`git init` makes one.")
-    _check("rev-parse", result)
-    if inside.strip() != "true":  # `core.worktree` can be any folder
+    if inside.return_code or inside.timed_out:
+        raise refusal("rev-parse", inside)
+    if inside.stdout.strip() != "true":  # `core.worktree` can be any folder
         raise GitUnusable(f"The repository at {root} is set up for the files of another folder, or for none.")
-    names, result = await repository.run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", limit=_NAMES)
-    if result is None or result.return_code not in (0, 1):  # 1: none is configured
+    names = await git.run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", most=_NAMES)
+    if names.cut or names.return_code not in (0, 1):  # 1: none is configured
         raise GitUnusable("The repository's configuration could not be read.")
-    *keys, _ = names.split("\0")  # each one ends with it
+    *keys, _ = names.stdout.split("\0")  # each one ends with it
     drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}  # one may have an empty name
     unspeakable = [driver for driver in drivers if "=" in driver or "\ufffd" in driver]
     if unspeakable:
         raise GitUnusable(f"The repository configures a filter that cannot be switched off: {harmless(unspeakable[0])}")
     off = [f"filter.{driver}.{name}" for driver in sorted(drivers) for name in _FILTER_OFF]
-    return _Repository(root, (*_CONFIG, *off))
-
-
-def _check(command: str, result: CommandResult | None) -> None:
-    """Raise `GitUnusable` for a git that did not do what it was told; None is one that was stopped in the middle."""
-    if result is not None and (result.timed_out or result.return_code != 0):
-        raise refusal(command, result)
+    return replace(git, config=(*_CONFIG, *off))
 
 
 def _spec(root: Path, path: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Running the git program for this program's own purposes, whatever the user or a repository has configured.
+"""The one place that starts git for this program's own purposes, whatever the user or a repository has configured.
 
 Nothing that a repository configures is run, because a project that was only downloaded brings its own `.git/config`:
 no pager, no hooks, no file-system monitor, no fetching of what is missing.
@@ -7,7 +7,8 @@ no pager, no hooks, no file-system monitor, no fetching of what is missing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,6 @@ ENVIRONMENT = {
 }
 HIDDEN = ("GIT_*",)
 """The variables of a git that this program was started by, in a hook or a rebase: they mean that one's repository."""
-_SECONDS = 600.0
-"""The first checkpoint of a large project reads all of it."""
 
 
 class GitUnusable(CddError):
@@ -42,26 +41,46 @@ class Git:
     folder: Path
     env: Mapping[str, str] = field(default_factory=dict)
     config: tuple[str, ...] = CONFIG
+    hide: tuple[str, ...] = HIDDEN
+    seconds: float = 600.0
+    """For one command: the first checkpoint of a large project reads all of it."""
 
     async def __call__(
         self,
-        *arguments: str,
+        *words: str,
         stdin: Path | None = None,
         stdout: Path | None = None,
+        most: int | None = None,
         codes: Collection[int] = (0,),
     ) -> CommandResult:
-        """Run one git command. Raises `GitUnusable` when it ends with another exit code than these."""
-        from cdd_agent.workspace.process import result_of, run_command
+        """As `run`. Raises `GitUnusable` when git ends with another exit code than these."""
+        result = await self.run(*words, stdin=stdin, stdout=stdout, most=most)
+        if result.timed_out or result.return_code not in codes:
+            raise refusal(words[0], result)
+        return result
+
+    async def run(
+        self, *words: str, stdin: Path | None = None, stdout: Path | None = None, most: int | None = None
+    ) -> CommandResult:
+        """Run one git command, however it ends. The result has all that it wrote; of more than `most` characters it
+        has so many, is `cut`, and git is stopped."""
+        from cdd_agent.workspace.process import CommandResult, run_command
 
         settings = [word for setting in self.config for word in ("-c", setting)]
-        argv = ["git", "--no-pager", *settings, *arguments]
-        env = {**ENVIRONMENT, **self.env}
-        result = await result_of(
-            run_command(argv, cwd=self.folder, limit=_SECONDS, env=env, hide=HIDDEN, stdin=stdin, stdout=stdout)
-        )
-        if result.timed_out or result.return_code not in codes:
-            raise refusal(arguments[0], result)
-        return result
+        argv, env = ["git", "--no-pager", *settings, *words], {**ENVIRONMENT, **self.env}
+        pieces, length = list[str](), 0
+        async with aclosing(
+            run_command(argv, cwd=self.folder, limit=self.seconds, env=env, hide=self.hide, stdin=stdin, stdout=stdout)
+        ) as output:
+            async for item in output:
+                if isinstance(item, CommandResult):
+                    return replace(item, stdout="".join(pieces), cut=False)
+                if item.stream == "stdout":
+                    pieces.append(item.text)
+                    length += len(item.text)
+                if most is not None and length > most:
+                    return CommandResult("".join(pieces)[:most], "", 0, cut=True)
+        raise AssertionError("a run ends in a result")
 
 
 def refusal(command: str, result: CommandResult) -> GitUnusable:

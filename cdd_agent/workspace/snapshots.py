@@ -161,13 +161,6 @@ class Snapshots:
         await self._refer(f"{self.namespace}/{name}", snapshot)
         return snapshot
 
-    async def find(self, name: str) -> str | None:
-        """The id of the snapshot of that name."""
-        result = await self.references(
-            "rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}^{{tree}}", codes=(0, 1, 128)
-        )
-        return result.stdout.strip() or None
-
     async def notes(self, snapshot: str) -> Notes:
         """What a snapshot has beside its files."""
         if snapshot in self._notes:

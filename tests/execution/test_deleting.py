@@ -1,21 +1,11 @@
-"""Steps that delete and rename files: told, recorded, and brought back after a kill."""
+"""Steps that delete and rename files: told, recorded, and taken back."""
 
-import stat
-from pathlib import Path
-
-import pytest
-
-from cdd_agent.actions.changes import ChangeSet
-from cdd_agent.actions.judging import Terms, change_set
-from cdd_agent.actions.replies import parse_reply
 from cdd_agent.events import AttemptFailed, ChangesApplied, ChangesProposed, StepFinished
-from cdd_agent.execution.record import Attempt
 from cdd_agent.wording import question
 from tests.execution.test_engine import of
 from tests.projects import Sandbox, Step, run_all
 
 DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
-MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: new.txt\n*** End Patch\n"
 
 
 async def test_a_step_deletes_a_file_that_it_names(sandbox: Sandbox) -> None:
@@ -65,39 +55,3 @@ async def test_but_not_what_holds_secrets_by_its_name(sandbox: Sandbox) -> None:
 def test_a_person_is_asked_about_deletions_first() -> None:
     asked = question(ChangesProposed(1, ("a",), ("b",), ("c",)))
     assert asked == "May step 1 write this?\n  delete c\n  create a\n  change b"
-
-
-def journalled(root: Path, reply: str) -> tuple[Attempt, ChangeSet]:
-    changes = change_set(root, parse_reply(reply).edits, Terms(seen=None))
-    attempt = Attempt(root, root / ".cdd/runs/x/step-01/attempt-1")
-    with attempt.journalled(changes):
-        pass
-    return attempt, changes
-
-
-@pytest.mark.parametrize("reply", [DELETE, MOVE])
-@pytest.mark.parametrize("is_killed", ["before", "between", "after"])
-def test_after_a_kill_a_deleted_file_comes_back_as_it_was(tmp_path: Path, reply: str, is_killed: str) -> None:
-    old = tmp_path / "old.txt"
-    old.write_bytes(b"\xffold\r\n")
-    old.chmod(0o750)
-    attempt, changes = journalled(tmp_path, reply)
-    if is_killed == "after":
-        changes.apply(tmp_path)
-    elif is_killed == "between" and reply == MOVE:
-        (tmp_path / "new.txt").write_bytes(b"\xffold\r\n")
-        (tmp_path / "new.txt").chmod(0o750)  # it has them from its first moment
-    for _ in range(2):
-        attempt.put_back()
-        assert old.read_bytes() == b"\xffold\r\n"
-        assert stat.S_IMODE(old.stat().st_mode) == 0o750
-        assert not (tmp_path / "new.txt").exists()
-
-
-def test_a_file_that_a_person_made_in_its_place_stays(tmp_path: Path) -> None:
-    (tmp_path / "old.txt").write_text("old\n")
-    attempt, changes = journalled(tmp_path, DELETE)
-    changes.apply(tmp_path)
-    (tmp_path / "old.txt").write_text("mine\n")
-    assert attempt.put_back().kept == ("old.txt",)
-    assert (tmp_path / "old.txt").read_text() == "mine\n"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.execution.outcomes import ReportUnreadable, Result, Selection, SuiteRun
+from cdd_agent.execution.junit import ReportUnreadable
+from cdd_agent.execution.outcomes import Result, Selection, SuiteRun
 from cdd_agent.execution.pytest_run import (
     WithoutMention,
     is_pytest,

@@ -90,7 +90,7 @@ def test_a_step_is_split_and_the_others_keep_their_words() -> None:
     after = refined(BY_HAND, steps=[draft(1, "The table"), draft(4, "Its index", after=1, dependencies=[1])])
     plan = ImplementationPlan.from_markdown(after)
     assert [step.number for step in plan.steps] == [1, 4, 2, 3]
-    assert plan.step(2).dependencies == (1, 4)  # "all previous steps" is what it says
+    assert plan.steps[2].dependencies == (1, 4)  # "all previous steps" is what it says
     assert BY_HAND[BY_HAND.index("## Step 2") :] == after[after.index("## Step 2") :]
     assert BY_HAND[: BY_HAND.index("## Step 1")] == after[: after.index("## Step 1")]
 
@@ -213,9 +213,9 @@ def test_a_change_that_breaks_a_rule_is_refused_in_words(values: dict[str, objec
 def test_a_note_beside_a_file_stays_where_it_says_the_same() -> None:
     plan = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a", "new, the model"),)),))
     files = [{"path": "a", "change": "create"}, {"path": "b", "change": "delete"}]
-    step = changed(plan, changes(steps=[draft(1, files=files)]), Fixed()).step(1)
+    [step] = changed(plan, changes(steps=[draft(1, files=files)]), Fixed()).steps
     assert [(file.path, file.note) for file in step.files_affected] == [("a", "new, the model"), ("b", "deleted")]
-    step = changed(plan, changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]), Fixed()).step(1)
+    [step] = changed(plan, changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]), Fixed()).steps
     assert [(file.path, file.note) for file in step.files_affected] == [("a", "")]
 
 
@@ -237,7 +237,7 @@ def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
     )
     merged = carried_over(base, wanted, now)
     assert [step.title for step in merged.steps] == ["The table", "New", "The form", "Letter"]
-    assert merged.step(2).description == "A form, with `name`."
+    assert merged.steps[2].description == "A form, with `name`."
     assert (merged.overview, merged.risks) == ("Brief.", ("r",))
 
 

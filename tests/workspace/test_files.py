@@ -17,7 +17,7 @@ from cdd_agent.workspace.files import (
     create_exclusive,
     digest,
     read_bytes,
-    remove_leftover,
+    remove_leftovers,
     write_atomic,
 )
 
@@ -140,7 +140,7 @@ def test_threads_that_write_one_file_never_mix(tmp_path: Path) -> None:
         try:
             for _ in range(50):
                 write_atomic(file, letter * 100_000)
-                remove_leftover(file)  # of what another thread is writing, nothing
+                remove_leftovers(tmp_path)  # of what another thread is writing, nothing
         except (BadInput, OSError) as error:
             failed.append(error)
 
@@ -238,25 +238,26 @@ def test_what_a_killed_write_left_is_removed_and_what_is_being_written_is_not(tm
         assert len(names(tmp_path)) == 3
         while psutil.Process(killed.pid).status() != psutil.STATUS_ZOMBIE:  # ended, though nobody has noticed
             time.sleep(0.01)
-        remove_leftover(file)
+        remove_leftovers(tmp_path)
         assert len(names(tmp_path)) == 2
         other.kill()
         other.wait()
-        remove_leftover(file)
-        assert len(names(tmp_path)) == 1
-        remove_leftover(tmp_path / "file2")
+        remove_leftovers(tmp_path)
         assert len(names(tmp_path)) == 1
         third.kill()
 
 
 def test_what_an_earlier_process_of_the_same_number_left_is_removed(tmp_path: Path) -> None:
     _temporary(tmp_path / "file").touch()
-    _temporary(tmp_path / "other").touch()
+    (tmp_path / ".cdd-mine.tmp").touch()
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == [".cdd-mine.tmp"]
+
+
+def test_where_there_is_no_folder_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("file")
-    remove_leftover(tmp_path / "link")
-    assert [name[:5] for name in names(tmp_path)] == [".cdd-", "link"]
-    remove_leftover(tmp_path / "missing" / "file")
-    remove_leftover(tmp_path / "link" / "file")
+    for name in ("missing", "link"):
+        remove_leftovers(tmp_path / name)
 
 
 def test_a_name_of_any_length_is_written(tmp_path: Path) -> None:

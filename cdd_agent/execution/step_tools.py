@@ -1,0 +1,195 @@
+"""The tools by which a model carries a step out: to look around freely, and to act by the rules of the workbench.
+
+Calls that were made before an interruption are made once more from the saved dialogue, and not by asking the model.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from cdd_agent.actions.acting_tools import CreateFileTool, EditFileTool, ExecuteCommandTool
+from cdd_agent.actions.edits import Edit, ReplyRefused, edit_of
+from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
+from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.actions.tools import Answer, Tool
+from cdd_agent.dialogue.turns import is_told_whole
+from cdd_agent.errors import CddError
+from cdd_agent.events import Event, Notice
+from cdd_agent.execution.workbench import Workbench
+from cdd_agent.llm.port import Message, ToolCall
+from cdd_agent.workspace.commands import CommandRunner
+from cdd_agent.workspace.process import CommandResult, OutputChunk
+from cdd_agent.workspace.reading import read_source
+
+
+@dataclass
+class StepTools:
+    """The tools of one attempt, and how far the model is with them."""
+
+    bench: Workbench
+    commands: CommandRunner
+    stopped: CddError | None = None
+    """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
+    _told: list[Event] = field(default_factory=list)
+    """What people should hear of what they do."""
+    _calls: int = 0
+    """How many are over."""
+
+    def offered(self) -> tuple[Tool[Any], ...]:
+        """For a model that calls them."""
+        self.bench.call_by_call = True
+        looking = (tool for tool in read_only_tools(self.bench.root) if not isinstance(tool, ReadFileTool))
+        acting = (CreateFileTool(self), EditFileTool(self), ExecuteCommandTool(_Commands(self)))
+        return (_ReadAndRemember(self), *looking, *acting)
+
+    def news(self) -> list[Event]:
+        """What people should hear; told once."""
+        news, self._told = self._told, []
+        return news
+
+    def next_call(self) -> None:
+        """A call is over."""
+        self._calls += 1
+
+    async def do_again(self, messages: Sequence[Message]) -> None:
+        """Write what the calls of a dialogue wrote before it was put back, and what commands made of that. What else
+        commands did was not put back.
+
+        Raises `ReplyRefused` where the files are no longer what they were then, and what `Workbench.change` raises.
+        """
+        self.bench.call_by_call = bool(messages)
+        journal = self.bench.attempt.journal
+        for call, answer in _answered(messages):
+            self.next_call()
+            if made := journal.made_by(self._calls - 1):
+                self.bench.write_as_command(made)
+            if call.name == ReadFileTool.name and "output" in answer:
+                self.remember(ReadArguments.model_validate_json(call.arguments), str(answer["output"]))
+            elif "success" in answer and (edit := _edit_of(call)) is not None:
+                async for _ in self.bench.change([edit], is_approved=True):
+                    pass  # it was told when it was done first
+            elif "content" in answer and (edit := _edit_of(call)) is not None:
+                self.remember(_whole(edit.path), str(answer["content"]))
+        journal.set_calls_aside(self._calls)
+
+    def start_anew(self) -> None:
+        """A dialogue cannot go on: what it wrote is put back, and nothing counts of what was said."""
+        self.bench.start_anew()
+        self.bench.attempt.drop_dialogue()
+        self.bench.attempt.journal.set_calls_aside(0)
+        self._calls = 0
+
+    async def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+        """Do an action that changes a file: for the tools."""
+        edit = edit_of(action)
+        assert edit is not None, "commands have a runner of their own"
+        notes: list[str] = []
+        try:
+            async for event in self.bench.change([edit]):
+                self._told.append(event)
+                notes += [event.text] if isinstance(event, Notice) else []
+        except ReplyRefused as refusal:
+            why = "\n".join(filter(None, (refusal.message, refusal.hint)))
+            content = await asyncio.to_thread(self._present, edit.path) if refusal.unseen else ""
+            yield ActionResult(action, ActionStatus.FAILURE, content, why)
+            return
+        except CddError as error:
+            self.stopped = error
+            raise
+        yield ActionResult(action, ActionStatus.SUCCESS, "\n".join(notes))
+
+    async def run_command(
+        self, command: str, cwd: str | None, env: Mapping[str, str] | None
+    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        """Run a command by the project's settings, and take over what it makes of the step's files."""
+        try:
+            async for event in self.bench.begin():
+                self._told.append(event)
+            others = self.bench.attempt.journal.changed_since()
+        except CddError as error:
+            self.stopped = error
+            raise
+        try:
+            async with aclosing(self.commands.run(command, cwd=cwd, env=env)) as items:
+                async for item in items:
+                    yield item
+        finally:  # also of one that was stopped: its processes are ended by now
+            self._take_over(others)
+
+    def remember(self, arguments: ReadArguments, output: str) -> None:
+        """The model has read this: a whole file, or a part of one."""
+        if arguments == _whole(arguments.path) and is_told_whole({"output": output}):
+            self.bench.remember(arguments.path, output)
+
+    def _take_over(self, others: Set[PurePosixPath]) -> None:
+        try:
+            self.bench.take_over_from_command(self._calls, others)
+        except CddError as error:
+            self.stopped = error
+            raise
+
+    def _present(self, path: str) -> str:
+        """What is in a file, as the tool that reads it says it."""
+        try:
+            source = read_source(self.bench.root, path)
+        except CddError as error:
+            return error.message
+        self.remember(_whole(path), source.as_text())
+        return source.as_text()
+
+
+@dataclass(frozen=True)
+class _Commands:
+    """What a tool needs to run commands."""
+
+    tools: StepTools
+
+    def run(
+        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        return self.tools.run_command(command, cwd, env)
+
+
+class _ReadAndRemember(ReadFileTool):
+    def __init__(self, tools: StepTools) -> None:
+        super().__init__(tools.bench.root)
+        self._tools = tools
+
+    @property
+    def description(self) -> str:
+        return ReadFileTool(self._root).description
+
+    async def run(self, arguments: ReadArguments) -> Answer:
+        answer = await super().run(arguments)
+        await asyncio.to_thread(self._tools.remember, arguments, answer["output"])
+        return answer
+
+
+def _edit_of(call: ToolCall) -> Edit | None:
+    """What a call that was made once did to a file. Raises `ReplyRefused` for one that nobody can have made."""
+    kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
+    kind = kinds.get(call.name)
+    try:
+        return edit_of(kind.model_validate_json(call.arguments)) if kind else None
+    except ValidationError as error:
+        raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
+
+
+def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
+    """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
+    for place, message in enumerate(messages):
+        for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
+            try:
+                yield call, json.loads(answer.content)
+            except ValueError:  # it was cut: of a tool that only looks
+                yield call, {}
+
+
+def _whole(path: str) -> ReadArguments:
+    return ReadArguments(path=path, start_line=1, end_line=None)
