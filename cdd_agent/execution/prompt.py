@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
+from cdd_agent.dialogue.room import Room
 from cdd_agent.execution.record import Shown
 from cdd_agent.harmless import fenced
-from cdd_agent.llm.budget import CEILING, estimated_tokens
+from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Request
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
@@ -27,6 +28,7 @@ _MOST_RELATED = 60_000
 """Bytes of the files that are shown because a step is related to them."""
 _MARGIN = 200
 """Tokens for the headings of the parts, and for how many files more are left out."""
+_UNSEEN = "You have not seen these: do not replace them."
 _QUOTED = re.compile(r"`([^`\s]+\.\w+)`")
 
 
@@ -68,6 +70,7 @@ def step_prompt(
     step: PlanStep,
     *,
     window: int | None = None,
+    beside: int = 0,
     own: Collection[str] = (),
     earlier: Earlier | None = None,
     also_show: frozenset[str] = frozenset(),
@@ -76,21 +79,22 @@ def step_prompt(
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
     What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
-    under `window`, what the model takes in, in tokens, is left out, and named. `own` are files and folders of this
-    program, which are no part of the project. Raises `ContextTooLong` where not even the step itself fits.
+    under `window`, the tokens that the model takes in, is left out, and named. `beside` of them are for something else.
+    `own` are files and folders of this program, which are no part of the project. Raises `ContextTooLong` where not
+    even the step itself fits.
     """
     rules = project_rules(root)
     system = _system(rules.section, spec, plan)
     opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
-    room = _Room(window, [system, opening, *closing])
+    room = _room(window, beside, [system, opening, *closing])
     if room.is_over and earlier is not None:
         closing[1] = _failed(replace(earlier, reply=""))
-        room = _Room(window, [system, opening, *closing])
+        room = _room(window, beside, [system, opening, *closing])
         room.leave_out("the last attempt's reply")
     if room.is_over and rules.text:
         system = _system("", spec, plan)
         without = room.left_out
-        room = _Room(window, [system, opening, *closing])
+        room = _room(window, beside, [system, opening, *closing])
         for name in (*without, "the project's rules for agents"):
             room.leave_out(name)
     if room.is_over:
@@ -101,7 +105,7 @@ def step_prompt(
     shown = _Files(root, room)
     for path in _wanted(root, plan, state, step, also_show):
         shown.add(path)
-    parts = [opening, _tree(root, own, room), shown.text, room.note, *closing]
+    parts = [opening, _tree(root, own, room), shown.text, room.note(_UNSEEN), *closing]
     request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
     identity = Shown(step=step_digest(step, guidance), files=shown.seen)
     return Prompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
@@ -163,55 +167,14 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
-class _Room:
-    """What is left of a model's window when what must be said is said."""
-
-    def __init__(self, window: int | None, texts: Iterable[str]) -> None:
-        reply = min(CEILING, (window or 0) // 4)
-        needed = sum(map(estimated_tokens, texts))
-        self._left = None if window is None else window - reply - _MARGIN - needed
-        self.left_out: list[str] = []
-        self._named: list[str] = []
-        """Those of them that there is room to name."""
-
-    @property
-    def is_over(self) -> bool:
-        return self._left is not None and self._left < 0
-
-    def holds(self, text: str, name: str) -> bool:
-        """Take the room that a text needs, or note by its name that it is left out."""
-        if not self._takes(text):
-            self.leave_out(name)
-            return False
-        return True
-
-    def leave_out(self, name: str) -> None:
-        self.left_out.append(name)
-        if self._takes(f"- {name}"):
-            self._named.append(name)
-
-    def _takes(self, text: str) -> bool:
-        needed = estimated_tokens(text) + 1  # the last is for what separates it from the next
-        if self._left is not None and needed > self._left:
-            return False
-        if self._left is not None:
-            self._left -= needed
-        return True
-
-    @property
-    def note(self) -> str:
-        if not self.left_out:
-            return ""
-        more = len(self.left_out) - len(self._named)
-        names = [*self._named, *([f"… and {more} more"] if more else [])]
-        also = "You have not seen these: do not replace them."
-        return f"# Left out, for want of room\n\n{_bullets(names)}\n\n{also}"
+def _room(window: int | None, beside: int, texts: Iterable[str]) -> Room:
+    return Room(window, _MARGIN + beside + sum(map(estimated_tokens, texts)))
 
 
 class _Files:
     """The files of a prompt: each whole, or only named."""
 
-    def __init__(self, root: Path, room: _Room) -> None:
+    def __init__(self, root: Path, room: Room) -> None:
         self._root, self._room = root, room
         self._parts: list[str] = []
         self.seen: dict[str, str | None] = {}
@@ -275,7 +238,7 @@ def _wanted(
     return list(dict.fromkeys(wanted))
 
 
-def _tree(root: Path, own: Collection[str], room: _Room) -> str:
+def _tree(root: Path, own: Collection[str], room: Room) -> str:
     _, _, inside = repo_tree(root, (".cdd", *own)).partition(
         "\n"
     )  # its own name says nothing, and differs where the run is replayed
