@@ -15,7 +15,7 @@ from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Around, packed
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.dialogue.presentable import presented
-from cdd_agent.dialogue.room import left_out_in_words
+from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
@@ -54,7 +54,8 @@ class SocratesAgent:
         self._root: Path = file.ticket.root
         self._is_done = False
         self._told: set[str] = set()
-        """What was said already of the project's rules, and of what there is no room for."""
+        """What was said of the project's rules already."""
+        self._left_out = LeftOut()
 
     @classmethod
     def open(
@@ -211,11 +212,9 @@ class SocratesAgent:
 
     def _untold(self, notes: Sequence[str], left_out: Sequence[str]) -> list[Notice]:
         """What a person has to know of what the model is told, and was not told before."""
-        new_notes = [note for note in notes if note not in self._told]
-        new_names = [name for name in left_out if name not in self._told]
-        self._told |= {*notes, *left_out}
-        texts = [*new_notes, *([left_out_in_words(new_names)] if new_names else [])]
-        return [Notice(text, Tone.WARNING) for text in texts]
+        new = [note for note in notes if note not in self._told]
+        self._told |= set(new)
+        return [*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(left_out)]
 
     def _reread(self) -> list[Notice]:
         """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""

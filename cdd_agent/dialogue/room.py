@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from cdd_agent.events import Notice, Tone
 from cdd_agent.llm.budget import CEILING, estimated_tokens
 
 
@@ -63,3 +64,15 @@ class Room:
 def left_out_in_words(left_out: Sequence[str]) -> str:
     """What people are told of it."""
     return f"Left out of the prompt, for want of room: {', '.join(left_out)}"
+
+
+class LeftOut:
+    """What people were told already of what was left out: each thing once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def news(self, left_out: Sequence[str]) -> list[Notice]:
+        new = [name for name in left_out if name not in self._told]
+        self._told.update(new)
+        return [Notice(left_out_in_words(new), Tone.WARNING)] if new else []

@@ -172,13 +172,11 @@ class Dialogue:
                 why = _FULL
                 spoken += (Message("user", _NO_MORE.format(why)),)
                 yield Added(spoken[-1:])
-            self._refuse_more_than_the_window(spoken, is_native)
+            self._refuse_too_long(spoken, is_native)
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
-        """Raises `ContextTooLong` for a conversation that leaves no room for a reply in the model's window."""
-        window, size = self.model.window, self.size(messages)
-        if window is not None and size > most_of(window):
-            raise _too_long(self.model, size, most_of(window))
+        """Raises `ContextTooLong` for a conversation that the model cannot take in."""
+        self._refuse_too_long(tuple(messages), self.is_native)
 
     def fitting(self, messages: tuple[Message, ...], *, instead: tuple[Message, ...]) -> tuple[Message, ...]:
         """These messages; where they leave no room for a reply, those `instead`."""
@@ -190,21 +188,19 @@ class Dialogue:
         tokens, which is what they may answer."""
         fitting: list[Tool[Any]] = []
         for tool in self.tools:
-            more = self._weight(*fitting, tool) - self._weight(*fitting)
-            if room.takes(more, beside=beside):
-                fitting.append(tool)
+            if not room.takes(self._weight(tool, is_first=not fitting), beside=beside):
+                break
+            fitting.append(tool)
         names = [f"the tool {tool.name}" for tool in self.tools if tool not in fitting]
         for name in names if fitting else names and ["the tools"]:
             room.leave_out(name)
         return replace(self, tools=tuple(fitting))
 
-    def _weight(self, *tools: Tool[Any]) -> int:
-        """Tokens that these tools add to a request."""
-        if not tools:
-            return 0
+    def _weight(self, tool: Tool[Any], *, is_first: bool) -> int:
+        """Tokens that a tool adds to a request."""
         if self.is_native:
-            return estimated_prompt(Request((), definitions(tools)))
-        return estimated_tokens(in_words.instructions(tools)) + 1
+            return estimated_prompt(Request((), definitions((tool,))))
+        return estimated_tokens(in_words.instructions((tool,)) if is_first else tool.get_ai_prompt_instructions()) + 1
 
     def _left(self, spoken: tuple[Message, ...], is_native: bool) -> int | None:
         """Tokens that may still be said to the model in this turn; None: nobody knows its window."""
@@ -216,11 +212,15 @@ class Dialogue:
         left = self._left(spoken, is_native)
         return left is not None and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16)
 
-    def _refuse_more_than_the_window(self, spoken: tuple[Message, ...], is_native: bool) -> None:
-        """In the middle of a turn the reply may have less room, but some."""
+    def _refuse_too_long(self, spoken: tuple[Message, ...], is_native: bool) -> None:
         window, size = self.model.window, estimated_prompt(self._request(spoken, is_native))
         if window is not None and size > window:
-            raise _too_long(self.model, size, window)
+            raise ContextTooLong(
+                f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; it "
+                "was not sent",
+                hint="Say or mention less, or use a model with a larger window. If this one has a larger one, set "
+                "`context_window` in .cdd/config.yaml.",
+            )
 
     def size(self, messages: Sequence[Message]) -> int:
         """Tokens that the next round would send, by an estimate."""
@@ -328,15 +328,6 @@ class _Round:
                         if rest := self.screen.end():
                             yield ReplyDelta(step, rest)
                         yield ReplyFinished(step, item.usage)
-
-
-def _too_long(model: Model, size: int, most: int) -> ContextTooLong:
-    return ContextTooLong(
-        f"The request has about {size:,} tokens, more than the {most:,} that {model.name} takes in beside its reply, "
-        f"with a window of {model.window:,}; it was not sent",
-        hint="Say or mention less, or use a model with a larger window. If this one has a larger one, set "
-        "`context_window` in .cdd/config.yaml.",
-    )
 
 
 def _joined(messages: Sequence[Message]) -> Iterator[Message]:
