@@ -15,7 +15,7 @@ from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.presentable import presented
-from cdd_agent.dialogue.room import LeftOut, Room, for_answers
+from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
@@ -25,8 +25,6 @@ from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.reading import read_source
 from cdd_agent.workspace.redaction import Redactor
 
-_MARGIN = 60
-"""Tokens for the heading of what is left out, and for the names that there is no room for."""
 _COMPACTING = "The conversation gets long: what was said first is being summed up."
 _COMPACTED = "The older part of the conversation is a summary now; the newest part is kept word for word."
 
@@ -187,7 +185,7 @@ class ChatAgent:
         where = f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
         window = dialogue.model.window
         conversation = max((window or 0) // 4, estimated_prompt(Request((turn.said,))))
-        room = Room(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + _MARGIN)
+        room = Room(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + MARGIN)
         equipped = dialogue.with_tools_that_fit(room, for_answers(window))
         rules = project_rules(self._root).section
         if rules and not room.holds(rules, "the project's rules for agents"):
@@ -195,7 +193,7 @@ class ChatAgent:
         listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
         if not room.holds(listing, "the files at the top of the project"):
             listing = ""
-        parts = (prompt, rules, where, listing, room.note("Do not act as if you had seen these."))
+        parts = (prompt, rules, where, listing, room.note())
         system = self._redactor.redacted(Message("system", "\n\n".join(filter(None, parts))))
         shares = Shares.of(dialogue.model, equipped.size((system,)))
         return _Packed(equipped, system, shares, tuple(room.left_out))

@@ -8,7 +8,7 @@ from pathlib import Path
 from cdd_agent.agents.notebook import Notebook, bounded, without_json
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft, Proposal
-from cdd_agent.dialogue.room import Room, for_answers
+from cdd_agent.dialogue.room import MARGIN, Room, for_answers
 from cdd_agent.dialogue.structured import how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
@@ -28,8 +28,6 @@ _LONGEST_LISTING = 5_000
 
 _MOST_HISTORY = 60_000
 """Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
-_MARGIN = 60
-"""Tokens for the heading of what is left out, and for the names that there is no room for."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: 
 
     def needed() -> int:
         said = replace(dialogue, tools=()).size((Message("system", f"{own}\n\n{ticket}"), first, *others))
-        return said + estimated_tokens(how_to_answer(Proposal)) + _MARGIN
+        return said + estimated_tokens(how_to_answer(Proposal)) + MARGIN
 
     room = Room(window, needed())
     if room.is_over and len(others) >= len(notebook.said):
@@ -87,7 +85,7 @@ def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: 
     listing = part(f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project")
     related = part(_titles(around.related), "tickets that may be about something near")
     history = (*_latest(older, room), *last)
-    parts = (own, of_type, rules, listing, related, ticket, room.note("Do not act as if you had seen these."))
+    parts = (own, of_type, rules, listing, related, ticket, room.note())
     system = Message("system", "\n\n".join(filter(None, parts)))
     return Packed(equipped, (system, *history, first, *others), tuple(room.left_out))
 

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from cdd_agent.events import Notice, Tone
 from cdd_agent.llm.budget import CEILING, estimated_tokens
 
+MARGIN = 60
+"""Tokens for what is said of what was left out, beside the names that there is room for."""
+
 
 def most_of(window: int) -> int:
     """Tokens that a request to a model with this window may have: the rest is for the reply."""
@@ -52,7 +55,7 @@ class Room:
             self.left -= needed
         return True
 
-    def note(self, also: str = "") -> str:
+    def note(self, also: str = "Do not act as if you had seen these.") -> str:
         """What the model is told of what was left out; empty if nothing was."""
         if not self.left_out:
             return ""

@@ -216,8 +216,8 @@ class Dialogue:
         window, size = self.model.window, estimated_prompt(self._request(spoken, is_native))
         if window is not None and size > window:
             raise ContextTooLong(
-                f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; it "
-                "was not sent",
+                f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
+                "it was not sent",
                 hint="Say or mention less, or use a model with a larger window. If this one has a larger one, set "
                 "`context_window` in .cdd/config.yaml.",
             )

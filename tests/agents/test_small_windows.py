@@ -13,7 +13,8 @@ from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
-from tests.projects import SLUG, Sandbox
+from tests.agents.test_planner import changes, plan, step
+from tests.projects import SLUG, Sandbox, Step
 
 WINDOWS = [1_000, 1_500, 2_000, 2_500, 3_000, 4_096, 6_000, 8_192, 32_000]
 RULES = "Words are lower case.\n" * 120
@@ -164,3 +165,78 @@ async def test_chat_reads_a_long_file_in_parts_and_its_line_is_answered(busy: Sa
     fits(busy, 6_000)
     assert "What do they say?" in busy.prompt()
     assert events
+
+
+# -------------------------------------------------------------------------------------------------- the Planner
+
+
+COMPLETE = "title: Say words\ndescription: The files say the right words.\nacceptance_criteria:\n  - a.txt says good\n"
+
+
+@pytest.fixture
+def specified(busy: Sandbox) -> Sandbox:
+    (busy.ticket / "spec.yaml").write_text(COMPLETE)
+    (busy.ticket / "plan.md").unlink()
+    return busy
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+async def test_the_planner_plans_with_what_there_is_room_for(specified: Sandbox, window: int, tool_calls: str) -> None:
+    specified.flags = {"context_window": window, "tool_calls": tool_calls}
+    session = specified.replies(plan(step(1, "a.txt"))).session()
+    events, error = await tried(session, f"/plan {SLUG}", "approve")
+    fits(specified, window)
+    if window <= 2_000:
+        assert error is not None
+        assert "`context_window`" in error.hint
+        assert specified.model.requests == []
+        assert not (specified.root / ".cdd" / "runs" / SLUG / "planning.json").exists()
+    else:
+        assert error is None
+        assert (specified.ticket / "plan.md").exists()
+        assert ("the project's rules for agents" in left_out(events)) is (
+            window < 6_000 or (window, tool_calls) == (6_000, "off")
+        )
+    session.leave()
+
+
+async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(specified: Sandbox) -> None:
+    specified.flags = {"context_window": 6_000, "tool_calls": "on"}
+    wordy = [changes(steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]) for number in range(6)]
+    session = specified.replies(plan(step(1, "a.txt")), reads("a_file_of_the_project_1.py"), *wordy).session()
+    events = await say(session, f"/plan {SLUG}", *(f"Make it version {number}." for number in range(6)))
+    fits(specified, 6_000)
+    assert "# What to change\n\nMake it version 5." in specified.prompt()
+    assert "a.txt says good" in specified.prompt()
+    assert "Make it version 0." not in specified.prompt()
+    assert "what was said and looked at before" in left_out(events)
+    session.leave()
+
+
+async def test_a_new_spec_is_not_forgotten_with_what_was_said_before(specified: Sandbox) -> None:
+    specified.flags = {"context_window": 6_000, "tool_calls": "on"}
+    wordy = [changes(steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]) for number in range(6)]
+    session = specified.replies(plan(step(1, "a.txt")), *wordy).session()
+    await say(session, f"/plan {SLUG}")
+    (specified.ticket / "spec.yaml").write_text(COMPLETE.replace("right words", "very best words"))
+    await say(session, *(f"Make it version {number}." for number in range(6)))
+    assert "Make it version 0." not in specified.prompt()
+    assert "The files say the very best words." in specified.prompt()
+    session.leave()
+
+
+# ----------------------------------------------------------------------------------------- questions about a run
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+async def test_a_question_about_a_run_is_told_what_there_is_room_for(busy: Sandbox, window: int) -> None:
+    busy.write(Step("a.txt", description="Write good. " * 300), spec=COMPLETE)
+    busy.flags = {"context_window": window, "tool_calls": "on"}
+    session = busy.replies("Nothing yet.", "Still nothing.").session()
+    events, error = await tried(session, f"/exec {SLUG}", "what was done?", "and now?")
+    fits(busy, window)
+    assert error is None
+    assert "- Step 1 (Make a.txt): pending" in busy.prompt()
+    assert ("the plan's text" in left_out(events)) is (window < 4_096)
+    session.leave()
