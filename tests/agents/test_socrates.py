@@ -600,3 +600,13 @@ async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
     again = sandbox.replies().session()
     assert "What for?" in told(await say(again, OPEN))
     again.leave()
+
+
+async def test_a_second_approve_is_no_line_for_chat(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"), asks(**COMPLETE))
+    await say(session, OPEN, "Readers.", "approve")
+    text, asked = spec_text(sandbox), len(sandbox.model.requests)
+    events = await say(session, "approve", "Approve anyway")
+    assert told(events).count(f"Nothing waits for a yes. `/socrates {SLUG}`") == 2
+    assert spec_text(sandbox) == text
+    assert len(sandbox.model.requests) == asked
