@@ -136,6 +136,11 @@ class Planning:
         """Something was proposed or learnt."""
         return self.notes != PlanningNotes()
 
+    def is_of_another_spec(self) -> bool:
+        """The proposal was made of a spec that has changed since. Raises `BadInput` for one that no plan can be of."""
+        spec = self.desk.complete_spec()
+        return bool(self.notes.proposal and self.notes.spec) and self.notes.spec != _identity(spec)
+
     def shown(self) -> list[Event]:
         """The proposal, or what it changes, and what compiling it found."""
         text = self.text()
