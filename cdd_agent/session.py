@@ -169,6 +169,10 @@ class Session:
             case "exit":
                 yield Notice("This is chat; no other agent is active. `/exit` leaves the shell.")
                 return
+            case "approve" | "approve anyway":
+                slug = self.last_ticket or "SLUG"
+                yield Notice(f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go on with the ticket.")
+                return
         if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
             yield Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}")
             return

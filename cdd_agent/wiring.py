@@ -220,7 +220,8 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
     runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
     left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
-    return ChatTools((*read_only_tools(project.root), *acting), written)
+    tools = sorted((*read_only_tools(project.root), *acting), key=lambda tool: tool.category == "Git")
+    return ChatTools(tools, written)  # what a small window has no room for is the history
 
 
 def open_engine(

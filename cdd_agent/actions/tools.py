@@ -6,6 +6,7 @@ The read-only ones are in `read_only_tools.py`, those that change something or a
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cache
 from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -48,7 +49,7 @@ class Tool(ABC, Generic[A]):
     @property
     def parameters_schema(self) -> dict[str, Any]:
         """The arguments as a JSON Schema object, derived from their type."""
-        schema = self.arguments.model_json_schema()
+        schema = _schema_of(self.arguments)
         properties = {name: _simple(field) for name, field in schema["properties"].items()}
         return {
             "type": "object",
@@ -112,6 +113,12 @@ class Tool(ABC, Generic[A]):
         fields = self.parameters_schema["properties"].items()
         words = [f"`{name}` ({_type(field)}{', required' if name in required else ''})" for name, field in fields]
         return ", ".join(words) or "none"
+
+
+@cache
+def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
+    """It is asked for many times, and takes a while to make."""
+    return arguments.model_json_schema()
 
 
 def _simple(field: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,15 +10,17 @@ from typing import Any
 
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.tools import Tool
-from cdd_agent.agents.compaction import Compacted, Room, can_be_shorter, compact
+from cdd_agent.agents.compaction import Compacted, Shares, can_be_shorter, compact
 from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.presentable import presented
+from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
-from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError
+from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
+from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
 from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.reading import read_source
 from cdd_agent.workspace.redaction import Redactor
@@ -52,6 +54,7 @@ class ChatAgent:
         self._tool_calls = tool_calls
         self._conversation = Conversation(root, redactor)
         self._untold: list[Event] = []
+        self._left_out = LeftOut()
 
     async def say(self, line: str) -> AsyncGenerator[Event, None]:
         """Take what the person typed, to the model's last word. Raises `CddError`.
@@ -60,7 +63,7 @@ class ChatAgent:
         was said before stays.
         """
         model = self._model()
-        mentions = await asyncio.to_thread(with_mentions, self._root, line.strip(), Room.of(model).attached)
+        mentions = await asyncio.to_thread(with_mentions, self._root, line.strip(), Shares.of(model).attached)
         for notice in mentions.notices:
             yield notice
         said = self._redactor.redacted(Message("user", mentions.text))
@@ -108,22 +111,25 @@ class ChatAgent:
     async def _rounds(self, model: Model, turn: "_Turn") -> AsyncGenerator[Event, None]:
         """To the model's last word, or until room has to be made for the next round."""
         tools = self._tools()
-        dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits)
-        if self._needs_room(dialogue, turn):
-            async with aclosing(self._made_shorter(model, turn)) as events:
+        packed = self._packed(Dialogue(model, tools.tools, self._tool_calls, turn.limits), turn)
+        for notice in self._left_out.news(packed.left_out):
+            yield notice
+        if self._needs_room(packed, turn):
+            async with aclosing(self._made_shorter(packed, turn)) as events:
                 async for event in events:
                     yield event
+        said = (packed.system, *self._conversation.messages, *turn.new)
         try:
-            async with aclosing(dialogue.turn((self._system(), *self._conversation.messages, *turn.new))) as items:
+            async with aclosing(packed.dialogue.turn(said)) as items:
                 async for item in items:
                     for event in self._events_of(item, tools, turn):
                         yield event
-                    if isinstance(item, Added) and _is_in_the_middle(item) and self._needs_room(dialogue, turn):
+                    if isinstance(item, Added) and _is_in_the_middle(item) and self._needs_room(packed, turn):
                         break
         except ContextTooLong:
-            if not self._can_be_shorter(model, turn):
+            if not self._can_be_shorter(packed, turn):
                 raise
-            async with aclosing(self._made_shorter(model, turn, must=True)) as events:
+            async with aclosing(self._made_shorter(packed, turn, must=True)) as events:
                 async for event in events:
                     yield event
             turn.may_be_shorter = False
@@ -144,12 +150,14 @@ class ChatAgent:
             case _:
                 yield item
 
-    async def _made_shorter(self, model: Model, turn: "_Turn", *, must: bool = False) -> AsyncGenerator[Event, None]:
+    async def _made_shorter(
+        self, packed: "_Packed", turn: "_Turn", *, must: bool = False
+    ) -> AsyncGenerator[Event, None]:
         """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""
         yield Notice(_COMPACTING, Tone.QUIET)
+        model, messages = packed.dialogue.model, self._conversation.messages
         try:
-            messages, room = self._conversation.messages, Room.of(model)
-            async with aclosing(compact(self._root, model, messages, turn.said, room)) as items:
+            async with aclosing(compact(self._root, model, messages, turn.said, packed.shares)) as items:
                 async for item in items:
                     if isinstance(item, Compacted):
                         self._conversation.replace(item.messages)
@@ -163,20 +171,42 @@ class ChatAgent:
             return
         yield Notice(_COMPACTED)
 
-    def _can_be_shorter(self, model: Model, turn: "_Turn") -> bool:
-        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, Room.of(model))
+    def _can_be_shorter(self, packed: "_Packed", turn: "_Turn") -> bool:
+        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, packed.shares)
 
-    def _needs_room(self, dialogue: Dialogue, turn: "_Turn") -> bool:
+    def _needs_room(self, packed: "_Packed", turn: "_Turn") -> bool:
         """It gets too long for the model, and something can be done about it."""
-        messages = (self._system(), *self._conversation.messages, *turn.new)
-        return dialogue.size(messages) > Room.of(dialogue.model).full and self._can_be_shorter(dialogue.model, turn)
+        messages = (packed.system, *self._conversation.messages, *turn.new)
+        return packed.dialogue.size(messages) > packed.shares.full and self._can_be_shorter(packed, turn)
 
-    def _system(self) -> Message:
-        where = f"- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
-        listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
+    def _packed(self, dialogue: Dialogue, turn: "_Turn") -> "_Packed":
+        """What is said before the conversation, and the tools: as much as leaves a part of the window to that."""
+        prompt = load_prompt(self._root, "chat")
+        where = f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
+        window = dialogue.model.window
+        conversation = max((window or 0) // 4, estimated_prompt(Request((turn.said,))))
+        room = Room(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + MARGIN)
+        equipped = dialogue.with_tools_that_fit(room, for_answers(window))
         rules = project_rules(self._root).section
-        parts = (load_prompt(self._root, "chat"), rules, f"# Where you are\n\n{where}", listing)
-        return self._redactor.redacted(Message("system", "\n\n".join(filter(None, parts))))
+        if rules and not room.holds(rules, "the project's rules for agents"):
+            rules = ""
+        listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
+        if not room.holds(listing, "the files at the top of the project"):
+            listing = ""
+        parts = (prompt, rules, where, listing, room.note())
+        system = self._redactor.redacted(Message("system", "\n\n".join(filter(None, parts))))
+        shares = Shares.of(dialogue.model, equipped.size((system,)))
+        return _Packed(equipped, system, shares, tuple(room.left_out))
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """What the rounds of a turn have in common."""
+
+    dialogue: Dialogue
+    system: Message
+    shares: Shares
+    left_out: tuple[str, ...]
 
 
 @dataclass

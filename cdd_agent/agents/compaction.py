@@ -6,42 +6,47 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.room import for_answers, most_of
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.events import Event, ReplyDelta, ReplyRestarted
-from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import BadAnswer, Message, Model, Request
 
 _UNKNOWN_WINDOW = 48_000
 """Tokens that a model is taken to take in where nobody knows: most take more, and more costs more."""
 _LONGEST_MESSAGE = 6_000
 """Characters of an old message that are looked at for the summary; of a longer one the beginning and the end."""
+_MARGIN = 40
+"""Tokens of a note that something is left out, and of what stands around messages."""
 _SUMMARY = "# The conversation so far, in short"
 
 
 @dataclass(frozen=True)
-class Room:
+class Shares:
     """How much of a conversation a model takes in, in tokens by our own estimate."""
 
     window: int
+    taken: int = 0
+    """By what is said before every conversation, and by the tools."""
 
     @classmethod
-    def of(cls, model: Model) -> "Room":
-        return cls(model.window or _UNKNOWN_WINDOW)
+    def of(cls, model: Model, taken: int = 0) -> "Shares":
+        return cls(model.window or _UNKNOWN_WINDOW, taken)
 
     @property
     def full(self) -> int:
         """From here on, room is made: the reply and the next answers of tools need some."""
-        return self.window * 3 // 4
+        return min(self.window * 3 // 4, most_of(self.window) - for_answers(self.window))
 
     @property
     def kept(self) -> int:
-        """What stays word for word."""
-        return self.window // 4
+        """What stays word for word: a quarter, but not all of what a small window has for a conversation."""
+        return min(self.window // 4, max(self.full - self.taken, 0) * 2 // 3)
 
     @property
     def attached(self) -> int:
         """Characters of files that one message may carry."""
-        return self.window  # about a third of the window
+        return self.window * 3 // 4  # about a quarter of the window
 
 
 @dataclass(frozen=True)
@@ -63,22 +68,21 @@ def divided(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...]
     return tuple(messages[:start]), tuple(messages[start:])
 
 
-def can_be_shorter(messages: Sequence[Message], said: Message, room: Room) -> bool:
+def can_be_shorter(messages: Sequence[Message], said: Message, shares: Shares) -> bool:
     """Something is old enough, is not a summary already, and is not what the person has just `said`."""
-    older = [message for message in divided(messages, room.kept)[0] if message is not said]
+    older = [message for message in divided(messages, shares.kept)[0] if message is not said]
     return bool(older) and not (len(older) == 1 and older[0].content.startswith(_SUMMARY))
 
 
 async def compact(
-    root: Path, model: Model, messages: Sequence[Message], said: Message, room: Room
+    root: Path, model: Model, messages: Sequence[Message], said: Message, shares: Shares
 ) -> AsyncGenerator[Event | Compacted, None]:
     """Have the older part summed up; what the person has just `said` stays, however old. Yield what happens, last the
     `Compacted`. Raises `ModelError` where no summary comes, and `BudgetExhausted`."""
-    older, newest = divided(messages, room.kept)
-    asked = (
-        Message("system", load_prompt(root, "compaction")),
-        Message("user", _shortened("\n\n".join(map(_as_text, older)), room.window * 3 // 2)),
-    )
+    older, newest = divided(messages, shares.kept)
+    told = load_prompt(root, "compaction")
+    most = min(shares.window // 2, most_of(shares.window) - estimated_tokens(told) - _MARGIN)
+    asked = Message("system", told), Message("user", _within("\n\n".join(map(_as_text, older)), most))
     turn: Turn | None = None
     async with aclosing(Dialogue(model).turn(asked)) as items:
         async for item in items:
@@ -97,6 +101,15 @@ def _as_text(message: Message) -> str:
     calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
     text = _shortened("\n".join(filter(None, (message.content, *calls))), _LONGEST_MESSAGE)
     return f"## {message.role}\n\n{text}"
+
+
+def _within(text: str, tokens: int) -> str:
+    """A text of at most so many tokens."""
+    most, shown = len(text), text
+    while (size := estimated_tokens(shown)) > tokens and most > 0:
+        most = min(most * max(tokens, 0) // size, most - 1)
+        shown = _shortened(text, most)
+    return shown
 
 
 def _shortened(text: str, most: int) -> str:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.agents.questions import about_the_run
+from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice, QuestionAnswered, QuestionAsked, Tone
@@ -45,6 +46,7 @@ class ExecutorAgent:
         self._recorder = Recorder(engine)
         self._left = False
         self._asked: tuple[Message, ...] = ()
+        self._left_out = LeftOut()
         self.ticket_slug = engine.run.ticket.slug
 
     @property
@@ -177,9 +179,12 @@ class ExecutorAgent:
         asked = Message("user", self._engine.run.record.redactor.redact(question))
         runner = self._engine.runner
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls)
-        about = about_the_run(runner.root, self._engine.run.spec, self._engine.run.plan, self._engine.run.state)
+        run = self._engine.run
+        packed = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
+        for notice in self._left_out.news(packed.left_out):
+            yield notice
         try:
-            async with aclosing(dialogue.turn((about, *self._asked, asked), step=step.number)) as items:
+            async with aclosing(packed.dialogue.turn(packed.messages, step=step.number)) as items:
                 async for item in items:
                     match item:
                         case Added():

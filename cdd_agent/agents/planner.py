@@ -145,9 +145,13 @@ class PlannerAgent:
             yield event
 
     async def _approve(self) -> AsyncGenerator[Event, None]:
-        desk = self._planning.desk
+        desk, was_changed = self._planning.desk, self._planning.is_of_another_spec()
+        checked = self._checked() if was_changed else None
         self._planning.save()
         self._left = True
+        if checked is not None:
+            yield Notice("The spec has changed since this plan was made. What compiling it finds now:", Tone.WARNING)
+            yield checked
         yield Notice(f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.", Tone.GOOD)
 
     async def _keep(self) -> AsyncGenerator[Event, None]:

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,13 +18,15 @@ from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.kept import Kept
 from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, structured
+from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers, most_of
+from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, how_to_answer, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, Notice, PlanChecked, Tone
 from cdd_agent.execution.planning import PlanDesk, Present, text_with
 from cdd_agent.harmless import fenced
-from cdd_agent.llm.port import Message, Model
+from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
+from cdd_agent.llm.port import Message, Model, Request
 from cdd_agent.tickets.basic_plan import basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, changed, made_anew
@@ -36,6 +38,7 @@ from cdd_agent.workspace.project_rules import project_rules
 
 MOST_QUESTIONS = 3
 _ROUNDS = 30
+_SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
 
 
@@ -95,6 +98,7 @@ class Planning:
 
     def __post_init__(self) -> None:
         self.notes = self.kept.found or PlanningNotes()
+        self._left_out = LeftOut()
 
     def close(self) -> None:
         """Let go of the ticket. The notes stay."""
@@ -136,6 +140,11 @@ class Planning:
         """Something was proposed or learnt."""
         return self.notes != PlanningNotes()
 
+    def is_of_another_spec(self) -> bool:
+        """The proposal was made of a spec that has changed since. Raises `BadInput` for one that no plan can be of."""
+        spec = self.desk.complete_spec()
+        return bool(self.notes.proposal and self.notes.spec) and self.notes.spec != _identity(spec)
+
     def shown(self) -> list[Event]:
         """The proposal, or what it changes, and what compiling it found."""
         text = self.text()
@@ -159,6 +168,7 @@ class Planning:
         spec, present = self.desk.complete_spec(), self.desk.present()
         self._check_means()
         opening = await asyncio.to_thread(self._opening, spec, present, guidance)
+        self._packed("plan", (Message("user", opening),)).refuse_too_long()
         self._keep(
             PlanningNotes(
                 task="plan",
@@ -188,14 +198,16 @@ class Planning:
         parts += [
             _plan_now(plan),
             _numbering(_with_numbers(present.fixed, plan)),
-            f"# What to change\n\n{wish}",
+            f"{_WISH}\n\n{wish}",
             self._may_ask(),
         ]
         said = Message("user", "\n\n".join(part for part in parts if part))
         if not notes.conversation:
             notes = notes.model_copy(update={"spec": _identity(spec)})
         update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
-        self._keep(notes.model_copy(update={**update, "conversation": (*notes.conversation, said)}))
+        conversation = (*notes.conversation, said)
+        self._packed("change", conversation).refuse_too_long()
+        self._keep(notes.model_copy(update={**update, "conversation": conversation}))
         async with aclosing(self.go_on()) as events:
             async for event in events:
                 yield event
@@ -203,7 +215,7 @@ class Planning:
     async def answer(self, words: str) -> AsyncGenerator[Event, None]:
         """Answer the questions that are open, or say more to a planning that was interrupted."""
         self.model()
-        said = Message("user", f"# What the person says\n\n{words}")
+        said = Message("user", f"{_SAID}\n\n{words}")
         conversation = (*self.notes.conversation, said)
         self._keep(self.notes.model_copy(update={"conversation": conversation, "questions": (), "is_open": True}))
         async with aclosing(self.go_on()) as events:
@@ -214,24 +226,18 @@ class Planning:
         """Ask the model, from where the conversation is. What was learnt stays, however this ends."""
         spec, present = self.desk.complete_spec(), self.desk.present()
         exploration = Exploration()
-        dialogue = Dialogue(
-            self.model(),
-            exploration.bounded(self.tools),
-            self.tool_calls,
-            Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
-        )
-        rules = project_rules(self.desk.root).section
-        system = Message("system", "\n\n".join(filter(None, (load_prompt(self.desk.root, "planner"), rules))))
         conversation = self.notes.conversation
         if self.notes.spec != _identity(spec):
-            conversation = (*conversation, Message("user", f"The spec was changed. It is now:\n\n{_spec(spec)}"))
+            conversation = (*conversation, Message("user", f"{_NEW_SPEC}\n\n{_spec(spec)}"))
             self._keep(self.notes.model_copy(update={"conversation": conversation, "spec": _identity(spec)}))
         if conversation[-1].role == "assistant":  # it was stopped before its answer was taken up
             conversation = (*conversation, Message("user", "Go on, and give your answer again."))
         judge = _Judge(self, spec, present)
-        kind: type[PlanReply] | type[ChangeReply] = PlanReply if self.notes.task == "plan" else ChangeReply
+        packed = await asyncio.to_thread(self._packed, self.notes.task, conversation, exploration)
+        for notice in self._left_out.news(packed.left_out):
+            yield notice
         found: Structured[Any] | None = None
-        asked = structured(dialogue, (system, *conversation), kind, check=judge.problems)
+        asked = structured(packed.dialogue, packed.messages, packed.kind, check=judge.problems)
         async with aclosing(asked) as items:
             async for item in items:
                 match item:
@@ -323,9 +329,34 @@ class Planning:
 
     # ------------------------------------------------------------------------------------ what is asked
 
+    def _packed(
+        self, task: Literal["plan", "change"], conversation: tuple[Message, ...], exploration: Exploration | None = None
+    ) -> "_Packed":
+        """The conversation with what is said before it, as far as the model's window has room."""
+        exploration = exploration or Exploration()
+        dialogue = Dialogue(
+            self.model(),
+            exploration.bounded(self.tools),
+            self.tool_calls,
+            Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
+        )
+        window, prompt = dialogue.model.window, load_prompt(self.desk.root, "planner")
+        kind: type[PlanReply] | type[ChangeReply] = PlanReply if task == "plan" else ChangeReply
+        before = estimated_tokens(prompt) + estimated_tokens(how_to_answer(kind)) + MARGIN
+        kept = _latest(conversation, None if window is None else most_of(window) - before)
+        room = Room(window, before + estimated_prompt(Request(kept)))
+        if len(kept) < len(conversation):
+            room.leave_out("what was said and looked at before")
+        equipped = dialogue.with_tools_that_fit(room, for_answers(window))
+        rules = project_rules(self.desk.root).section
+        if rules and not room.holds(rules, "the project's rules for agents"):
+            rules = ""
+        system = "\n\n".join(filter(None, (prompt, rules, room.note())))
+        return _Packed(equipped, kind, (Message("system", system), *kept), tuple(room.left_out))
+
     def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
         plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
-        wish = f"# What the person says\n\n{guidance}" if guidance else ""
+        wish = f"{_SAID}\n\n{guidance}" if guidance else ""
         numbering = _numbering(present.fixed) if present.fixed.is_begun else ""
         parts = [self._context(spec), plan, numbering, wish, "# Task\n\nPlan the ticket.", self._may_ask()]
         return "\n\n".join(part for part in parts if part)
@@ -333,7 +364,7 @@ class Planning:
     def _context(self, spec: TicketSpec) -> str:
         """What is told once: the spec, the project's files as far as there is room, and how checks may begin."""
         tree = project_context(self.desk.root, ()).repo_tree
-        most = min(_MOST_OF_TREE, self.model().window or _MOST_OF_TREE)  # characters: a third of a window, about
+        most = min(_MOST_OF_TREE, (self.model().window or _MOST_OF_TREE) // 3)  # characters: a ninth of a window, about
         if len(tree) > most:
             tree = tree[:most].rpartition("\n")[0] + "\n… and more: the tools show them"
         commands = self.desk.commands
@@ -347,6 +378,49 @@ class Planning:
         if self.may_ask:
             return ""
         return "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """What the model is asked, in which form it is to answer, and with which tools."""
+
+    dialogue: Dialogue
+    kind: type[PlanReply] | type[ChangeReply]
+    messages: tuple[Message, ...]
+    left_out: tuple[str, ...]
+
+    def refuse_too_long(self) -> None:
+        """Raises `ContextTooLong` where the model could not take it in."""
+        first, *others = self.messages
+        told = replace(first, content=f"{first.content}\n\n{how_to_answer(self.kind)}")
+        self.dialogue.refuse_too_long((told, *others))
+
+
+def _latest(conversation: tuple[Message, ...], tokens: int | None) -> tuple[Message, ...]:
+    """A conversation of at most so many tokens, if it can be. The oldest goes first; the first message, the person's
+    last words and what the spec was changed to stay."""
+    if tokens is None:
+        return conversation
+    first, *others = conversation
+    stay = {_last(others, _SAID, _WISH), _last(others, _NEW_SPEC)}
+    kept = conversation
+    for start, message in enumerate([*others, None]):
+        if message is not None and message.role == "tool":
+            continue  # it stays with its call
+        kept = (first, *(others[place] for place in range(start) if place in stay), *others[start:])
+        if estimated_prompt(Request(kept)) <= tokens:
+            break
+    return kept
+
+
+def _last(messages: Sequence[Message], *headings: str) -> int:
+    """The place of the last message that is told under one of these; -1 without any."""
+    told = (
+        place
+        for place, message in enumerate(messages)
+        if message.role == "user" and any(heading in message.content for heading in headings)
+    )
+    return max(told, default=-1)
 
 
 class _Judge:

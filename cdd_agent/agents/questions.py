@@ -1,10 +1,15 @@
 """What is told to a model that answers a question about a run: the ticket, its plan, and how far the run is."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.room import MARGIN, Room, for_answers
+from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.harmless import fenced
-from cdd_agent.llm.port import Message
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import Message, Request
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
@@ -13,16 +18,46 @@ _LONGEST_ERROR = 4_000
 """Characters of what a failed step said."""
 
 
-def about_the_run(root: Path, spec: TicketSpec, plan: ImplementationPlan, state: ExecutionState) -> Message:
-    """The system's message. Raises `BadInput` for a prompt of the project's own that cannot be used."""
-    steps = "\n".join(_step(step, state) for step in plan.steps)
-    text = [
-        load_prompt(root, "question"),
-        f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}",
-        f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}",
-        f"# The run\n\n{steps}",
-    ]
-    return Message("system", "\n\n".join(text))
+@dataclass(frozen=True)
+class Packed:
+    """What the model is asked, and with which tools."""
+
+    dialogue: Dialogue
+    messages: tuple[Message, ...]
+    left_out: tuple[str, ...]
+    """What there was no room for in its window."""
+
+
+def about_the_run(
+    root: Path,
+    spec: TicketSpec,
+    plan: ImplementationPlan,
+    state: ExecutionState,
+    dialogue: Dialogue,
+    asked: Sequence[Message],
+) -> Packed:
+    """The request for a question, the last of those `asked`: with how far the run is, and what else there is room for.
+
+    Raises `BadInput` for a prompt of the project's own that cannot be used.
+    """
+    prompt, window = load_prompt(root, "question"), dialogue.model.window
+    run = "# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)
+    *earlier, question = asked
+    needed = replace(dialogue, tools=()).size((Message("system", f"{prompt}\n\n{run}"), question))
+    room = Room(window, needed + MARGIN)
+
+    def part(text: str, name: str) -> str:
+        return text if room.holds(text, name) else ""
+
+    ticket = part(f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec")
+    equipped = dialogue.with_tools_that_fit(room, for_answers(window))
+    whole = part(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", "the plan's text")
+    if not room.takes(estimated_prompt(Request(tuple(earlier)))):
+        earlier = []
+        room.leave_out("earlier questions")
+    parts = (prompt, ticket, whole, run, room.note())
+    system = Message("system", "\n\n".join(filter(None, parts)))
+    return Packed(equipped, (system, *earlier, question), tuple(room.left_out))
 
 
 def _step(step: PlanStep, state: ExecutionState) -> str:

@@ -10,26 +10,22 @@ from pathlib import Path
 from typing import Self
 
 from cdd_agent.actions.read_only_tools import read_only_tools
-from cdd_agent.agents.notebook import Notebook, bounded
-from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, system_message, with_draft
+from cdd_agent.agents.notebook import Notebook
+from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Around, packed
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.dialogue.presentable import presented
+from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.budget import Spent
-from cdd_agent.llm.port import ContextTooLong, Message, Model, Usage
-from cdd_agent.tickets.related import related_tickets
+from cdd_agent.llm.port import ContextTooLong, Model, Usage
 from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
 from cdd_agent.tickets.store import Ticket, TicketStore
-from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.redaction import Redactor
 from cdd_agent.workspace.threads import to_its_end
 
-_MOST_HISTORY = 60_000
-"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft. Where its window has
-fewer tokens, as many as these: about a third of it."""
 _TRIES_TO_WRITE = 3
 
 
@@ -53,8 +49,9 @@ class SocratesAgent:
         self._tickets, self._file, self._dialogue = tickets, file, dialogue
         self._root: Path = file.ticket.root
         self._is_done = False
-        self._told: list[Notice] = []
+        self._told: set[str] = set()
         """What was said of the project's rules already."""
+        self._left_out = LeftOut()
 
     @classmethod
     def open(
@@ -161,19 +158,18 @@ class SocratesAgent:
         notebook = self.notebook
         for notice in self._reread():
             yield notice
-        system, notices = await asyncio.to_thread(self._look_around)
-        for notice in notices:
-            if notice not in self._told:
-                yield notice
-        self._told += notices
+        around = await asyncio.to_thread(Around.of, self._file.ticket, self._tickets)
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
             notebook.hear(said)
         before = notebook.draft
         answer: Structured[Proposal] | None = None
+        request = packed(self._root, self.ticket_slug, around, notebook, self._dialogue)
+        for notice in self._untold(around.rules.notes, request.left_out):
+            yield notice
         turn = structured(
-            self._dialogue,
-            self._messages(system),
+            request.dialogue,
+            request.messages,
             Proposal,
             check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
         )
@@ -207,19 +203,11 @@ class SocratesAgent:
                 async for event in events:
                     yield event
 
-    def _messages(self, system: Message) -> Sequence[Message]:
-        notebook = self.notebook
-        first, *others = notebook.under_way
-        first = Message("user", with_draft(first.content, notebook.draft))
-        most = min(_MOST_HISTORY, self._dialogue.model.window or _MOST_HISTORY)
-        return (system, *bounded(notebook.history, most), first, *others)
-
-    def _look_around(self) -> tuple[Message, list[Notice]]:
-        """What the model is told of the project, and what a person has to know of it."""
-        rules = project_rules(self._root)
-        related = related_tickets(self._file.ticket, self._tickets.list())
-        system = system_message(self._root, self.ticket_slug, self.notebook.draft.spec.type, rules, related)
-        return system, [Notice(note, Tone.WARNING) for note in rules.notes]
+    def _untold(self, notes: Sequence[str], left_out: Sequence[str]) -> list[Notice]:
+        """What a person has to know of what the model is told, and was not told before."""
+        new = [note for note in notes if note not in self._told]
+        self._told |= set(new)
+        return [*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(left_out)]
 
     def _reread(self) -> list[Notice]:
         """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""

@@ -2,16 +2,22 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cdd_agent.agents.notebook import Notebook, bounded, without_json
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.agents.spec_draft import Draft
+from cdd_agent.agents.spec_draft import Draft, Proposal
+from cdd_agent.dialogue.room import MARGIN, Room, for_answers
+from cdd_agent.dialogue.structured import how_to_answer
+from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.harmless import fenced
-from cdd_agent.llm.port import Message
-from cdd_agent.tickets.related import Related
-from cdd_agent.tickets.spec import TicketType
-from cdd_agent.workspace.project_rules import ProjectRules
+from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
+from cdd_agent.llm.port import Message, Request
+from cdd_agent.tickets.related import Related, related_tickets
+from cdd_agent.tickets.store import Ticket, TicketStore
+from cdd_agent.workspace.project_rules import ProjectRules, project_rules
 from cdd_agent.workspace.reading import read_source
 
 BEGIN = "I have opened this ticket. Look around where it is about, then begin with your first questions."
@@ -20,17 +26,108 @@ GO_ON = "Go on."
 _LONGEST_LISTING = 5_000
 
 
-def system_message(root: Path, slug: str, kind: TicketType, rules: ProjectRules, related: Sequence[Related]) -> Message:
-    """Raises `BadInput` for a prompt of the project's own that cannot be used."""
-    parts = [load_prompt(root, "socrates"), load_prompt(root, f"socrates-{kind}")]
-    if rules.section:
-        parts.append(rules.section)
-    parts.append(f"# At the top of the project\n\n{fenced(_listing(root))}")
-    if related:
-        titles = "\n".join(f"- `{ticket.slug}`: {ticket.title or '(no title)'}" for ticket in related)
-        parts.append(f"# Other tickets that may be about something near\n\n{titles}")
-    parts.append(f"# The ticket\n\n`{slug}`, a {kind}.")
-    return Message("system", "\n\n".join(parts))
+_MOST_HISTORY = 60_000
+"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """What there is around a ticket; looked up anew for each turn."""
+
+    rules: ProjectRules
+    related: Sequence[Related]
+    listing: str
+
+    @classmethod
+    def of(cls, ticket: Ticket, tickets: TicketStore) -> "Around":
+        rules, related = project_rules(ticket.root), related_tickets(ticket, tickets.list())
+        return cls(rules, related, _listing(ticket.root))
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What the model is asked in a turn, and with which tools."""
+
+    dialogue: Dialogue
+    messages: tuple[Message, ...]
+    left_out: tuple[str, ...]
+    """What there was no room for in its window."""
+
+
+def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: Dialogue) -> Packed:
+    """The request of a turn: the spec and what the person says in any case, of all else what there is room for.
+
+    Raises `BadInput` for a prompt of the project's own that cannot be used.
+    """
+    kind, window = notebook.draft.spec.type, dialogue.model.window
+    own, ticket = load_prompt(root, "socrates"), f"# The ticket\n\n`{slug}`, a {kind}."
+    first, *others = notebook.under_way
+    first = Message("user", with_draft(first.content, notebook.draft))
+
+    def needed() -> int:
+        said = replace(dialogue, tools=()).size((Message("system", f"{own}\n\n{ticket}"), first, *others))
+        return said + estimated_tokens(how_to_answer(Proposal)) + MARGIN
+
+    room = Room(window, needed())
+    if room.is_over and len(others) >= len(notebook.said):
+        others = [Message("user", text) for text in notebook.said[1:]]
+        room = Room(window, needed())
+        room.leave_out("what the tools showed in this turn")
+
+    def part(text: str, name: str) -> str:
+        return text if text and room.holds(text, name) else ""
+
+    of_type = part(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}")
+    *older, last = [(), *_turns(notebook.history)]
+    last = _fitting(last, room)
+    equipped = dialogue.with_tools_that_fit(room, for_answers(window))
+    rules = part(around.rules.section, "the project's rules for agents")
+    listing = part(f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project")
+    related = part(_titles(around.related), "tickets that may be about something near")
+    history = (*_latest(older, room), *last)
+    parts = (own, of_type, rules, listing, related, ticket, room.note())
+    system = Message("system", "\n\n".join(filter(None, parts)))
+    return Packed(equipped, (system, *history, first, *others), tuple(room.left_out))
+
+
+Exchange = tuple[Message, ...]
+"""What a person said, and the model's answer to it."""
+
+
+def _turns(history: Sequence[Message]) -> list[Exchange]:
+    messages = bounded(history, _MOST_HISTORY)
+    return list(zip(messages[::2], messages[1::2], strict=True))
+
+
+def _fitting(last: Exchange, room: Room) -> Exchange:
+    """The turn before this one; where there is no room for it, without its data, which the draft has as well."""
+    if not last or room.takes(_size(last)):
+        return last
+    asked, answer = last
+    brief = (asked, Message("assistant", without_json(answer.content) or "…"))
+    if room.takes(_size(brief)):
+        return brief
+    room.leave_out("the turn before this one")
+    return ()
+
+
+def _latest(turns: Sequence[Exchange], room: Room) -> Exchange:
+    kept: Exchange = ()
+    for turn in reversed(turns):
+        if not room.takes(_size(turn)):
+            room.leave_out("earlier turns")
+            break
+        kept = (*turn, *kept)
+    return kept
+
+
+def _size(messages: Exchange) -> int:
+    return estimated_prompt(Request(messages))
+
+
+def _titles(related: Sequence[Related]) -> str:
+    titles = "\n".join(f"- `{ticket.slug}`: {ticket.title or '(no title)'}" for ticket in related)
+    return f"# Other tickets that may be about something near\n\n{titles}" if titles else ""
 
 
 def with_draft(said: str, draft: Draft) -> str:

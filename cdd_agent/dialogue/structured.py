@@ -61,7 +61,7 @@ async def structured(
     raises.
     """
     first, *others = messages
-    spoken = (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
+    asked = spoken = (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
     best: Structured[T] | None = None
     problems: tuple[str, ...] = ()
     for left in reversed(range(TRIES)):
@@ -84,7 +84,7 @@ async def structured(
         if left:
             yield Notice(f"The answer is not right yet: {_short(problems)}. Asking again.", Tone.QUIET)
             again = (Message("user", _complaint(problems)),)
-            spoken += again
+            spoken = dialogue.fitting((*spoken, *again), instead=(*asked, spoken[-1], *again))
             yield Added(again)
     if best is None:
         raise NoUsableAnswer(
@@ -96,7 +96,7 @@ async def structured(
 
 def how_to_answer(kind: type[BaseModel]) -> str:
     """What a prompt says of the form of the answer."""
-    schema = json.dumps(_plain(kind.model_json_schema()), ensure_ascii=False, indent=1)
+    schema = json.dumps(_plain(kind.model_json_schema()), ensure_ascii=False, separators=(",", ":"))
     return (
         "# The form of your answer\n\n"
         f"End each answer with one code block of `{FENCE}` that holds one JSON object of this schema, and nothing "
@@ -106,13 +106,20 @@ def how_to_answer(kind: type[BaseModel]) -> str:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without the titles, which repeat its keys."""
+    """A schema without what says little and takes room: titles, which repeat its keys, and the null of what can be left
+    out."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     is_named = isinstance(schema.get("title"), str)  # a property that is called `title` has a schema there
-    return {key: _plain(value) for key, value in schema.items() if not (is_named and key == "title")}
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        schema = {**schema, **kinds[0]}
+        del schema["anyOf"]
+    left_out = {"title"} if is_named else set()
+    left_out |= {"default"} if schema.get("default", ...) in (None, [], "") else set()
+    return {key: _plain(value) for key, value in schema.items() if key not in left_out}
 
 
 def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:

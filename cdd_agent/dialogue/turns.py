@@ -6,7 +6,7 @@ costs is bounded by rounds and time; at the bound the model is asked for its las
 
 import json
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import count, groupby, islice
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from cdd_agent.actions.tools import Answer, Tool
 from cdd_agent.dialogue import in_words
+from cdd_agent.dialogue.room import Room, most_of
 from cdd_agent.dialogue.screen import Screen
 from cdd_agent.events import (
     Event,
@@ -25,7 +26,7 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import (
     ContextTooLong,
     Done,
@@ -45,6 +46,8 @@ ToolCalls = Literal["auto", "on", "off"]
 
 LONGEST_ANSWER = 40_000
 """Characters of a tool's answer that a model gets to see; of a longer one the beginning and the end."""
+_SHORTEST_ANSWER = 1_000
+"""Characters that it gets to see however little room is left: what a tool did has to be known."""
 _SAME_CALLS = 3
 """The very same call, so many times with nothing done in between, is not made again."""
 _LONGEST_SHOWN = 60
@@ -54,6 +57,7 @@ _MOST_SHOWN = 8
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
 _TOO_LATE = "The time of this turn is over; this call was not made."
 _NEVER_DONE = "The model went on calling tools when it could not any more: {}."
+_FULL = "the window of the model is full"
 _IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
 _STOPPED = {
     StopReason.LENGTH: "The reply was cut by the model's length limit.",
@@ -93,6 +97,10 @@ class Turn:
     """Why its last message is not whole, as a sentence."""
 
 
+async def _nobody(call: ToolCall, answer: str) -> None:
+    del call, answer
+
+
 @dataclass(frozen=True)
 class Dialogue:
     """A model and its tools. It keeps nothing: the conversation is the caller's."""
@@ -101,6 +109,8 @@ class Dialogue:
     tools: Sequence[Tool[Any]] = ()
     tool_calls: ToolCalls = "auto"
     limits: Limits = field(default_factory=Limits)
+    told: Callable[[ToolCall, str], Awaitable[None]] = _nobody
+    """Is told of each answer of a tool, as the model gets to see it."""
 
     @property
     def is_native(self) -> bool:
@@ -113,9 +123,11 @@ class Dialogue:
         """Ask the model for its say on a conversation, whose first message is the system's. Yield what happens; after
         each round what it `Added`; last the `Turn`.
 
-        `hidden` is the info string of code blocks that the caller reads instead of a person. Raises `ModelError` or
-        `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there.
+        `hidden` is the info string of code blocks that the caller reads instead of a person. Raises `ContextTooLong`
+        before a call is made with more than the model takes in, other `ModelError`s, or `BudgetExhausted`; what was
+        `Added` before that stays true, and the turn can be taken up again from there.
         """
+        self.refuse_too_long(messages)
         spoken, is_native = tuple(messages), self.is_native
         ends_at, used = time.monotonic() + self.limits.seconds, _Calls()
         why = ""
@@ -139,13 +151,16 @@ class Dialogue:
                 yield Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
                 return
             answers: list[tuple[ToolCall, str]] = []
+            left = self._left((*spoken, round_.message), is_native)
             for call in round_.calls:
                 shown = shown_call(call)
                 yield ToolStarted(step, shown)
                 is_late = bool(answers) and time.monotonic() > ends_at
                 answer = {"error": _TOO_LATE} if is_late else await self._answer(call, used)
                 yield ToolFinished(step, shown, _problem(answer))
-                answers.append((call, _cut(_as_text(answer))))
+                answers.append((call, _cut(_as_text(answer), left)))
+                left = None if left is None else left - estimated_tokens(answers[-1][1])
+                await self.told(*answers[-1])
             if number >= self.limits.rounds:
                 why = f"the {self.limits.rounds} rounds of this turn are used"
             elif time.monotonic() > ends_at:
@@ -153,6 +168,59 @@ class Dialogue:
             added = (round_.message, *_as_messages(answers, is_native, _NO_MORE.format(why) if why else ""))
             spoken += added
             yield Added(added)
+            if not why and self._is_full(spoken, is_native):
+                why = _FULL
+                spoken += (Message("user", _NO_MORE.format(why)),)
+                yield Added(spoken[-1:])
+            self._refuse_too_long(spoken, is_native)
+
+    def refuse_too_long(self, messages: Sequence[Message]) -> None:
+        """Raises `ContextTooLong` for a conversation that the model cannot take in."""
+        self._refuse_too_long(tuple(messages), self.is_native)
+
+    def fitting(self, messages: tuple[Message, ...], *, instead: tuple[Message, ...]) -> tuple[Message, ...]:
+        """These messages; where they leave no room for a reply, those `instead`."""
+        window = self.model.window
+        return messages if window is None or self.size(messages) <= most_of(window) else instead
+
+    def with_tools_that_fit(self, room: Room, beside: int) -> "Dialogue":
+        """The same with as many of its tools, the first before the others, as there is room for, and for `beside`, in
+        tokens, which is what they may answer."""
+        fitting: list[Tool[Any]] = []
+        for tool in self.tools:
+            if not room.takes(self._weight(tool, is_first=not fitting), beside=beside):
+                break
+            fitting.append(tool)
+        names = [f"the tool {tool.name}" for tool in self.tools if tool not in fitting]
+        for name in names if fitting else names and ["the tools"]:
+            room.leave_out(name)
+        return replace(self, tools=tuple(fitting))
+
+    def _weight(self, tool: Tool[Any], *, is_first: bool) -> int:
+        """Tokens that a tool adds to a request."""
+        if self.is_native:
+            return estimated_prompt(Request((), definitions((tool,))))
+        return estimated_tokens(in_words.instructions((tool,)) if is_first else tool.get_ai_prompt_instructions()) + 1
+
+    def _left(self, spoken: tuple[Message, ...], is_native: bool) -> int | None:
+        """Tokens that may still be said to the model in this turn; None: nobody knows its window."""
+        if self.model.window is None:
+            return None
+        return most_of(self.model.window) - estimated_prompt(self._request(spoken, is_native))
+
+    def _is_full(self, spoken: tuple[Message, ...], is_native: bool) -> bool:
+        left = self._left(spoken, is_native)
+        return left is not None and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16)
+
+    def _refuse_too_long(self, spoken: tuple[Message, ...], is_native: bool) -> None:
+        window, size = self.model.window, estimated_prompt(self._request(spoken, is_native))
+        if window is not None and size > window:
+            raise ContextTooLong(
+                f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
+                "it was not sent",
+                hint="Say or mention less, or use a model with a larger window. If this one has a larger one, set "
+                "`context_window` in .cdd/config.yaml.",
+            )
 
     def size(self, messages: Sequence[Message]) -> int:
         """Tokens that the next round would send, by an estimate."""
@@ -311,17 +379,17 @@ def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also:
     return (Message("user", "\n\n".join(filter(None, (in_words.answer_message(answers), also)))),)
 
 
-def is_told_whole(answer: Answer) -> bool:
-    """Whether a model gets to see all of an answer, with some words of the tool's beside it."""
-    return len(_as_text(answer)) <= LONGEST_ANSWER - 1_000
-
-
 def _as_text(answer: Answer) -> str:
     return json.dumps(answer, ensure_ascii=False, default=str)
 
 
-def _cut(answer: str) -> str:
-    if len(answer) <= LONGEST_ANSWER:
+def _cut(answer: str, left: int | None) -> str:
+    """An answer that leaves room for others: with so many tokens `left` it may have half of them."""
+    most = LONGEST_ANSWER
+    if left is not None:
+        fitting = len(answer) * left // (2 * estimated_tokens(answer))
+        most = max(min(most, fitting), _SHORTEST_ANSWER)
+    if len(answer) <= most:
         return answer
-    half = LONGEST_ANSWER // 2
+    half = most // 2
     return f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; ask for less …\n{answer[-half:]}"

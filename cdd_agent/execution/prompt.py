@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
+from cdd_agent.dialogue.room import Room
 from cdd_agent.execution.attempt import Shown
-from cdd_agent.execution.room import Room
 from cdd_agent.execution.shown_files import ShownFiles, tree, wanted_files
 from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_tokens
@@ -25,6 +25,11 @@ class Earlier:
 
     reason: str
     reply: str
+
+
+_MARGIN = 200
+"""Tokens for the headings of the parts, and for how many files more are left out."""
+_UNSEEN = "You have not seen these: do not replace them."
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ def step_prompt(
     step: PlanStep,
     *,
     window: int | None = None,
+    beside: int = 0,
     own: Collection[str] = (),
     earlier: Earlier | None = None,
     also_show: frozenset[str] = frozenset(),
@@ -65,22 +71,23 @@ def step_prompt(
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
     What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
-    under `window`, what the model takes in, in tokens, is left out, and named. `own` are files and folders of this
-    program, which are no part of the project. Raises `ContextTooLong` where not even the step itself fits.
+    under `window`, the tokens that the model takes in, is left out, and named. `beside` of them are for something else.
+    `own` are files and folders of this program, which are no part of the project. Raises `ContextTooLong` where not
+    even the step itself fits.
     """
     rules = project_rules(root)
     system = _system(rules.section, spec, plan)
     opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
     without: list[str] = []
-    room = Room(window, [system, opening, *closing])
+    room = _room(window, beside, [system, opening, *closing])
     if room.is_over and earlier is not None:
         closing[1] = _failed(replace(earlier, reply=""))
         without.append("the last attempt's reply")
-        room = Room(window, [system, opening, *closing], without)
+        room = _room(window, beside, [system, opening, *closing], without)
     if room.is_over and rules.text:
         system = _system("", spec, plan)
         without.append("the project's rules for agents")
-        room = Room(window, [system, opening, *closing], without)
+        room = _room(window, beside, [system, opening, *closing], without)
     if room.is_over:
         raise ContextTooLong(
             f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
@@ -89,7 +96,7 @@ def step_prompt(
     shown = ShownFiles(root, room)
     for path in wanted_files(root, state, step, also_show):
         shown.add(path)
-    parts = [opening, tree(root, own, room), shown.text, room.note, *closing]
+    parts = [opening, tree(root, own, room), shown.text, room.note(_UNSEEN), *closing]
     request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
     identity = Shown(step=step_digest(step, guidance), files=shown.seen)
     return Prompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
@@ -149,6 +156,14 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
         needed = " (this step depends on it)" if other.number in step.dependencies else ""
         lines.append(f"- {other.number}. {other.title}{needed}: {what or 'no files'}")
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
+
+
+def _room(window: int | None, beside: int, texts: Iterable[str], without: Iterable[str] = ()) -> Room:
+    """Where all of `texts` must be said; `without` names what was left out of them."""
+    room = Room(window, _MARGIN + beside + sum(map(estimated_tokens, texts)))
+    for name in without:
+        room.leave_out(name)
+    return room
 
 
 def _step(plan: ImplementationPlan, step: PlanStep) -> str:

@@ -143,7 +143,7 @@ class Run:
             return "starts again"
         return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
 
-    def prompt(self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None) -> Prompt:
+    def prompt(self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int) -> Prompt:
         earlier, unseen = self._last_failure(step.number, number)
         return step_prompt(
             self.record.root,
@@ -152,6 +152,7 @@ class Run:
             self.state,
             step,
             window=window,
+            beside=beside,
             own=self.own,
             earlier=earlier,
             also_show=also_show | unseen,

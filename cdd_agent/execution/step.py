@@ -10,6 +10,7 @@ from pathlib import Path
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.edits import Edit, ReplyRefused
 from cdd_agent.actions.replies import parse_reply
+from cdd_agent.dialogue.room import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, definitions
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
@@ -42,8 +43,8 @@ from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRefused, CommandRunner
 from cdd_agent.workspace.process import OutputChunk
 
-MakePrompt = Callable[[int | None], Prompt]
-"""Makes the prompt for a window of so many tokens."""
+MakePrompt = Callable[[int | None, int], Prompt]
+"""Makes the prompt for a window of so many tokens, beside so many for something else."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class StepRunner:
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             try:
-                dialogue = Dialogue(model, tools.offered(), "on")
+                dialogue = Dialogue(model, tools.offered(), "on", told=tools.hear)
                 async with aclosing(self._said(dialogue, prompt, tools)) as events:
                     async for event in events:
                         yield event
@@ -218,10 +219,10 @@ class StepRunner:
         """Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`."""
         window = dialogue.model.window
         if not dialogue.tools:
-            return await asyncio.to_thread(make, window)
+            return await asyncio.to_thread(make, window, 0)
         taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
         try:
-            return (await asyncio.to_thread(make, None if window is None else window - taken)).with_tools()
+            return (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
         except ContextTooLong as error:
             text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
             raise _NoRoomForTools(text, hint=error.hint) from error
@@ -235,7 +236,7 @@ class StepRunner:
             for note in prompt.notes:
                 yield Notice(note, Tone.WARNING)
             if prompt.left_out:
-                yield Notice(f"Left out of the prompt, for want of room: {', '.join(prompt.left_out)}", Tone.WARNING)
+                yield Notice(left_out_in_words(prompt.left_out), Tone.WARNING)
             attempt.save_request(prompt.text, prompt.shown)
             bench.show(prompt.shown)
             spoken = prompt.request.messages

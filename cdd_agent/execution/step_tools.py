@@ -18,7 +18,6 @@ from cdd_agent.actions.edits import Edit, ReplyRefused, edit_of
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.actions.tools import Answer, Tool
-from cdd_agent.dialogue.turns import is_told_whole
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from cdd_agent.execution.workbench import Workbench
@@ -44,9 +43,8 @@ class StepTools:
     def offered(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them."""
         self.bench.call_by_call = True
-        looking = (tool for tool in read_only_tools(self.bench.root) if not isinstance(tool, ReadFileTool))
         acting = (CreateFileTool(self), EditFileTool(self), ExecuteCommandTool(_Commands(self)))
-        return (_ReadAndRemember(self), *looking, *acting)
+        return (*read_only_tools(self.bench.root), *acting)
 
     def news(self) -> list[Event]:
         """What people should hear; told once."""
@@ -69,13 +67,11 @@ class StepTools:
             self.next_call()
             if made := journal.made_by(self._calls - 1):
                 self.bench.write_as_command(made)
-            if call.name == ReadFileTool.name and "output" in answer:
-                self.remember(ReadArguments.model_validate_json(call.arguments), str(answer["output"]))
-            elif "success" in answer and (edit := _edit_of(call)) is not None:
+            if "success" in answer and (edit := _edit_of(call)) is not None:
                 async for _ in self.bench.change([edit], is_approved=True):
                     pass  # it was told when it was done first
-            elif "content" in answer and (edit := _edit_of(call)) is not None:
-                self.remember(_whole(edit.path), str(answer["content"]))
+            else:
+                await asyncio.to_thread(self._remember, call, answer)
         journal.set_calls_aside(self._calls)
 
     def start_anew(self) -> None:
@@ -122,10 +118,17 @@ class StepTools:
         finally:  # also of one that was stopped: its processes are ended by now
             self._take_over(others)
 
-    def remember(self, arguments: ReadArguments, output: str) -> None:
-        """The model has read this: a whole file, or a part of one."""
-        if arguments == _whole(arguments.path) and is_told_whole({"output": output}):
-            self.bench.remember(arguments.path, output)
+    async def hear(self, call: ToolCall, answer: str) -> None:
+        """The model gets to see this as the answer to a call. What it has read whole it may replace."""
+        await asyncio.to_thread(self._remember, call, _parsed(answer))
+
+    def _remember(self, call: ToolCall, answer: Answer) -> None:
+        if call.name == ReadFileTool.name and "output" in answer:
+            arguments = ReadArguments.model_validate_json(call.arguments)
+            if arguments == ReadArguments(path=arguments.path, start_line=1, end_line=None):
+                self.bench.remember(arguments.path, str(answer["output"]))
+        elif "content" in answer and (edit := _edit_of(call)) is not None:
+            self.bench.remember(edit.path, str(answer["content"]))
 
     def _take_over(self, others: Set[PurePosixPath]) -> None:
         try:
@@ -140,7 +143,6 @@ class StepTools:
             source = read_source(self.bench.root, path)
         except CddError as error:
             return error.message
-        self.remember(_whole(path), source.as_text())
         return source.as_text()
 
 
@@ -154,21 +156,6 @@ class _Commands:
         self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
         return self.tools.run_command(command, cwd, env)
-
-
-class _ReadAndRemember(ReadFileTool):
-    def __init__(self, tools: StepTools) -> None:
-        super().__init__(tools.bench.root)
-        self._tools = tools
-
-    @property
-    def description(self) -> str:
-        return ReadFileTool(self._root).description
-
-    async def run(self, arguments: ReadArguments) -> Answer:
-        answer = await super().run(arguments)
-        await asyncio.to_thread(self._tools.remember, arguments, answer["output"])
-        return answer
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
@@ -185,11 +172,13 @@ def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
     """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
     for place, message in enumerate(messages):
         for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
-            try:
-                yield call, json.loads(answer.content)
-            except ValueError:  # it was cut: of a tool that only looks
-                yield call, {}
+            yield call, _parsed(answer.content)
 
 
-def _whole(path: str) -> ReadArguments:
-    return ReadArguments(path=path, start_line=1, end_line=None)
+def _parsed(answer: str) -> Answer:
+    """An answer as the model got to see it. One that was cut, so of a tool that only looks, is none."""
+    try:
+        parsed: Answer = json.loads(answer)
+    except ValueError:
+        return {}
+    return parsed

@@ -142,7 +142,10 @@ class TicketStore:
 
         kind = ticket_type.strip().lower()
         if kind not in set(TicketType):
-            raise BadInput(f"There is no ticket type {short(ticket_type)}.", hint=f"Allowed: {', '.join(TicketType)}.")
+            raise BadInput(
+                f"There is no ticket type {short(ticket_type)}.",
+                hint=f"Allowed: {', '.join(TicketType)}; and `documentation guide NAME` makes a page.",
+            )
         slug = _slug(kind, name)
         for known in self.list():
             if known.slug == slug:

@@ -415,6 +415,30 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     assert "### Step 1" in told(events)
 
 
+async def test_approve_compiles_again_where_the_spec_has_changed_since(ticket: Sandbox) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}")
+    (ticket.ticket / "spec.yaml").write_text(SPEC + "  - c.txt says good\n")
+    events = await say(session, "approve")
+    assert kinds(events) == ["unserved_criterion"]
+    assert "The spec has changed since this plan was made" in told(events)
+    assert len(written(ticket).steps) == 2
+
+
+@pytest.mark.parametrize("spec", ["title: [\n", "title: Say words\n", None])
+async def test_a_plan_of_a_spec_that_is_none_any_more_is_not_written(ticket: Sandbox, spec: str | None) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}")
+    (ticket.ticket / "spec.yaml").unlink()
+    if spec is not None:
+        (ticket.ticket / "spec.yaml").write_text(spec)
+    with pytest.raises(BadInput, match=r"spec\.yaml"):
+        await say(session, "approve")
+    assert not (ticket.ticket / "plan.md").exists()
+    (ticket.ticket / "spec.yaml").write_text(SPEC)
+    assert "Wrote" in told(await say(session, "approve"))
+
+
 async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sandbox) -> None:
     session = ticket.replies(*[ConnectionFailed("gone")] * 10).session()
     with pytest.raises(ConnectionFailed):

@@ -185,7 +185,7 @@ async def test_earlier_turns_are_told_in_words_and_facts_are_kept(sandbox: Sandb
     session.leave()
 
 
-@pytest.mark.parametrize(("window", "earliest"), [(None, 4), (32_000, 5)])
+@pytest.mark.parametrize(("window", "earliest"), [(None, 4), (24_000, 6)])
 async def test_a_very_long_conversation_keeps_its_latest_turns(
     sandbox: Sandbox, window: int | None, earliest: int
 ) -> None:
@@ -618,3 +618,13 @@ async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
     again = sandbox.replies().session()
     assert "What for?" in told(await say(again, OPEN))
     again.leave()
+
+
+async def test_a_second_approve_is_no_line_for_chat(sandbox: Sandbox) -> None:
+    session = begun(sandbox, asks("Who?"), asks(**COMPLETE))
+    await say(session, OPEN, "Readers.", "approve")
+    text, asked = spec_text(sandbox), len(sandbox.model.requests)
+    events = await say(session, "approve", "Approve anyway")
+    assert told(events).count(f"Nothing waits for a yes. `/socrates {SLUG}`") == 2
+    assert spec_text(sandbox) == text
+    assert len(sandbox.model.requests) == asked

@@ -145,6 +145,17 @@ async def test_after_it_was_read_a_file_may_be_replaced(sandbox: Sandbox) -> Non
     assert sandbox.text("other.txt") == "two\n"
 
 
+async def test_what_there_was_no_room_to_read_whole_may_not_be_replaced(sandbox: Sandbox) -> None:
+    sandbox.write(STEP)
+    (sandbox.root / "other.txt").write_text("a line\n" * 1_500)
+    sandbox.flags = {"context_window": 8_000, "tool_calls": "on"}
+    script = calls(read("other.txt")), calls(replace("other.txt", "", "two\n"), create("a.txt", "good\n")), "Done."
+    await run(sandbox.replies(*script))
+    assert "characters left out" in sandbox.model.requests[1].messages[-1].content
+    assert "was not shown" in sandbox.model.requests[2].messages[-2].content
+    assert sandbox.text("other.txt").startswith("a line")
+
+
 async def test_a_persons_edit_in_between_is_not_lost(sandbox: Sandbox) -> None:
     by_hand = f"python -c \"open('{sandbox.root}/mine.txt', 'a').write('by hand\\n')\""
     (sandbox.root / "mine.txt").write_text("mine\n")

@@ -1,0 +1,242 @@
+"""Models that take in little: what matters least is left out first and named; what does not fit is not sent."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from cdd_agent.commands.registry import handle
+from cdd_agent.dialogue.room import most_of
+from cdd_agent.events import Event, Notice
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.session import Session
+from tests.agents.asking import TEMPLATE, asks
+from tests.agents.test_planner import changes, plan, step
+from tests.projects import SLUG, Sandbox, Step
+
+WINDOWS = [1_000, 1_500, 2_000, 2_500, 3_000, 4_096, 6_000, 8_192, 32_000]
+RULES = "Words are lower case.\n" * 120
+
+
+async def say(session: Session, *lines: str) -> list[Event]:
+    return [event for line in lines for event in [event async for event in handle(session, line)]]
+
+
+async def tried(session: Session, *lines: str) -> tuple[list[Event], ContextTooLong | None]:
+    """What happened as far as it went."""
+    events: list[Event] = []
+    try:
+        for line in lines:
+            async for event in handle(session, line):
+                events.append(event)  # noqa: PERF401 (what came before an error counts)
+    except ContextTooLong as error:
+        return events, error
+    return events, None
+
+
+def left_out(events: Sequence[Event]) -> list[str]:
+    notices = [event.text for event in events if isinstance(event, Notice) and event.text.startswith("Left out of")]
+    return [name for text in notices for name in text.partition(": ")[2].split(", ")]
+
+
+def reads(path: str) -> ScriptedReply:
+    return ScriptedReply("I look.", tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),))
+
+
+@pytest.fixture
+def busy(sandbox: Sandbox) -> Sandbox:
+    """A project with rules, files, and other tickets."""
+    sandbox.write(spec=TEMPLATE)
+    (sandbox.root / "AGENTS.md").write_text(RULES)
+    for number in range(30):
+        (sandbox.root / f"a_file_of_the_project_{number}.py").write_text("x = 1\n" * 500)
+    for number in range(5):
+        (sandbox.root / "tickets" / f"bug-words-{number}").mkdir()
+        (sandbox.root / "tickets" / f"bug-words-{number}" / "spec.yaml").write_text(f"title: Words are lost {number}\n")
+    return sandbox
+
+
+def fits(sandbox: Sandbox, window: int) -> None:
+    """The window holds every request, and where one leaves little room for the reply, all that may be left out is."""
+    for request in sandbox.model.requests:
+        size = estimated_prompt(request)
+        assert size <= window
+        if size > most_of(window) and "Sum up a conversation" not in request.messages[0].content:
+            assert request.messages[-1].role == "tool" or "Words are lower case." not in request.messages[0].content
+
+
+# ----------------------------------------------------------------------------------------------------- Socrates
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+async def test_socrates_asks_with_what_there_is_room_for(busy: Sandbox, window: int, tool_calls: str) -> None:
+    busy.flags = {"context_window": window, "tool_calls": tool_calls}
+    session = busy.replies(*(asks(f"Who needs word {number}? " + "Why? " * 30) for number in range(4))).session()
+    events, error = await tried(session, f"/socrates {SLUG}", "Readers.", "All of them.", "Yes.")
+    fits(busy, window)
+    if window < 2_000:
+        assert error is not None
+        assert f"more than the window of scripted holds: {window:,}" in error.message
+        assert "`context_window`" in error.hint
+        assert busy.model.requests == []
+    else:
+        assert error is None
+        assert len(busy.model.requests) == 4
+        assert busy.prompt().endswith("# The person says\n\nYes.")
+    if window == 32_000:
+        assert left_out(events) == []
+    session.leave()
+
+
+async def test_socrates_leaves_out_what_matters_least_and_says_so_once(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 4_096, "tool_calls": "on"}
+    session = busy.replies(asks("Who?"), asks("Where?"), asks("When?")).session()
+    events = await say(session, f"/socrates {SLUG}")
+    assert "the project's rules for agents" in left_out(events)
+    assert "Words are lower case" not in busy.prompt()
+    assert "- the project's rules for agents" in busy.prompt()
+    assert "# What to find out for a feature" in busy.prompt()
+    told = left_out(events + await say(session, "Readers.", "Here."))
+    assert len(told) == len(set(told))
+    session.leave()
+
+
+async def test_the_last_questions_go_before_older_turns(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 4_096, "tool_calls": "off"}
+    session = busy.replies(*(asks(f"What about {name}? " + "Hm. " * 250) for name in ("A", "B", "C"))).session()
+    events = await say(session, f"/socrates {SLUG}", "One.", "Two.")
+    assert "What about B?" in busy.prompt()
+    assert "What about A?" not in busy.prompt()
+    assert "earlier turns" in left_out(events)
+    session.leave()
+
+
+async def test_what_tools_showed_goes_before_the_turn_is_given_up(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 8_192, "tool_calls": "on"}
+    session = busy.replies(reads("a_file_of_the_project_1.py"), AuthenticationFailed("The key is old.")).session()
+    with pytest.raises(AuthenticationFailed):
+        await say(session, f"/socrates {SLUG}")
+    session.leave()
+    busy.flags = {"context_window": 3_000, "tool_calls": "on"}
+    session = busy.replies(asks("Who?")).session()
+    events = await say(session, f"/socrates {SLUG}", "")
+    fits(busy, 3_000)
+    assert "what the tools showed in this turn" in left_out(events)
+    session.leave()
+
+
+# --------------------------------------------------------------------------------------------------------- chat
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+async def test_chat_goes_on_and_on_in_a_small_window(busy: Sandbox, window: int, tool_calls: str) -> None:
+    busy.flags = {"context_window": window, "tool_calls": tool_calls}
+    session = busy.replies(*(f"Answer {number}. " + "So. " * 40 for number in range(40))).session()
+    lines = [f"Question {number}: " + "why? " * 20 for number in range(9)]
+    events, error = await tried(session, *lines)
+    fits(busy, window)
+    assert error is None
+    assert "Question 8" in busy.prompt()
+    if window != 2_500:  # by a hair: in words they take more
+        assert ("the tools" in left_out(events)) is (window < 2_500)
+    if window <= 3_000:
+        assert any(isinstance(event, Notice) and "is a summary now" in event.text for event in events)
+    asked = [request for request in busy.model.requests if "Sum up a conversation" in request.messages[0].content]
+    assert len(asked) <= len(lines)
+
+
+async def test_chat_says_that_it_has_no_rules_and_no_listing(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 4_096, "tool_calls": "on"}
+    events = await say(busy.replies("Hello.", "Again.").session(), "hi", "hi")
+    assert "the project's rules for agents" in left_out(events)
+    assert "- the project's rules for agents" in busy.prompt()
+    assert {tool.name for tool in busy.model.requests[0].tools} >= {"read_file", "list_files"}
+
+
+async def test_chat_reads_a_long_file_in_parts_and_its_line_is_answered(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 6_000, "tool_calls": "on"}
+    looks = (reads("a_file_of_the_project_1.py"), reads("a_file_of_the_project_2.py"))
+    busy.replies(*looks, "They were read.", "Both have x.", "Both.")
+    events = await say(busy.session(), "What do they say?")
+    fits(busy, 6_000)
+    assert "What do they say?" in busy.prompt()
+    assert events
+
+
+# -------------------------------------------------------------------------------------------------- the Planner
+
+
+COMPLETE = "title: Say words\ndescription: The files say the right words.\nacceptance_criteria:\n  - a.txt says good\n"
+
+
+@pytest.fixture
+def specified(busy: Sandbox) -> Sandbox:
+    (busy.ticket / "spec.yaml").write_text(COMPLETE)
+    (busy.ticket / "plan.md").unlink()
+    return busy
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+async def test_the_planner_plans_with_what_there_is_room_for(specified: Sandbox, window: int, tool_calls: str) -> None:
+    specified.flags = {"context_window": window, "tool_calls": tool_calls}
+    session = specified.replies(plan(step(1, "a.txt"))).session()
+    events, error = await tried(session, f"/plan {SLUG}", "approve")
+    fits(specified, window)
+    if window <= 2_000:
+        assert error is not None
+        assert "`context_window`" in error.hint
+        assert specified.model.requests == []
+        assert not (specified.root / ".cdd" / "runs" / SLUG / "planning.json").exists()
+    else:
+        assert error is None
+        assert (specified.ticket / "plan.md").exists()
+        assert ("the project's rules for agents" in left_out(events)) is (
+            window < 6_000 or (window, tool_calls) == (6_000, "off")
+        )
+    session.leave()
+
+
+async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(specified: Sandbox) -> None:
+    specified.flags = {"context_window": 6_000, "tool_calls": "on"}
+    wordy = [changes(steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]) for number in range(6)]
+    session = specified.replies(plan(step(1, "a.txt")), reads("a_file_of_the_project_1.py"), *wordy).session()
+    events = await say(session, f"/plan {SLUG}", *(f"Make it version {number}." for number in range(6)))
+    fits(specified, 6_000)
+    assert "# What to change\n\nMake it version 5." in specified.prompt()
+    assert "a.txt says good" in specified.prompt()
+    assert "Make it version 0." not in specified.prompt()
+    assert "what was said and looked at before" in left_out(events)
+    session.leave()
+
+
+async def test_a_new_spec_is_not_forgotten_with_what_was_said_before(specified: Sandbox) -> None:
+    specified.flags = {"context_window": 6_000, "tool_calls": "on"}
+    wordy = [changes(steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]) for number in range(6)]
+    session = specified.replies(plan(step(1, "a.txt")), *wordy).session()
+    await say(session, f"/plan {SLUG}")
+    (specified.ticket / "spec.yaml").write_text(COMPLETE.replace("right words", "very best words"))
+    await say(session, *(f"Make it version {number}." for number in range(6)))
+    assert "Make it version 0." not in specified.prompt()
+    assert "The files say the very best words." in specified.prompt()
+    session.leave()
+
+
+# ----------------------------------------------------------------------------------------- questions about a run
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+async def test_a_question_about_a_run_is_told_what_there_is_room_for(busy: Sandbox, window: int) -> None:
+    busy.write(Step("a.txt", description="Write good. " * 300), spec=COMPLETE)
+    busy.flags = {"context_window": window, "tool_calls": "on"}
+    session = busy.replies("Nothing yet.", "Still nothing.").session()
+    events, error = await tried(session, f"/exec {SLUG}", "what was done?", "and now?")
+    fits(busy, window)
+    assert error is None
+    assert "- Step 1 (Make a.txt): pending" in busy.prompt()
+    assert ("the plan's text" in left_out(events)) is (window < 4_096)
+    session.leave()

@@ -1,0 +1,114 @@
+"""A window that is small: nothing is sent that does not fit, and what tools answer has to fit, too."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.dialogue.room import Room, most_of
+from cdd_agent.dialogue.structured import Structured, how_to_answer, structured
+from cdd_agent.dialogue.turns import Dialogue, ToolCalls
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import ContextTooLong, Message, ToolCall
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from tests.dialogue.talking import ASKED, heard
+
+
+class Fruit(BaseModel):
+    name: str
+    count: int | None = None
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "long.txt").write_text("0123456789\n" * 2_000)
+    (tmp_path / "short.txt").write_text("brief\n")
+    return tmp_path
+
+
+def talking(
+    root: Path, window: int, *script: str | ScriptedReply, tool_calls: ToolCalls = "auto"
+) -> tuple[Dialogue, ScriptedModel]:
+    model = ScriptedModel(script, window=window)
+    return Dialogue(model, read_only_tools(root), tool_calls), model
+
+
+def reads(*paths: str) -> ScriptedReply:
+    calls = (ToolCall(str(place), "read_file", f'{{"path": "{path}"}}') for place, path in enumerate(paths))
+    return ScriptedReply("I look.", tool_calls=tuple(calls))
+
+
+async def test_what_does_not_fit_is_refused_before_any_call(root: Path) -> None:
+    talk, model = talking(root, 2_000, "Never said.")
+    asked = (*ASKED, Message("user", "word " * 1_200))
+    with pytest.raises(ContextTooLong, match="more than the window of scripted holds: 2,000") as error:
+        await heard(talk.turn(asked))
+    assert "`context_window`" in error.value.hint
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_missing(
+    root: Path, tool_calls: ToolCalls
+) -> None:
+    in_words = '```tool\n{"tool": "read_file", "arguments": {"path": "long.txt"}}\n```'
+    reply = reads("long.txt") if tool_calls == "on" else in_words
+    talk, model = talking(root, 8_000, reply, "It has digits.", tool_calls=tool_calls)
+    result = await heard(talk.turn(ASKED))
+    answer = model.requests[1].messages[-1].content
+    assert "characters left out; ask for less" in answer
+    assert 3_000 < len(answer) < 10_000
+    assert estimated_prompt(model.requests[1]) <= most_of(8_000)
+    assert result.turn.text == "It has digits."
+
+
+async def test_a_short_answer_stays_whole_however_little_room_there_is(root: Path) -> None:
+    talk, model = talking(root, 2_000, reads("short.txt"), "Brief.")
+    await heard(talk.turn(ASKED))
+    assert "left out" not in model.requests[1].messages[-1].content
+
+
+async def test_where_the_window_is_full_the_model_says_its_last_word(root: Path) -> None:
+    talk, model = talking(root, 3_000, *(reads("long.txt", "long.txt") for _ in range(9)), "All digits.")
+    result = await heard(talk.turn(ASKED))
+    assert "the window of the model is full" in model.requests[-1].messages[-1].content
+    assert len(model.requests) < 9
+    assert all(estimated_prompt(request) <= 3_000 for request in model.requests)
+    assert "went on calling tools" in result.turn.problem
+    assert "the window of the model is full" in result.turn.problem
+
+
+def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
+    talk, _ = talking(root, 8_000, tool_calls="on")
+    assert len(talk.with_tools_that_fit(Room(None, 0), 1_000).tools) == 7
+    room = Room(2_000, 1_000)
+    some = talk.with_tools_that_fit(room, 100)
+    assert [tool.name for tool in some.tools] == ["read_file", "list_files"]
+    assert "the tool grep_files" in room.left_out
+    assert room.left is not None
+    assert room.left >= 100
+    assert some.size(ASKED) - Dialogue(talk.model).size(ASKED) <= 500 - room.left
+
+
+@pytest.mark.parametrize("tool_calls", ["on", "off"])
+def test_without_room_no_tool_is_offered(root: Path, tool_calls: ToolCalls) -> None:
+    talk, _ = talking(root, 8_000, tool_calls=tool_calls)
+    none = talk.with_tools_that_fit(Room(1_000, 700), 0)
+    assert none.tools == ()
+    assert none.size(ASKED) == Dialogue(talk.model).size(ASKED)
+
+
+async def test_asking_again_makes_room_by_what_tools_showed(root: Path) -> None:
+    good = '```json\n{"name": "fig", "count": 2}\n```'
+    talk, model = talking(root, 5_000, reads("long.txt"), "No JSON. " * 350, good)
+    result = await heard(structured(talk, ASKED, Fruit))
+    assert isinstance(result.end, Structured)
+    assert result.end.value.count == 2
+    assert estimated_prompt(model.requests[-1]) <= 5_000
+
+
+def test_the_form_of_an_answer_is_told_in_few_words() -> None:
+    form = how_to_answer(Fruit)
+    assert '"null"' not in form
+    assert "\n " not in form
