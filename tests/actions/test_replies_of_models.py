@@ -167,7 +167,7 @@ DIFFS: dict[str, Case] = {
     "an empty hunk": (f"```diff\n{NAMES}@@ -1,2 +1,2 @@\n```\n", {}),
     "a mail": (
         (
-            f"From 12 Mon Sep 17\nSubject: [PATCH] x\n\n---\n calc.py | 2 +-\n\ndiff --git a/src/calc.py b/src/calc.py\n"
+            f"From 12 Mon Sep 17\nSubject: x\n\n---\n calc.py | 2 +-\n\ndiff --git a/src/calc.py b/src/calc.py\n"
             f"index 1..2 100644\n{NAMES}{HUNK}-- \n2.40.1\n"
         ),
         IS_SUM,
