@@ -25,6 +25,7 @@ def paths(text: str) -> list[str]:
         "`src/calc.py` (before)", "### `src/calc.py` (current)", "### src/calc.py (existing)",
         "src/calc.py (existing code)", "`src/calc.py` [existing]", "src/calc.py (changed lines only)",
         "src/calc.py (modified section)", "`src/calc.py` (updated part)", "src/calc.py (new method)",
+        "### README", "**CHANGELOG**", "VERSION:",
     ],
 )  # fmt: skip
 def test_a_line_that_names_no_whole_file_makes_none(tmp_path: Path, line: str, language: str) -> None:
@@ -105,4 +106,6 @@ def test_more_first_comments_that_name_the_file(language: str, comment: str, pat
 
 def test_a_script_without_a_suffix_and_output_below_the_name_of_code() -> None:
     assert paths("`bin/deploy`\n```bash\necho hi\n```\n") == ["bin/deploy"]
+    assert paths("File: bin/deploy\n```bash\necho hi\n```\n") == ["bin/deploy"]
+    assert paths("`README`\n```\nHi\n```\n") == paths("File: README\n```\nHi\n```\n") == ["README"]
     assert paths("`src/app.js`:\n```text\nTypeError: x\n```\n") == []

@@ -29,6 +29,8 @@ _BARE_NAMES = frozenset(
         "Brewfile",
     )
 )
+_WORDS = {"LICENSE", "README", "CHANGELOG", "VERSION", "NOTICE", "AUTHORS"}
+"""Bare names that are headings, too."""
 _NO_PATHS = frozenset(
     (
         *("asp.net", "vb.net", "e.g.", "i.e.", "etc."),
@@ -151,7 +153,7 @@ def in_line(line: str, language: str = "") -> str | None:
         text = _LABEL.sub("", bare).strip().rstrip(":").strip()
         is_certain |= text != bare.rstrip(":").strip() and _FILE_LABEL.match(bare) is not None
     text = _NOTE.sub("", _unquoted(text)).strip()
-    is_file = names_file(text) or (is_certain and is_path(text))
+    is_file = (names_file(text) and (text not in _WORDS or "`" in line)) or (is_certain and is_path(text))
     return text if is_file and " " not in text and fits(language, text) else None
 
 
