@@ -45,7 +45,8 @@ _SHORT = 10
 """Lines, blank ones not counted, that a file has at most to be shortened freely."""
 _LARGEST_CHECKED = 1_000_000
 _LARGEST_YAML = 200_000
-_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z_]+__\}")
+_DEEPEST_YAML = 200
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
 
 _MEANT_TO_BE_WRONG = re.compile(r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])", re.IGNORECASE)
 _WITH_COMMENTS = re.compile(
@@ -182,8 +183,11 @@ def _yaml(data: bytes) -> str:
     if len(data) > _LARGEST_YAML:
         return ""
     try:
-        for _ in yaml.parse(data, Loader=LOADER):
-            pass
+        depth = 0
+        for event in yaml.parse(data, Loader=LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST_YAML:
+                return ""
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         return f"line {mark.line + 1 if mark else 1}: {error.problem or error.context}"

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cdd_agent.actions.edits import Hint, Replacement
 from cdd_agent.actions.model import MultipleMatchesFoundError, SearchTextNotFoundError
@@ -34,7 +35,7 @@ _SHOWN_PLACES = 10
 _SHOWN_LINES = 8
 _MOST_MISSES = 20
 """Texts that are not found, and whose closest lines are looked for."""
-_MOST_COMPARED = 200_000
+_MOST_COMPARED = 50_000
 
 Lines = Sequence[str]
 
@@ -178,6 +179,8 @@ class Draft:
                 good.append(_Match(start, kept, moved))
             elif _overall(bare, there) >= _RIVAL:
                 rivals += 1
+            if rivals or len(good) > 1:
+                break  # whatever comes, it is not the only one
         if len(good) > 1 or not rivals:
             yield from good
 
@@ -401,6 +404,7 @@ def _overall(wanted: Lines, there: Lines) -> float:
     return sum(len(a) * (1.0 if a == b else _ratio(a, b)) for a, b in pairs) / size
 
 
+@lru_cache(maxsize=4096)
 def _ratio(line: str, other: str) -> float:
     if max(len(line), len(other)) > 1000:
         return 0.0

@@ -138,7 +138,7 @@ noises = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.lists(indented, min_size=4, max_size=14), st.data(), noises, st.booleans(), st.booleans())
 def test_noise_does_not_change_what_a_reply_does(
     words: list[str], data: st.DataObject, noise: Noise, is_crlf: bool, is_ended: bool

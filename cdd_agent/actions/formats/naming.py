@@ -81,6 +81,7 @@ _KNOWN = _CODE | _DATA | {suffix for names in _OTHERS for suffix in names.split(
 """Suffixes by which a name without a folder is a file's: `os.path` and `example.com` are none."""
 _LONGEST = 500
 """Characters of a line that can name a file."""
+_LONGEST_INFO = 2_500
 _PATH = re.compile(r"[\w.@+\[\]()$~-]+(?:[/\\][\w.@+\[\]()$~ -]+)*")
 _SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
 _KEYED = re.compile(
@@ -116,8 +117,10 @@ _FILE_LABEL = re.compile(r"^(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re
 
 def in_info(info: str) -> tuple[str, str | None]:
     """A fence's language in lower case, and the path that its info string names."""
-    info = info.strip()[:_LONGEST]
+    info = info.strip()
     word, rest = [*info.split(maxsplit=1), "", ""][:2]
+    if len(info) > _LONGEST_INFO:
+        return word.lower(), None
     if keyed := _KEYED.search(info):
         path = next(filter(None, keyed.groups()[1:]))
         language = re.split(r"[\s{:,]", info.lstrip("{. "), maxsplit=1)[0].lower()
