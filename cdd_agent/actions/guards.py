@@ -15,25 +15,38 @@ from cdd_agent.guarded_yaml import LOADER
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
 _REST = r"(?:rest|existing|unchanged|same|previous|remaining|omitted|before|other|above|below|keep)"
 _STAYS = r"(?:\.\.\.|…|\b(?:unchanged|the same|as (?:before|is|above)|omitted|goes here|(?:remain|stay)s?)\b)"
+_THINGS = (
+    r"(?:code|file|imports?|functions?|methods?|classe?s?|module|content|implementation|logic|tests?|routes?|styles?|jsx"
+    r"|html|body|lines?)"
+)
 _ELISION = re.compile(
     # a comment …
-    r"^\s*(?:#|//|/\*|--|;|%|<!--|\*)\s*(?:"
+    r"^\s*(?:#+|//+|\{?/\*+|--|;|%|<!--|\*|')\s*(?:[-=~]{2,}\s*)?(?:"
     rf"{_DOTS}\W*$"  # of nothing but dots
     rf"|{_DOTS}.*\b{_REST}\b.*"
     rf"|[\(\[<{{]*(?:the\s+)?(?:rest of|remaining|existing|previous|other|everything else)\b.*{_STAYS}.*"
-    r"|(?:the\s+)?rest of (?:the\s+)?(?:file|code|class|function|method|module|implementation)\W*$"
-    r"|(?:unchanged|no changes?(?: here)?|same as (?:above|before))\W*$"
+    rf"|[\(\[<{{]*(?:the\s+)?rest of (?:the\s+|this\s+)?{_THINGS}\W*$"
+    rf"|[\(\[<{{]*(?:(?:your|all|the|other|existing|previous|original|remaining|unchanged)\s+)*"
+    rf"(?:existing|previous|original|remaining|unchanged)\s+{_THINGS}(?:\s+(?:here|above|below|continues))?\W*$"
+    rf"|[\(\[<{{]*(?:{_THINGS}\s+)?(?:unchanged|omitted|snip(?:ped)?|truncated|continues)(?:\s+for\s+\w+)?\W*$"
+    r"|[\(\[<{]*no changes?(?:\s+(?:here|below|above|needed|to (?:the )?rest\b.*))?\W*$"
+    r"|[\(\[<{]*(?:the )?same as (?:the )?(?:above|before|original)\W*$"
     r"|keep (?:the )?(?:rest|everything|existing)\b.*"
     # … or a line that begins with dots
-    rf")|^\s*{_DOTS}\s*\w.*\b{_REST}\b.*",
+    rf")|^\s*{_DOTS}\s*(?=\w).*\b{_REST}\b.*",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
+_MARK = re.compile(r"^(?:<{3,}|={3,}|>{3,})(?=\s*$|\s*(?:SEARCH|ORIGINAL|HEAD|REPLACE|UPDATED)\b| \w)", re.IGNORECASE)
 PROSE = frozenset({".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc"})
+_HAVE_DOTS = PROSE | {".py", ".pyi", ".yaml", ".yml", ""}
+"""Files in which a line may be nothing but dots."""
 _SHORT = 10
 """Lines, blank ones not counted, that a file has at most to be shortened freely."""
 _LARGEST_CHECKED = 1_000_000
 _LARGEST_YAML = 200_000
-_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z_]+__\}")
+_DEEPEST_YAML = 200
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
 
 _MEANT_TO_BE_WRONG = re.compile(r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])", re.IGNORECASE)
 _WITH_COMMENTS = re.compile(
@@ -57,7 +70,32 @@ def refuse_partial(path: PurePosixPath, before: bytes, content: str) -> None:
     """Raises `ReplyRefused` if the new content of a whole file leaves out what was in it."""
     if before.strip() and not content.strip():
         raise ReplyRefused(f"{path} would be emptied.")
-    refuse_left_out(path, before, content)
+    old, new = before.decode("utf-8", errors="replace"), {line.strip() for line in content.splitlines()}
+    if any(line.strip() not in new for line in old.splitlines()):  # else no remark can stand for a line of it
+        refuse_left_out(path, before, content)
+    if _is_listing(content) and not _is_listing(old):
+        raise ReplyRefused(f"{path} is given with the numbers of its lines.", hint="Send its lines without them.")
+
+
+def refuse_marks(path: PurePosixPath, before: bytes | None, content: str) -> None:
+    """Raises `ReplyRefused` if a new text has marks in it as of a merge or of a search/replace block."""
+    marks = [line for line in content.splitlines() if _MARK.match(line)]
+    kinds = "".join(dict.fromkeys(line[0] for line in marks))
+    if kinds != "<=>" or path.suffix.lower() in PROSE or is_whole(str(path), content):
+        return
+    if marks[0].encode() not in (before or b""):
+        raise ReplyRefused(
+            f"{path} would have the line {marks[0][:80]!r} in it.",
+            hint="To change a part of a file, send blocks of `<<<<<<< SEARCH`, the lines to find, `=======`, the new "
+            "lines, `>>>>>>> REPLACE`, with seven marks and the path on the line before.",
+        )
+
+
+def _is_listing(text: str) -> bool:
+    """Whether each line begins with its number, as files are shown by some tools."""
+    found = [_NUMBERED.match(line) for line in text.splitlines() if line.strip()]
+    numbers = [int(match[1]) for match in found if match]
+    return len(found) > 2 and numbers == list(range(numbers[0] if numbers else 0, (numbers or [0])[0] + len(found)))
 
 
 def refuse_shrunk(path: PurePosixPath, before: bytes, content: str) -> None:
@@ -145,8 +183,11 @@ def _yaml(data: bytes) -> str:
     if len(data) > _LARGEST_YAML:
         return ""
     try:
-        for _ in yaml.parse(data, Loader=LOADER):
-            pass
+        depth = 0
+        for event in yaml.parse(data, Loader=LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST_YAML:
+                return ""
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         return f"line {mark.line + 1 if mark else 1}: {error.problem or error.context}"
@@ -160,5 +201,7 @@ _STRICT: dict[str, Callable[[bytes], str]] = {".py": _python, ".pyi": _python, "
 
 def _leaves_out(path: PurePosixPath, line: str) -> bool:
     """A line that stands for others. In prose, `#` begins a heading and not a comment."""
+    if line.strip() in ("...", "…"):
+        return path.suffix.lower() not in _HAVE_DOTS
     prose = path.suffix.lower() in PROSE and line.lstrip().startswith(("#", "*", "-"))
     return not prose and bool(_ELISION.match(line))

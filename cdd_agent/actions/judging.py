@@ -18,7 +18,7 @@ from cdd_agent.actions.edits import (
     TextReplacement,
     WholeFile,
 )
-from cdd_agent.actions.guards import refuse_left_out, refuse_partial, refuse_shrunk, refuse_unreadable
+from cdd_agent.actions.guards import refuse_left_out, refuse_marks, refuse_partial, refuse_shrunk, refuse_unreadable
 from cdd_agent.actions.matching import Draft, replaced_once
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.actions.places import Protected, collisions, look_at, refuse_unwritable, writable_path
@@ -99,7 +99,7 @@ def edit(root: Path, file_path: str, find: str, replace: str, protected: Protect
 
 def in_the_habit_of(before: bytes, content: str) -> bytes:
     """The new content with the old file's byte order mark and line ends."""
-    new = content.encode()
+    new = content.removeprefix("\ufeff").encode()
     if before.count(b"\r\n") * 2 > before.count(b"\n"):
         new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     return codecs.BOM_UTF8 + new if before.startswith(codecs.BOM_UTF8) else new
@@ -118,6 +118,8 @@ class _File:
     """What was given as all of it."""
     like: PurePosixPath | None = None
     blocks: int = 0
+    deleted: bytes | None = None
+    """What was in it when the reply deleted it, perhaps to give it anew."""
     has_failed: bool = False
 
     def settle(self) -> bytes | None:
@@ -203,6 +205,7 @@ class _Work:
     def _create(self, file: _File, content: str) -> None:
         present = file.settle()
         if not present:
+            self._refuse_incomplete(file.path, file.deleted, content)
             file.content = content.encode()
         elif _as_text(present) == content:
             self._notes.append(f"{file.path} is there already, as it should be")
@@ -217,9 +220,16 @@ class _Work:
     def _replace_whole(self, file: _File, content: str) -> None:
         if file.whole is not None and file.whole != content:
             raise ReplyRefused(f"The reply gives {file.path} twice, with different content.")
-        file.whole = content
         present = file.settle()
+        as_before = _as_text(present or b"").removesuffix("\n") == content.removesuffix("\n")
+        if file.whole is None and file.blocks and not as_before:
+            raise ReplyRefused(
+                f"The reply changes parts of {file.path}, and then gives all of it with something else.",
+                hint="Send either the parts or the whole.",
+            )
+        file.whole = content
         if present is None or file.before is None:
+            self._refuse_incomplete(file.path, file.deleted, content)
             file.content = content.encode()
             return
         new = in_the_habit_of(file.before, content)
@@ -243,13 +253,19 @@ class _Work:
             )
         if not self._terms.knows(path, before):
             raise changed_meanwhile(path)
-        refuse_partial(path, before, content)
-        if not self._terms.may_shrink(str(path)):
-            refuse_shrunk(path, before, content)
+        self._refuse_incomplete(path, before, content)
+
+    def _refuse_incomplete(self, path: PurePosixPath, before: bytes | None, content: str) -> None:
+        refuse_marks(path, before, content)
+        if before is not None:
+            refuse_partial(path, before, content)
+            if not self._terms.may_shrink(str(path)):
+                refuse_shrunk(path, before, content)
 
     def _replace_lines(self, file: _File, edit: Replacement) -> None:
         self._begin_block(file)
         refuse_left_out(file.path, file.before, "\n".join(edit.replace))
+        refuse_marks(file.path, file.before, "\n".join(edit.replace))
         if file.draft is None:
             file.draft = Draft(self._present(file))
         try:
@@ -326,7 +342,7 @@ class _Work:
                 hint="Show all of its lines, or none: `*** Delete File: PATH` in a `*** Begin Patch`.",
                 unseen=frozenset({str(file.path)}),
             )
-        file.content = None
+        file.content, file.deleted = None, present
 
     def _rename(self, file: _File, to: str) -> None:
         target = self._file(to)

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cdd_agent.actions.edits import Hint, Replacement
 from cdd_agent.actions.model import MultipleMatchesFoundError, SearchTextNotFoundError
@@ -28,10 +29,13 @@ operator or bracket in a line that is changed may differ."""
 _QUOTED = 0.75
 _RIVAL = 0.8
 """Another place as close as this makes it two."""
+_WORD = re.compile(r"\w")
 _TAB_WIDTHS = (4, 2, 8, 3)
 _SHOWN_PLACES = 10
 _SHOWN_LINES = 8
-_MOST_COMPARED = 4_000_000
+_MOST_MISSES = 20
+"""Texts that are not found, and whose closest lines are looked for."""
+_MOST_COMPARED = 50_000
 
 Lines = Sequence[str]
 
@@ -52,8 +56,9 @@ class Draft:
         self._bare = [line.strip() for line in self.lines]
         self._counts = Counter(self._bare)
         """How often each line is there: what is searched for is a text's rarest line."""
-        self._shift = 0
-        """By how many lines what follows the last edit has moved, for hints of line numbers."""
+        self._moves: list[tuple[int, int]] = []
+        """For hints of line numbers: after which line, by how many, each edit has moved what follows."""
+        self._misses = 0
 
     @property
     def content(self) -> bytes:
@@ -82,7 +87,8 @@ class Draft:
                 return True
             if any(self._is_there(find, new) for find, new in readings):
                 return False  # before a close match: that could be the new text itself
-        raise SearchTextNotFoundError(self._text(), self._closest(edit.find))
+        self._misses += 1
+        raise SearchTextNotFoundError(self._text(), self._closest(edit.find) if self._misses <= _MOST_MISSES else "")
 
     def _text(self) -> str:
         return self.content.decode("utf-8", errors="replace")
@@ -101,13 +107,20 @@ class Draft:
         return None
 
     def _hinted(self, matches: list[_Match], hint: Hint) -> list[_Match]:
-        at_line = [match for match in matches if hint.line and match.start + 1 == hint.line + self._shift]
+        line = self._now(hint.line) if hint.line else 0
+        at_line = [match for match in matches if match.start + 1 == line]
         if len(at_line) == 1:
             return at_line
         after = self._after(hint.after)
         if after is not None:
             return [match for match in matches if match.start >= after][:1] or matches
         return matches
+
+    def _now(self, line: int) -> int:
+        """Where a line of the file as it was before the edits is by now."""
+        for start, moved in self._moves:
+            line += moved if line > start + 1 else 0
+        return line
 
     def _after(self, names: Lines) -> int | None:
         """The line after the ones that are named, if each is there once in what follows the one before."""
@@ -121,11 +134,11 @@ class Draft:
 
     def _exact(self, find: Lines, new: Lines) -> Iterator[_Match]:
         for start in _places(self.lines, find, self._counts):
-            yield _Match(start, len(find), self._merged(start, find, new))
+            yield _Match(start, find, new)
 
     def _without_line_ends(self, find: Lines, new: Lines) -> Iterator[_Match]:
         for start in _places(self._ended, [line.rstrip() for line in find], self._counts):
-            yield _Match(start, len(find), self._merged(start, find, new))
+            yield _Match(start, find, new)
 
     def _shifted(self, find: Lines, new: Lines) -> Iterator[_Match]:
         bare = [line.strip() for line in find]
@@ -139,7 +152,7 @@ class Draft:
                 if shift and moved is not None:
                     kept = shift.applied(old_lines)
                     assert kept is not None  # it leads from these to the file's
-                    yield _Match(start, len(find), self._merged(start, kept, moved))
+                    yield _Match(start, kept, moved)
                     break
 
     def _close(self, find: Lines, new: Lines) -> Iterator[_Match]:
@@ -163,9 +176,11 @@ class Draft:
             moved = shift.applied(new) if shift else None
             kept = shift.applied(find) if shift else None
             if likeness >= _CLOSE and moved is not None and kept is not None:
-                good.append(_Match(start, len(find), self._merged(start, kept, moved)))
+                good.append(_Match(start, kept, moved))
             elif _overall(bare, there) >= _RIVAL:
                 rivals += 1
+            if rivals or len(good) > 1:
+                break  # whatever comes, it is not the only one
         if len(good) > 1 or not rivals:
             yield from good
 
@@ -192,22 +207,27 @@ class Draft:
         )
 
     def _is_there(self, find: Lines, new: Lines) -> bool:
-        """The new text is in the file, and says something that the old one did not."""
-        old = {line.strip() for line in find}
-        says = any(re.search(r"\w", line) and line.strip() not in old for line in new)
+        """The new text is in the file, and says something that the old one did not; or leaves out what is not there."""
+        old, left = {line.strip() for line in find}, {line.strip() for line in new}
+        says = any(_WORD.search(line) and line.strip() not in old for line in new)
+        if not says and find and new and find[0] == new[0] and find[-1] == new[-1]:  # lines between two others went
+            says = any(_WORD.search(line) for line in old - left) and not any(self._counts[line] for line in old - left)
         return says and len(list(_places(self._ended, [line.rstrip() for line in new], self._counts))) == 1
 
     def _put(self, match: _Match) -> None:
-        span = slice(match.start, match.start + match.count)
-        lines = [line.removesuffix("\r") for line in match.raw]
+        count = len(match.find)
+        span = slice(match.start, match.start + count)
+        raw = self._merged(match.start, match.find, match.new)
+        lines = [line.removesuffix("\r") for line in raw]
         at_end = span.stop == len(self._raw)
-        self._raw[span] = match.raw
+        self._raw[span] = raw
         self.lines[span] = lines
         self._ended[span] = [line.rstrip() for line in lines]
         self._counts.subtract(self._bare[span])
         self._bare[span] = [line.strip() for line in lines]
         self._counts.update(self._bare[span])
-        self._shift += len(lines) - match.count
+        if len(lines) != count:
+            self._moves.append((match.start, len(lines) - count))
         if at_end:
             self._settle_end()
 
@@ -241,16 +261,16 @@ class Draft:
         """The lines of about its length that share a word with it: few enough to be compared letter by letter."""
         words = set(re.findall(r"\w{3,}", line))
         sized = (other for other in self._bare if abs(len(other) - len(line)) <= len(line) // 2)
-        return [other for other in sized if any(word in other for word in words)][:300]
+        return [other for other in sized if not words or any(word in other for word in words)][:300]
 
 
 @dataclass(frozen=True)
 class _Match:
-    """A place in a file, and the lines that will stand there."""
+    """A place in a file, and both texts as the file would write them."""
 
     start: int
-    count: int
-    raw: list[str]
+    find: Lines
+    new: Lines
 
 
 _Rung = Callable[[Lines, Lines], Iterator[_Match]]
@@ -384,6 +404,7 @@ def _overall(wanted: Lines, there: Lines) -> float:
     return sum(len(a) * (1.0 if a == b else _ratio(a, b)) for a, b in pairs) / size
 
 
+@lru_cache(maxsize=4096)
 def _ratio(line: str, other: str) -> float:
     if max(len(line), len(other)) > 1000:
         return 0.0
@@ -400,7 +421,8 @@ _QUOTES = str.maketrans('\u2018\u2019\u201c\u201d"', "'''''")
 
 def _opcodes(old: Lines, new: Lines) -> list[tuple[str, int, int, int, int]]:
     """What stays and what changes from one text to the other."""
-    if len(old) * len(new) > _MOST_COMPARED:
+    counts = Counter(new)
+    if sum(counts[line] for line in old) > _MOST_COMPARED:  # equal pairs are what comparing takes its time for
         return _ends_apart(old, new)
     return list(difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
 

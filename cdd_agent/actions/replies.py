@@ -7,27 +7,41 @@ never ends, edits of a file without a name. A code block without a path is expla
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from cdd_agent.actions.edits import Edit, NewFile, Replacement, Reply, ReplyRefused, WholeFile
-from cdd_agent.actions.formats.diffs import find_diffs, has_hunks, is_diff, read_diff
+from cdd_agent.actions.formats.diffs import (
+    DIFFS,
+    find_diffs,
+    has_hunks,
+    holds_diff,
+    is_diff,
+    quoted_fences,
+    read_diff,
+)
 from cdd_agent.actions.formats.fences import Fence, find_fences, unwrapped
 from cdd_agent.actions.formats.listed import is_list_of_actions, read_actions
-from cdd_agent.actions.formats.naming import in_comment, in_line
-from cdd_agent.actions.formats.patches import begins_patch, find_patches, is_patch, read_patch
+from cdd_agent.actions.formats.naming import in_comment, in_line, mentioned
+from cdd_agent.actions.formats.patches import begins_patch, find_patches, is_patch, names_file, read_patch
 from cdd_agent.actions.formats.search_replace import Block, find_blocks
+from cdd_agent.actions.formats.thinking import without_thoughts
 from cdd_agent.actions.guards import PROSE, is_whole
 
-_DIFFS = {"diff", "patch", "udiff"}
+_ROUNDS = 8
+"""How often a reply is taken apart anew because a diff in it has fences."""
 _HOLD_FENCES = PROSE | {"", ".py", ".pyi", ".qmd", ".rmd", ".org", ".jl", ".ex", ".exs"}
 """Files in which a line may be a fence: Markdown and its like, and those whose comments are Markdown."""
 
 
 def parse_reply(text: str) -> Reply:
     """Find the edits in a reply. Raises `ReplyRefused` where they cannot be known for certain."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if "\0" in text:
+        raise ReplyRefused("The reply has a null character in it, which is no part of a text.")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = without_thoughts(lines)
     inside = unwrapped(lines)
     if inside is not None:
         try:
@@ -69,8 +83,9 @@ class _Reading:
         self.patches = find_patches(self.lines)
         hidden = {place for block in self.blocks for place in range(block.start, block.end)}
         hidden |= {place for start, end in self.patches for place in range(start, end)}
-        in_diffs: set[int] = set()
-        while True:  # what looks like a fence in a diff may be a line of its file; then what comes after is seen anew
+        in_diffs = quoted_fences(self.lines)
+        # what looks like a fence in a diff may be a line of its file; then what comes after is seen anew
+        for _ in range(_ROUNDS):
             self.fences = find_fences(self.lines, hidden | in_diffs)
             taken = hidden | {place for fence in self.fences for place in range(fence.start, fence.end)}
             self.diffs = find_diffs(self.lines, taken, hidden)
@@ -78,7 +93,9 @@ class _Reading:
             if not any(fence.start in lines for fence in self.fences):
                 break
             in_diffs |= lines
-        self._refuse_cut_patch(taken)
+        else:
+            raise ReplyRefused("It is unclear where the diffs of the reply end.", hint="Put each in a ```diff block.")
+        self._refuse_cut_patch(taken | lines)
 
     @property
     def is_closed(self) -> bool:
@@ -92,26 +109,31 @@ class _Reading:
         return Reply(_once(edits), self._explanation(parts))
 
     def _parts(self) -> Iterator[_Part]:
-        blocks, patches = list(self.blocks), list(self.patches)
+        fenced: set[int] = set()
         for fence in self.fences:
-            inside = [block for block in blocks if fence.start < block.start < fence.end]
-            patches_inside = [span for span in patches if fence.start < span[0] < fence.end]
-            if inside and not self._is_file_about_blocks(fence):
-                blocks = [block for block in blocks if block not in inside]
-                yield _Part(fence.start, fence.end, tuple(self._replacements(fence, inside)), fence)
-            elif patches_inside and not self._is_file_about_blocks(fence):
-                patches = [span for span in patches if span not in patches_inside]
-                edits = [edit for start, end in patches_inside for edit in read_patch(self.lines[start:end])]
+            blocks, patches = self._blocks_in(fence), self._patches_in(fence)
+            fenced.update([block.start for block in blocks], [start for start, _ in patches])
+            if blocks and not self._is_file_about_blocks(fence):
+                yield _Part(fence.start, fence.end, tuple(self._replacements(fence, blocks)), fence)
+            elif patches and not self._is_file_about_blocks(fence):
+                edits = [edit for start, end in patches for edit in read_patch(self.lines[start:end])]
                 yield _Part(fence.start, fence.end, tuple(edits), fence)
             else:
-                blocks = [block for block in blocks if block not in inside]
-                patches = [span for span in patches if span not in patches_inside]
                 yield _Part(fence.start, fence.end, tuple(_of_fence(fence)), fence)
-        yield from self._unfenced_blocks(blocks)
-        for start, end in patches:
-            yield _Part(start, end, tuple(read_patch(self.lines[start:end])))
+        yield from self._unfenced_blocks([block for block in self.blocks if block.start not in fenced])
+        for start, end in self.patches:
+            if start not in fenced:
+                yield _Part(start, end, tuple(read_patch(self.lines[start:end])))
         for start, end in self.diffs:
             yield _Part(start, end, tuple(read_diff(self.lines[start:end])))
+
+    def _blocks_in(self, fence: Fence) -> list[Block]:
+        first = bisect_right(self.blocks, fence.start, key=lambda block: block.start)
+        return self.blocks[first : bisect_left(self.blocks, fence.end, lo=first, key=lambda block: block.start)]
+
+    def _patches_in(self, fence: Fence) -> list[tuple[int, int]]:
+        first = bisect_right(self.patches, fence.start, key=lambda span: span[0])
+        return self.patches[first : bisect_left(self.patches, fence.end, lo=first, key=lambda span: span[0])]
 
     def _is_file_about_blocks(self, fence: Fence) -> bool:
         """A text for people that explains these forms, given whole."""
@@ -124,8 +146,8 @@ class _Reading:
 
     def _between(self, fence: Fence) -> Iterator[str]:
         """The lines of a code block that are in none of its search/replace blocks and patches."""
-        inner = [(block.start, block.end) for block in self.blocks] + self.patches
-        inside = {place for start, end in inner if fence.start < start < fence.end for place in range(start, end)}
+        inner = [(block.start, block.end) for block in self._blocks_in(fence)] + self._patches_in(fence)
+        inside = {place for start, end in inner for place in range(start, end)}
         last = fence.end - 1 if fence.is_closed else fence.end
         return (self.lines[place] for place in range(fence.start + 1, last) if place not in inside)
 
@@ -148,19 +170,26 @@ class _Reading:
         end = -1
         fenced = {fence.start for fence in self.fences}
         for block in blocks:
+            between = range(max(end, 0), block.start)
             above = next(
                 (place for place in range(block.start - 1, max(end, 0) - 1, -1) if self.lines[place].strip()), -1
             )
             named = in_line(self.lines[above]) if above >= 0 else None
-            if any(end <= place < block.start for place in fenced):
+            if not fenced.isdisjoint(between) or not _speaks_of(path, (self.lines[place] for place in between)):
                 path = None
             path, end = block.path or named or path, block.end
             yield _Part(block.start, block.end, (_edit_of(block, path),))
 
     def _refuse_cut_patch(self, taken: set[int]) -> None:
         for place, line in enumerate(self.lines):
-            if place not in taken and begins_patch(line):
+            if place in taken:
+                continue
+            if begins_patch(line):
                 raise ReplyRefused("The patch is never closed with `*** End Patch`: the reply seems to be cut.")
+            if names_file(line):
+                raise ReplyRefused(
+                    f"Line {place + 1} of the reply is in no patch.", hint="Begin a patch with `*** Begin Patch`."
+                )
 
     def _refuse_unclear(self, parts: Sequence[_Part]) -> None:
         """A fence that never closes was cut; one that holds the opening of another may have been closed too early; and
@@ -170,6 +199,10 @@ class _Reading:
             fence = part.fence
             if fence is None:
                 continue
+            if not part.edits and fence.holds_an_opening:
+                raise _unclear("", fence.mark, f"in line {fence.start + 1} of the reply")
+            if part.edits and self._goes_on(fence):
+                raise _unclear(part.file, fence.mark)
             if last is not None and not fence.info.strip() and not _is_apart(part, fence) and not _is_over(last):
                 assert last.fence is not None
                 raise _unclear(last.file, last.fence.mark)
@@ -182,11 +215,14 @@ class _Reading:
                 raise _unclear(part.file, fence.mark)
             last = part if part.edits else None
 
+    def _goes_on(self, fence: Fence) -> bool:
+        """Whether a diff has lines just after its code block: then a fence among its lines has closed it."""
+        after = self.lines[fence.end] if fence.end < len(self.lines) else ""
+        return _is_diff_block(fence) and after.startswith(("+", "-", "@@")) and not after.startswith(("- ", "+ "))
+
     def _ends_well(self, part: _Part, fence: Fence) -> bool:
         """Whether nothing can be missing from a code block without an end."""
-        if any(fence.start < block.start < fence.end for block in self.blocks):
-            return True
-        if any(fence.start < start < fence.end for start, _ in self.patches):
+        if self._blocks_in(fence) or self._patches_in(fence):
             return True
         only = part.edits[0] if len(part.edits) == 1 else None
         return type(only) is WholeFile and not self.lines[-1].strip() and is_whole(only.path, only.content)
@@ -211,17 +247,33 @@ def _of_fence(fence: Fence) -> list[Edit]:
     is_diff_file = fence.path is not None and _suffix(fence.path) in (".diff", ".patch")
     if is_patch(fence.lines) and not is_diff_file:
         return read_patch(fence.lines)
-    if not is_diff_file and (
-        is_diff(fence.lines) or (fence.language in _DIFFS and fence.path and has_hunks(fence.lines))
-    ):
+    if _is_diff_block(fence):
         return read_diff(fence.lines, fence.path)
     if fence.path is None:
+        if fence.language in DIFFS and has_hunks(fence.lines):
+            raise ReplyRefused(
+                f"The diff in line {fence.start + 1} of the reply names no file.",
+                hint="Begin it with `--- a/PATH` and `+++ b/PATH`.",
+            )
         return read_actions(fence.content) if is_list_of_actions(fence.language, fence.lines) else []
-    if fence.language in _DIFFS and not is_diff_file:
+    if fence.language in DIFFS and not is_diff_file:
         raise ReplyRefused(
             f"The diff of {fence.path} has no `@@` line.", hint="Begin each hunk with a line `@@`.", path=fence.path
         )
     return [WholeFile(fence.path, fence.content)]
+
+
+def _is_diff_block(fence: Fence) -> bool:
+    if fence.path is not None and _suffix(fence.path) in (".diff", ".patch"):
+        return False
+    is_named = holds_diff(fence.lines) or (fence.path is not None and has_hunks(fence.lines))
+    return is_diff(fence.lines) or (fence.language in DIFFS and is_named)
+
+
+def _speaks_of(path: str | None, lines: Iterable[str]) -> bool:
+    """Whether the words before a block can be about the last block's file: they name no other, or that one, too."""
+    names = {name for line in lines for name in mentioned(line)}
+    return path is None or not names or any(path.endswith(name) for name in names)
 
 
 def _edit_of(block: Block, path: str | None) -> Edit:
@@ -254,10 +306,10 @@ def _suffix(path: str) -> str:
     return PurePosixPath(path.replace("\\", "/")).suffix.lower()
 
 
-def _unclear(path: str, mark: str) -> ReplyRefused:
+def _unclear(path: str, mark: str, which: str = "") -> ReplyRefused:
     """A bare fence after a file's may be the rest of that file, whose own code block has closed it too early."""
     return ReplyRefused(
-        f"It is unclear where the code block of {path} ends.",
+        f"It is unclear where the code block {which or f'of {path}'} ends.",
         hint=f"If it contains code blocks itself, open and close it with {mark[0] * (len(mark) + 1)}. "
         f"Give blocks that are not files a language, as in {mark}text.",
         path=path,

@@ -3,6 +3,7 @@
 import difflib
 import re
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import example, given, settings
@@ -78,3 +79,78 @@ def test_a_change_gives_the_same_file_in_every_form(before: list[str], after: li
             write(Path(name), {"a.txt": text_of(before)})
             apply(Path(name), form("a.txt", before, after), Terms(seen=None, may_shrink=lambda path: True))
             assert tree(Path(name)) == {"a.txt": text_of(after)}, form.__name__
+
+
+pieces = st.text(st.sampled_from("abcxyz =()#`*<>."), max_size=10).map(str.strip)
+indented = st.tuples(st.sampled_from(["", "    ", "        ", "\t"]), pieces).map("".join)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What models do to an edit, and what is tolerated of it."""
+
+    trailing: str
+    shift: str
+    numbers: str
+    loses_space: bool
+    name: str
+    around: str
+    line_end: str
+
+    def of(self, text: str) -> str:
+        return self.around.format(text).replace("\n", self.line_end)
+
+    def block(self, path: str, before: list[str], after: list[str]) -> str:
+        old = [self.shift + line + self.trailing if line else line for line in before]
+        new = [self.shift + line if line else line for line in after]
+        return self.of(f"{self.name.format(path)}\n" + as_block("", old, new).removeprefix("\n"))
+
+    def diff(self, path: str, before: list[str], after: list[str]) -> str:
+        body = list(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="", n=3))
+        lines = [self.numbers if line.startswith("@@") else line for line in body]
+        lines = [line + self.trailing if line[:1] in " -" and not line.startswith("---") else line for line in lines]
+        if self.loses_space:
+            lines = [line[1:] if re.match(r" [\w(=.]", line) else line for line in lines]
+        fence = "`" * (max((len(run) for run in re.findall("`+", text_of(lines))), default=0) + 3)
+        return self.of(f"{fence}diff\n{text_of(lines)}{fence}\n")
+
+    def whole(self, path: str, before: list[str], after: list[str]) -> str:
+        fence = "`" * (max((len(run) for run in re.findall("`+", text_of(after))), default=0) + 3)
+        return self.of(f"{self.name.format(path)}\n{fence}text\n{text_of(after)}{fence}\n")
+
+
+noises = st.builds(
+    Noise,
+    trailing=st.sampled_from(["", "  ", "\t"]),
+    shift=st.sampled_from(["", "  ", "    "]),
+    numbers=st.sampled_from(["@@", "@@ @@", "@@ ... @@", "@@ -70,2 +90,1 @@", "@@ -1 +1 @@ def f():"]),
+    loses_space=st.booleans(),
+    name=st.sampled_from(["{}", "**{}**", "### `{}`", "File: {}", "1. `{}` (updated)", "📄 {}:", "=== {} ==="]),
+    around=st.sampled_from(
+        [
+            "{}",
+            "Sure.\n\n{}\n\n- I changed it.\n",
+            "<think>\na.txt\n```text\nx\n```\n</think>\n\n{}",
+            "<answer>\n\n{}\n</answer>",
+        ]
+    ),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+)
+
+
+@settings(max_examples=120)
+@given(st.lists(indented, min_size=4, max_size=14), st.data(), noises, st.booleans(), st.booleans())
+def test_noise_does_not_change_what_a_reply_does(
+    words: list[str], data: st.DataObject, noise: Noise, is_crlf: bool, is_ended: bool
+) -> None:
+    before = [f"{line}{number}" for number, line in enumerate(words, 100)]  # each line is there once
+    place = data.draw(st.integers(0, len(before) - 2))
+    new = data.draw(st.lists(indented.map(lambda line: f"{line}7x"), max_size=3))
+    after = [*before[:place], *new, *before[place + data.draw(st.integers(0, 1)) :]]
+    end = "\r\n" if is_crlf else "\n"
+    old_text, new_text = (end.join(lines) + end * is_ended for lines in (before, after))
+    for form in (noise.whole, noise.block, noise.diff):
+        with tempfile.TemporaryDirectory() as name:
+            write(Path(name), {"a.txt": old_text})
+            apply(Path(name), form("a.txt", before, after), Terms(seen=None, may_shrink=lambda path: True))
+            assert tree(Path(name)) == {"a.txt": new_text}, form.__name__

@@ -20,7 +20,14 @@ _EXTENDED = re.compile(
     r"|={20,}$)"
 )
 _SIGNATURE = re.compile(r"^\d+\.\d+(\.\d+)*")
+_FENCE = re.compile(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+DIFFS = {"diff", "patch", "udiff"}
 _NOWHERE = "/dev/null"
+_BINARY = ("GIT binary patch", "Binary files ")
+_MARKED = (" ", "+", "-", "\\")
+_PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
+"""What comes after a blank line and is no line of a hunk that has all its lines: a list, a rule, words."""
+_LOOKED_AT = 50
 
 
 @dataclass
@@ -31,15 +38,20 @@ class _Hunk:
     old_count: int | None
     new_count: int | None
     lines: list[str] = field(default_factory=list)
+    _old: int = 0
+    _new: int = 0
+
+    def add(self, line: str) -> None:
+        self.lines.append(line)
+        self._old += line[:1] not in ("+", "\\")
+        self._new += line[:1] not in ("-", "\\")
 
     @property
     def is_full(self) -> bool:
         """It has as many lines as its head says."""
         if self.old_count is None or self.new_count is None:
             return False
-        marks = [line[:1] or " " for line in self.lines]
-        old, new = (sum(mark not in (other, "\\") for mark in marks) for other in "+-")
-        return old >= self.old_count and new >= self.new_count
+        return self._old >= self.old_count and self._new >= self.new_count
 
 
 @dataclass
@@ -70,12 +82,35 @@ def has_hunks(lines: Sequence[str]) -> bool:
 def read_diff(lines: Sequence[str], path: str | None = None) -> list[Edit]:
     """The edits of a diff; `path` is the file of hunks without names. Raises `ReplyRefused`."""
     sections: list[_Section] = []
-    if path is not None and not any(_begins(lines, place) for place in range(len(lines))):
+    if path is not None and not holds_diff(lines):
         sections.append(_Section(path, path, has_names=True))
     place = 0
     while place < len(lines):
         place = _take(lines, place, sections)
     return [edit for section in sections for edit in _edits(section)]
+
+
+def holds_diff(lines: Sequence[str]) -> bool:
+    """Whether a text has a diff with names somewhere."""
+    return any(_begins(lines, place) for place in range(len(lines)))
+
+
+def quoted_fences(lines: Sequence[str]) -> set[int]:
+    """Lines of a diff in a code block that are fences of the changed file: they have a space before them."""
+    found: set[int] = set()
+    mark = ""
+    inside: list[int] = []
+    for place, line in enumerate(lines):
+        opening = _FENCE.match(line) if line[:2].lstrip(" ")[:1] in ("`", "~") else None
+        if not mark and opening and not opening["space"]:
+            if opening["info"].strip().lower() in DIFFS or (place + 1 < len(lines) and _begins(lines, place + 1)):
+                mark, inside = opening["mark"], []
+        elif mark and opening and opening["space"]:
+            inside.append(place)
+        elif mark and opening and opening["mark"].startswith(mark) and not opening["info"].strip():
+            found.update(inside)
+            mark = ""
+    return found
 
 
 def find_diffs(lines: Sequence[str], taken: set[int], ends: set[int]) -> list[tuple[int, int]]:
@@ -110,20 +145,36 @@ def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
         line = lines[place]
         if place in ends:
             break
-        if _begins(lines, place) or _EXTENDED.match(line) or line.startswith("+++ "):
+        if _begins(lines, place) or _EXTENDED.match(line) or line.startswith(("+++ ", *_BINARY)):
             hunk = None if not line.startswith("+++ ") or hunk is None else hunk
         elif line.startswith("@@"):
             hunk = _hunk(line)
-        elif hunk is not None and not hunk.is_full and line[:1] in (" ", "+", "-", "\\", ""):
-            hunk.lines.append(line)
-            if not line:
-                continue
-        elif line.startswith("\\ ") or not line.strip():
+        elif not line.strip():
+            if hunk is not None:
+                hunk.add(line)
             continue
-        else:
+        elif (
+            hunk is None
+            or not line.startswith(_MARKED)
+            or _is_signature(lines, place)
+            or (hunk.is_full and place - 1 > last and not _goes_on(lines[place : place + _LOOKED_AT]))
+        ):
             break
+        else:
+            hunk.add(line)  # also beyond what its head says: a count may be wrong
         last = place
     return last + 1
+
+
+def _goes_on(lines: Sequence[str]) -> bool:
+    """Whether lines after a hunk that has all its lines, and a blank one, are still its: something changes in them."""
+    told = next((line for line in lines if line.strip() and not line.startswith(" ")), "")
+    return bool(told) and not _PROSE.match(told)
+
+
+def _is_signature(lines: Sequence[str], place: int) -> bool:
+    """The end of a mail from `git format-patch`: its version of git."""
+    return lines[place].rstrip() == "--" and place + 1 < len(lines) and _SIGNATURE.match(lines[place + 1]) is not None
 
 
 def _take(lines: Sequence[str], place: int, sections: list[_Section]) -> int:
@@ -142,7 +193,7 @@ def _take(lines: Sequence[str], place: int, sections: list[_Section]) -> int:
         return place + 2
     elif section is None:
         return place + 1
-    elif line.startswith(("GIT binary patch", "Binary files ")):
+    elif line.startswith(_BINARY):
         raise ReplyRefused(f"The diff of {section.new} is binary; only text can be changed.", path=section.new)
     elif _EXTENDED.match(line) and not section.has_names:
         _extend(section, line)
@@ -184,9 +235,9 @@ def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
             break
         if _names_follow(lines, place) and (hunk.is_full or hunk.old_count is None or _is_head(lines, place)):
             break
-        if line.rstrip() == "--" and place + 1 < len(lines) and _SIGNATURE.match(lines[place + 1]):
+        if _is_signature(lines, place):
             return len(lines)
-        hunk.lines.append(line)
+        hunk.add(line)
         place += 1
     while hunk.lines and not hunk.lines[-1]:
         hunk.lines.pop()
@@ -199,7 +250,7 @@ def _is_head(lines: Sequence[str], place: int) -> bool:
 
 def _names(old_line: str, new_line: str) -> tuple[str, str]:
     old, new = (_unquoted(line[4:].partition("\t")[0].strip()) for line in (old_line, new_line))
-    old, new = (re.sub(r"\s+\d{4}-\d\d-\d\d[ T].*$", "", name) for name in (old, new))
+    old, new = (re.split(r"\s\d{4}-\d\d-\d\d[ T]", name, maxsplit=1)[0].rstrip() for name in (old, new))
     bare_old, bare_new = old.removeprefix("a/"), new.removeprefix("b/")
     if (old == _NOWHERE or old.startswith("a/")) and (new == _NOWHERE or new.startswith("b/")):
         return bare_old, bare_new
@@ -240,6 +291,8 @@ def _edits(section: _Section) -> list[Edit]:
     is_empty_before = section.hunks and section.hunks[0].line == 0 and section.hunks[0].old_count == 0
     if section.is_new or old == _NOWHERE or is_empty_before:
         return [NewFile(new, _content(new, section.hunks))]
+    if section.has_names and not section.hunks:
+        raise ReplyRefused(f"The diff of {new} changes nothing: it has no hunk.", path=new)
     edits: list[Edit] = []
     if section.renamed_from or section.renamed_to:
         old, new = section.renamed_from or old, section.renamed_to or new

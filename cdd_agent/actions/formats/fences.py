@@ -45,7 +45,7 @@ class Fence:
     @property
     def holds_an_opening(self) -> bool:
         """A line that opens a fence just like this one: perhaps this one should have ended later."""
-        opening = re.compile(rf"^\s*{re.escape(self.mark)}[`~]*[ \t]*[A-Za-z{{]", re.MULTILINE)
+        opening = re.compile(rf"^[ \t>]*{re.escape(self.mark)}[`~]*[ \t]*[A-Za-z{{]", re.MULTILINE)
         return opening.search(self.content) is not None
 
 

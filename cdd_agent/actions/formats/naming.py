@@ -4,6 +4,7 @@ Read narrowly: a sentence that mentions a file names no block, and the language 
 """
 
 import re
+import unicodedata
 from pathlib import PurePosixPath
 
 _BARE_NAMES = frozenset(
@@ -28,7 +29,14 @@ _BARE_NAMES = frozenset(
         "Brewfile",
     )
 )
-_NO_PATHS = {"asp.net", "vb.net", "node.js", "vue.js", "next.js", "react.js", "e.g.", "i.e.", "etc."}
+_WORDS = {"LICENSE", "README", "CHANGELOG", "VERSION", "NOTICE", "AUTHORS"}
+"""Bare names that are headings, too."""
+_NO_PATHS = frozenset(
+    (
+        *("asp.net", "vb.net", "e.g.", "i.e.", "etc."),
+        *(f"{name}.js" for name in ("node", "vue", "next", "nuxt", "react", "express", "three", "d3", "chart")),
+    )
+)
 _SUFFIXES = {
     **dict.fromkeys(("python", "py", "python3"), "py pyi pyw"),
     **dict.fromkeys(("javascript", "js", "jsx"), "js mjs cjs jsx"),
@@ -59,26 +67,50 @@ _SUFFIXES = {
 }
 """What files in a language are called, for those that models use; of any other language nothing is known."""
 _SHELLS = {"bash", "sh", "shell", "zsh"}
+_PLAIN = {"text", "txt", "plaintext", "plain"}
+_DATA = set("md markdown mdx log ini cfg conf json toml yaml yml xml svg html htm".split())  # noqa: SIM905
+_CODE = {suffix for names in _SUFFIXES.values() for suffix in names.split()} - _DATA
+_OTHERS = (
+    "txt rst adoc org env lock proto graphql gql tf tfvars hcl vue svelte astro scss sass less styl dart lua r rmd",
+    "qmd pl pm ex exs erl hrl hs ml mli scala sbt clj cljs edn groovy gradle zig nim jl m mm vb fs fsx f90 asm s csv",
+    "tsv jsonl ndjson json5 jsonc bat cmd fish awk sed tex bib ipynb j2 jinja jinja2 tmpl tpl template example sample",
+    "dist properties xsd xsl xslt plist service timer rego bzl bazel cmake mk mod sum gemspec podspec csproj sln",
+    "props targets patch diff po pot prisma sol http ejs hbs erb haml slim pug njk liquid pyx pxd typed in",
+)
+_KNOWN = _CODE | _DATA | {suffix for names in _OTHERS for suffix in names.split()}
+"""Suffixes by which a name without a folder is a file's: `os.path` and `example.com` are none."""
+_LONGEST = 500
+"""Characters of a line that can name a file."""
+_LONGEST_INFO = 2_500
 _PATH = re.compile(r"[\w.@+\[\]()$~-]+(?:[/\\][\w.@+\[\]()$~ -]+)*")
 _SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
 _KEYED = re.compile(
-    r"(?:^|[\s{,])(?:file_?name|file_?path|file|path|title|name|src)\s*[=:]\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s}\"',]+))",
+    r"(?:^|[\s{,:])(?P<key>file_?name|file_?path|file|path|title|name|src)\s*[=:]\s*"
+    r"(?:\"([^\"]+)\"|'([^']+)'|([^\s}\"',]+))",
     re.IGNORECASE,
 )
 _COLON = re.compile(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
+_PARTLY = r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment|function|method|class)\b"
+_WHOLE = rf"\b(?![^()\[\]]*{_PARTLY})"
 _NOTE = re.compile(
-    r"\s*[\(\[](?:new|updated?|modified|edit(?:ed)?|changed?|created?|existing|full|complete|add(?:ed)?)\b[^()\[\]]*[\)\]]"
-    r"|\s+[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete)\b.*$",
+    r"\s*[\(\[](?:new|updated?|modified|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
+    rf"{_WHOLE}[^()\[\]]*[\)\]]"
+    rf"|\s+[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
     r"^\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name|file\s?path|file|path|created?|updated?|modify"
-    r"|modified|edit|add|new|write)(?:\s+file)?(?:\s*[:=]\**|\**[:=]|\s)\s*(?=[\s`*\"'\w./])",
+    r"|modified|edit|add|new|write)(?:\s+file)?(?:\s+#?\d+)?(?:\s*[:=]\**|\**[:=]|\s)\s*(?=[\s`*\"'\w./])",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+[.)]\s+|step\s+\d+[.:)]\s*)*", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+[.)]\s+|step\s+\d+\s*[.:)–—-]\s*|[^\w\s!-/:-@\[-`{-~]+\s+)*",
+    re.IGNORECASE,
+)
+_RULED = re.compile(r"^(?P<rule>={2,}|-{3,}|//|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
+_LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\([^()]*\)$")
 _COMMENT = re.compile(
-    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>.*?)\s*(?:\*+/|-->|\"\"\"|'''|#\})?\s*$"
+    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>\S.*?)\s*(?:\*+/|-->|\"\"\"|'''|#\})?\s*$"
 )
 _FILE_LABEL = re.compile(r"^(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE)
 
@@ -86,35 +118,51 @@ _FILE_LABEL = re.compile(r"^(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re
 def in_info(info: str) -> tuple[str, str | None]:
     """A fence's language in lower case, and the path that its info string names."""
     info = info.strip()
-    word, _, rest = info.partition(" ")
+    word, rest = [*info.split(maxsplit=1), "", ""][:2]
+    if len(info) > _LONGEST_INFO:
+        return word.lower(), None
     if keyed := _KEYED.search(info):
-        path = next(filter(None, keyed.groups()))
+        path = next(filter(None, keyed.groups()[1:]))
         language = re.split(r"[\s{:,]", info.lstrip("{. "), maxsplit=1)[0].lower()
-        if is_path(path) or "/" in path:
+        if names_file(path) or ("/" in path and keyed["key"].lower() not in ("title", "name")):
             return ("" if "=" in language else language), path
     if (colon := _COLON.match(info)) and not colon["language"].isdigit():
-        path = _plain(colon["path"])
-        return colon["language"].lower(), path or None
-    if rest and is_path(path := _plain(rest)) and not word.startswith(("{", "[")):
+        language, path = colon["language"].lower(), _plain(colon["path"])
+        is_file = is_path(path) or _is_spaced(path, language)
+        return language, path if is_file else None
+    if rest and is_path(path := _plain(re.sub(r"^(?:#|//|--)\s*", "", rest))) and not word.startswith(("{", "[")):
         return word.lower(), path
     if not rest and is_path(path := _unquoted(word)) and word.lower() not in _SUFFIXES and path not in _BARE_NAMES:
         return PurePosixPath(path).suffix.lstrip(".").lower(), path
     return word.strip("{}.").lower(), None
 
 
+def _is_spaced(path: str, language: str) -> bool:
+    """Whether it is the name of a file with spaces before its suffix."""
+    is_file = names_file(path.replace(" ", "_")) and " " not in PurePosixPath(path).suffix
+    return is_file and fits(language, path)
+
+
 def in_line(line: str, language: str = "") -> str | None:
     """The path that a line before a block names, and nothing but that."""
-    text = _LEAD.sub("", line).strip()
+    if len(line) > _LONGEST:
+        return None
+    text = _LEAD.sub("", _visible(line)).strip()
     text = _NOTE.sub("", text).strip().rstrip(":").strip()
+    is_certain = False
     for _ in range(3):  # `**File: \\`a.py\\`**`: emphasis, a label, the name
-        text = _LABEL.sub("", _unquoted(text)).strip().rstrip(":").strip()
+        is_certain |= text.startswith("`") and "/" in text and language in _SHELLS  # `bin/deploy`
+        bare = _LEAD.sub("", _unquoted(text))
+        text = _LABEL.sub("", bare).strip().rstrip(":").strip()
+        is_certain |= text != bare.rstrip(":").strip() and _FILE_LABEL.match(bare) is not None
     text = _NOTE.sub("", _unquoted(text)).strip()
-    return text if is_path(text) and " " not in text and fits(language, text) else None
+    is_file = (names_file(text) and (text not in _WORDS or "`" in line)) or (is_certain and is_path(text))
+    return text if is_file and " " not in text and fits(language, text) else None
 
 
 def in_comment(line: str, language: str) -> str | None:
     """The path that a block's first line names, if it is a comment and says only that."""
-    found = _COMMENT.match(line)
+    found = _COMMENT.match(_visible(line)) if len(line) <= _LONGEST else None
     if found is None:
         return None
     text = found["text"]
@@ -122,8 +170,17 @@ def in_comment(line: str, language: str) -> str | None:
     path = _unquoted(_NOTE.sub("", labelled).strip())
     if not is_path(path) or " " in path or not fits(language, path):
         return None
-    known = language in _SUFFIXES and bool(_SUFFIX.search(path))
-    return path if labelled != text or "/" in path or known else None
+    if path in _BARE_NAMES:
+        return path if labelled != text or language == path.lower() else None
+    return path if labelled != text or names_file(path) else None
+
+
+def mentioned(line: str) -> list[str]:
+    """The files that a sentence speaks of."""
+    if len(line) > _LONGEST:
+        return []
+    words = (word.strip("`*\"'.,:;()<>") for word in line.split())
+    return [word for word in words if names_file(word)]
 
 
 def is_path(text: str) -> bool:
@@ -138,10 +195,21 @@ def is_path(text: str) -> bool:
     return name in _BARE_NAMES or bool(_SUFFIX.search(name)) or ("/" in text and not name.isdigit() and " " not in text)
 
 
+def names_file(text: str) -> bool:
+    """Whether it is a file's path and can hardly be anything else, as `Input/Output` and `os.path` can."""
+    name = re.split(r"[/\\]", text)[-1]
+    if not is_path(text) or name in _BARE_NAMES:
+        return is_path(text)
+    suffix = _SUFFIX.search(name)
+    return suffix is not None and (name != text or name.startswith(".") or suffix[0][1:].lower() in _KNOWN)
+
+
 def fits(language: str, path: str) -> bool:
     """Whether a block in a language can be this file: commands below a file's name are not the file."""
     name = PurePosixPath(path.replace("\\", "/"))
     suffix = name.suffix.lstrip(".").lower()
+    if language in _PLAIN:
+        return suffix not in _CODE
     if language in _SHELLS and not suffix:
         return name.name not in _BARE_NAMES
     if language not in _SUFFIXES or not suffix:
@@ -153,11 +221,20 @@ def _plain(text: str) -> str:
     return _unquoted(_NOTE.sub("", text).strip())
 
 
+def _visible(text: str) -> str:
+    """Without characters that have no width."""
+    return "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Mn"))
+
+
 def _unquoted(text: str) -> str:
-    """Without what sets a name off: quotes, backticks, emphasis."""
+    """Without what sets a name off: quotes, backticks, emphasis, a rule on both sides, a link."""
     text = text.strip()
-    for mark in ("**", "__", "*", "`", '"', "'", "<"):
-        other = {"<": ">"}.get(mark, mark)
+    for around in (_RULED, _LINK):
+        if found := around.match(text):
+            text = found["text"]
+    for mark in ("**", "__", "*", "`", '"', "'", "<", "(", "["):
+        other = {"<": ">", "(": ")", "[": "]"}.get(mark, mark)
         if len(text) > 2 * len(mark) and text.startswith(mark) and text.rstrip(":").endswith(other):
-            text = text.rstrip(":").removeprefix(mark).removesuffix(other).strip()
+            inside = text.rstrip(":").removeprefix(mark).removesuffix(other).strip()
+            text = inside if mark not in "([" or is_path(inside) else text
     return text

@@ -13,6 +13,7 @@ from cdd_agent.actions.formats.diffs import replacement
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*(?P<path>.+?)\s*$")
+_OTHER_FILE = re.compile(r"^\*\*\* \w+ File:")
 _MOVE = re.compile(r"^\*\*\* Move to:\s*(?P<path>.+?)\s*$")
 _RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
@@ -45,7 +46,22 @@ def read_patch(lines: Sequence[str]) -> list[Edit]:
     """The edits of a patch. Raises `ReplyRefused`."""
     indent = min((len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith("*** ")), default=0)
     lines = [line[indent:] if not line[:indent].strip() else line for line in lines]
-    return [edit for kind, path, body in _files(lines) for edit in _edits(kind, path, body)]
+    files = list(_files(lines))
+    if not files:
+        raise _unnamed("The patch")
+    return [edit for kind, path, body in files for edit in _edits(kind, path, body)]
+
+
+def names_file(line: str) -> bool:
+    """Whether a line is the head of a file in a patch."""
+    return _FILE.match(line) is not None
+
+
+def _unnamed(what: str) -> ReplyRefused:
+    return ReplyRefused(
+        f"{what} does not say what is done to which file.",
+        hint="Before its lines there is `*** Update File: PATH`, `*** Add File: PATH` or `*** Delete File: PATH`.",
+    )
 
 
 def _files(lines: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
@@ -57,6 +73,8 @@ def _files(lines: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
                 yield kind, path, body
             kind, path, body = file["kind"], file["path"].strip("`\"'"), []
         elif line.strip() not in (_BEGIN, _END, "*** End of File"):
+            if _OTHER_FILE.match(line) or (not kind and line.startswith(("@@", "+", "-"))):
+                raise _unnamed(f"The patch's line {line.strip()[:80]!r}")
             body.append(line)
     if kind:
         yield kind, path, body

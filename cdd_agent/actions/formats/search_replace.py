@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from cdd_agent.actions.edits import Hint, ReplyRefused
 from cdd_agent.actions.formats.naming import is_path
 
-_BEGIN = re.compile(r"^(?P<indent>[\s>]*?)(?P<mark><{5,9}|-{5,9})\s?(?:SEARCH|ORIGINAL)\b:?>?\s*(?P<path>.*?)\s*$")
-_END = re.compile(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?:REPLACE|UPDATED)\b\s*$")
+_BEGIN = re.compile(
+    r"^(?P<indent>[\s>]*?)(?P<mark><{5,9}(?=\s?(?i:SEARCH|ORIGINAL)\b)|-{5,9}(?=\s?(?:SEARCH|ORIGINAL)\b))"
+    r"\s?\w+:?>?(?P<path>.*)$"
+)
+_END = re.compile(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
 _START_LINE = re.compile(r"^\s*:start_line:\s*(\d+)\s*$")
 _ABOUT_LINES = re.compile(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
 _HINT = "A block is `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines, `>>>>>>> REPLACE`."
@@ -42,7 +45,7 @@ def find_blocks(lines: Sequence[str]) -> list[Block]:
     blocks: list[Block] = []
     place = 0
     while place < len(lines):
-        begin = _BEGIN.match(lines[place]) if "SEARCH" in lines[place] or "ORIGINAL" in lines[place] else None
+        begin = _BEGIN.match(lines[place])
         if begin is None:
             place += 1
             continue
@@ -98,7 +101,7 @@ def _read(lines: Sequence[str], start: int, end: int, begin: re.Match[str], divi
     while number is not None and find and _ABOUT_LINES.match(find[0]):
         del find[0]
     replace = [_without(indent, line) for line in lines[divider + 1 : end]]
-    path = begin["path"].strip("`*\"' ")
+    path = begin["path"].strip("`*\"' \t")
     find = [] if not any(line.strip() for line in find) else find
     return Block(start, end + 1, path if is_path(path) else None, tuple(find), tuple(replace), Hint(line=number))
 
