@@ -132,7 +132,8 @@ class Engine:
         yield Notice(f"Step {number} was interrupted and {self.run.how_it_goes_on(number)}.", Tone.WARNING)
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
-            yield Notice(text, Tone.WARNING)
+            yield Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING)
+        await self._undoing.tell_what_is_left(number)
         for event in self.run.news():
             yield event
         if kept:
@@ -320,6 +321,7 @@ class Engine:
         except _UNDECIDED as error:
             self.run.interrupt(step.number)
             settled, self.stopped_by = True, error
+            await self._undoing.tell_what_is_left(step.number)
         except CddError as error:
             self.run.put_back(step.number)
             self.run.save(
@@ -329,6 +331,7 @@ class Engine:
         finally:
             if not settled:
                 self.run.interrupt(step.number)
+                await self._undoing.tell_what_is_left(step.number)
 
     async def _committed(self, step: PlanStep, attempt: int, outcome: Outcome) -> StepCommitted | None:
         """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step.

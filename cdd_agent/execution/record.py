@@ -110,11 +110,21 @@ class Span(_Saved):
 
     before: Checkpoint
     after: Checkpoint | None = None
-    """None while it is under way, and for one that was killed."""
+    """None while it is under way, and for one that was interrupted."""
+    seen: Checkpoint | None = None
+    """The last look while it is under way: after a command."""
+    earlier: tuple[tuple[Checkpoint, Checkpoint], ...] = ()
+    """What it did before it was interrupted, and went on: from `before` to what was seen last."""
     closed: Checkpoint | None = None
     """After it was put back for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
+
+    @property
+    def stretches(self) -> tuple[tuple[Checkpoint, Checkpoint], ...]:
+        """Between which checkpoints it was at work, as far as that was seen."""
+        last = self.after or self.seen
+        return (*self.earlier, (self.before, last)) if last else self.earlier
 
 
 class GoingBack(_Saved):

@@ -134,11 +134,15 @@ class StepRunner:
         if bench.changes.changes:
             yield _applied(step, bench.changes)
         has_acted = bool(edits or bench.changes.changes)
-        async with aclosing(self._verified(step, check, bench.changes, attempt, before, has_acted)) as items:
-            async for item in items:
-                if isinstance(item, Outcome):
-                    await history.after(attempt)
-                yield item
+        try:
+            async with aclosing(self._verified(step, check, bench.changes, attempt, before, has_acted)) as items:
+                async for item in items:
+                    if isinstance(item, Outcome):
+                        await history.after(attempt)
+                    yield item
+        except BaseException:
+            await history.saw(attempt)  # the check was stopped, and may have changed files by then
+            raise
 
     async def _verified(
         self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_edits: bool

@@ -204,7 +204,17 @@ class Workbench:
                 async for item in items:
                     yield item
         finally:  # also of one that was stopped: its processes are ended by now
-            self._take_over_from_command(others)
+            try:
+                self._take_over_from_command(others)
+            finally:
+                await self._look_again()
+
+    async def _look_again(self) -> None:
+        try:
+            await self.history.saw(self.attempt)
+        except CddError as error:
+            self.stopped = self.stopped or error
+            raise
 
     def remember(self, arguments: ReadArguments, output: str) -> None:
         """The model has read this. What it has read whole it may replace."""
