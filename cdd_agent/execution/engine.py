@@ -11,7 +11,7 @@ may be a person's work. `undo` and `redo` cover what commands did, too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.opening import drift
-from cdd_agent.execution.record import Failure
+from cdd_agent.execution.record import Attempt, Failure
 from cdd_agent.execution.run import Run, named
 from cdd_agent.execution.step import Outcome, StepRunner
 from cdd_agent.execution.step_commit import step_message
@@ -334,7 +334,8 @@ class Engine:
                 await self._undoing.tell_what_is_left(step.number)
 
     async def _committed(self, step: PlanStep, attempt: int, outcome: Outcome) -> StepCommitted | None:
-        """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step.
+        """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step: also where a
+        file of the step is no longer as the step wrote it, as a commit has files whole.
 
         After a kill between the commit and the saving there is nothing left to commit: then it is found.
         """
@@ -343,12 +344,22 @@ class Engine:
         message = step_message(self.run.ticket.slug, self.run.spec.title, step, attempt, outcome.verification)
         root = self.runner.root
         try:
+            self._expect_as_written(self.run.record.attempt(step.number, attempt), outcome.changes.touched)
             name = await commit_files(root, outcome.changes.touched, message)
             name = name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal
             return None
         return StepCommitted(step.number, name) if name else None
+
+    @staticmethod
+    def _expect_as_written(attempt: Attempt, touched: Sequence[str]) -> None:
+        """Raises `CommitRefused` where somebody, or the check, has changed the step's files since they were written."""
+        if others := sorted({str(path) for path in attempt.changed_since()}.intersection(touched)):
+            raise CommitRefused(
+                f"{named(others)}: changed while the step ran, by you or by its check",
+                hint="Commit the step by hand, with that or without; then run it again to go on.",
+            )
 
     def _why_stopped(self) -> Iterator[Notice]:
         if isinstance(self.stopped_by, CommitRefused):
