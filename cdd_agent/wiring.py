@@ -213,12 +213,13 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
 
     async def permit(changes: ChangeSet) -> bool:
         proposal = ChangesProposed(None, changes.created, changes.modified, changes.deleted, changes.diff())
-        return await asked.approve(proposal) is Choice.YES
+        with commands.clock.standing_still():
+            return await asked.approve(proposal) is Choice.YES
 
     runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
     left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
-    return ChatTools((*read_only_tools(project.root), *acting), written)
+    return ChatTools((*read_only_tools(project.root), *acting), written, commands.clock)
 
 
 def open_engine(

@@ -22,6 +22,7 @@ from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError
 from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.reading import read_source
 from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.workspace.work_clock import WorkClock
 
 _COMPACTING = "The conversation gets long: what was said first is being summed up."
 _COMPACTED = "The older part of the conversation is a summary now; the newest part is kept word for word."
@@ -33,6 +34,7 @@ class ChatTools:
 
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
+    clock: WorkClock
 
 
 class ChatAgent:
@@ -108,7 +110,7 @@ class ChatAgent:
     async def _rounds(self, model: Model, turn: "_Turn") -> AsyncGenerator[Event, None]:
         """To the model's last word, or until room has to be made for the next round."""
         tools = self._tools()
-        dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits)
+        dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits, tools.clock.now)
         if self._needs_room(dialogue, turn):
             async with aclosing(self._made_shorter(model, turn)) as events:
                 async for event in events:

@@ -6,10 +6,10 @@ costs is bounded by rounds and time; at the bound the model is asked for its las
 
 import json
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby, islice
+from itertools import groupby, islice
 from typing import Any, Literal
 
 from cdd_agent.actions.tools import Answer, Tool
@@ -45,6 +45,10 @@ ToolCalls = Literal["auto", "on", "off"]
 
 LONGEST_ANSWER = 40_000
 """Characters of a tool's answer that a model gets to see; of a longer one the beginning and the end."""
+MOST_IN_A_ROUND = 100_000
+"""Characters of all answers of a round: a later one is cut to what is left, and then no more calls are made."""
+_LEAST_SHOWN = 2_000
+"""Characters of an answer that the model gets to see in any case, if the call was made."""
 _SAME_CALLS = 3
 """The very same call, so many times with nothing done in between, is not made again."""
 _LONGEST_SHOWN = 60
@@ -53,6 +57,9 @@ _MOST_SHOWN = 8
 """Arguments in it."""
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
 _TOO_LATE = "The time of this turn is over; this call was not made."
+_TOO_MUCH = (
+    "The answers of this round are as long as they may be together; this call was not made. Make it again alone."
+)
 _NEVER_DONE = "The model went on calling tools when it could not any more: {}."
 _IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
 _STOPPED = {
@@ -72,6 +79,17 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Used:
+    """What of a turn's limits is used."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+
+
+_NOTHING = Used()
+
+
+@dataclass(frozen=True)
 class Added:
     """What a round added to the conversation: the model's message and, if it called tools, the answers.
 
@@ -79,6 +97,8 @@ class Added:
     """
 
     messages: tuple[Message, ...]
+    used: Used = _NOTHING
+    """By the turn so far."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +121,10 @@ class Dialogue:
     tools: Sequence[Tool[Any]] = ()
     tool_calls: ToolCalls = "auto"
     limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = time.monotonic
+    """Seconds, for the limit."""
+    told: Callable[[ToolCall, str], None] = lambda call, answer: None
+    """Learns of each answer as the model gets it, perhaps cut, before the next call is made."""
 
     @property
     def is_native(self) -> bool:
@@ -108,19 +132,20 @@ class Dialogue:
         return self.tool_calls == "on" or (self.tool_calls == "auto" and self.model.calls_tools)
 
     async def turn(
-        self, messages: Sequence[Message], *, step: int | None = None, hidden: str | None = None
+        self, messages: Sequence[Message], *, step: int | None = None, hidden: str | None = None, used: Used = _NOTHING
     ) -> AsyncGenerator[Event | Added | Turn, None]:
         """Ask the model for its say on a conversation, whose first message is the system's. Yield what happens; after
         each round what it `Added`; last the `Turn`.
 
         `hidden` is the info string of code blocks that the caller reads instead of a person. Raises `ModelError` or
-        `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there.
+        `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there, with
+        what it had `used`.
         """
         spoken, is_native = tuple(messages), self.is_native
-        ends_at, used = time.monotonic() + self.limits.seconds, _Calls()
-        why = ""
+        began, calls = self.clock() - used.seconds, _Calls()
+        why = self._why_over(used)
         """Why the round is the last one."""
-        for number in count(1):
+        while True:
             round_ = _Round(self, step, hidden, is_native)
             try:
                 async with aclosing(round_.listen(spoken)) as events:
@@ -134,29 +159,40 @@ class Dialogue:
                 is_native = False
                 continue
             if not round_.calls or why:
-                yield Added((Message("assistant", round_.said or "…"),))
+                yield Added((Message("assistant", round_.said or "…"),), used)
                 problem = _STOPPED.get(round_.stop_reason) or (_NEVER_DONE.format(why) if round_.calls else "")
                 yield Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
                 return
             answers: list[tuple[ToolCall, str]] = []
+            room = MOST_IN_A_ROUND
             for call in round_.calls:
                 shown = shown_call(call)
                 yield ToolStarted(step, shown)
-                is_late = bool(answers) and time.monotonic() > ends_at
-                answer = {"error": _TOO_LATE} if is_late else await self._answer(call, used)
+                is_late = bool(answers) and self.clock() - began > self.limits.seconds
+                objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
+                answer = {"error": objection} if objection else await self._answer(call, calls)
+                text = _cut(_as_text(answer), room)
+                room -= len(text)
+                self.told(call, text)
                 yield ToolFinished(step, shown, _problem(answer))
-                answers.append((call, _cut(_as_text(answer))))
-            if number >= self.limits.rounds:
-                why = f"the {self.limits.rounds} rounds of this turn are used"
-            elif time.monotonic() > ends_at:
-                why = f"the {self.limits.seconds:.0f} seconds of this turn are over"
+                answers.append((call, text))
+            used = Used(used.rounds + 1, self.clock() - began)
+            why = self._why_over(used)
             added = (round_.message, *_as_messages(answers, is_native, _NO_MORE.format(why) if why else ""))
             spoken += added
-            yield Added(added)
+            yield Added(added, used)
 
     def size(self, messages: Sequence[Message]) -> int:
         """Tokens that the next round would send, by an estimate."""
         return estimated_prompt(self._request(tuple(messages), self.is_native))
+
+    def _why_over(self, used: Used) -> str:
+        """Why no more tools can be used, as a clause; empty where they can."""
+        if used.rounds >= self.limits.rounds:
+            return f"the {self.limits.rounds} rounds of this turn are used"
+        if used.seconds > self.limits.seconds:
+            return f"the {self.limits.seconds:.0f} seconds of this turn are over"
+        return ""
 
     def _request(self, messages: tuple[Message, ...], is_native: bool) -> Request:
         if not self.tools or is_native:
@@ -170,13 +206,13 @@ class Dialogue:
         is_offered = is_native and bool(self.tools) and self.tool_calls == "auto"
         return is_offered and is_first and not isinstance(error, ContextTooLong)
 
-    async def _answer(self, call: ToolCall, used: "_Calls") -> Answer:
+    async def _answer(self, call: ToolCall, calls: "_Calls") -> Answer:
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
         if tool is None:
             names = ", ".join(tool.name for tool in self.tools)
             what = f"There is no tool {call.name!r}" if call.name else "That is not a call as described"
             return {"error": f"{what}. The tools are {names}."}
-        if used.again(call, tool):
+        if calls.again(call, tool):
             return {
                 "error": f"This very call was made {_SAME_CALLS} times already. Its answer is above; go on from it."
             }
@@ -311,17 +347,16 @@ def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also:
     return (Message("user", "\n\n".join(filter(None, (in_words.answer_message(answers), also)))),)
 
 
-def is_told_whole(answer: Answer) -> bool:
-    """Whether a model gets to see all of an answer, with some words of the tool's beside it."""
-    return len(_as_text(answer)) <= LONGEST_ANSWER - 1_000
-
-
 def _as_text(answer: Answer) -> str:
     return json.dumps(answer, ensure_ascii=False, default=str)
 
 
-def _cut(answer: str) -> str:
-    if len(answer) <= LONGEST_ANSWER:
+def _cut(answer: str, room: int) -> str:
+    """As much of an answer as there is room for. One that is cut is no JSON any more."""
+    longest = max(min(LONGEST_ANSWER, room), _LEAST_SHOWN)
+    if len(answer) <= longest:
         return answer
-    half = LONGEST_ANSWER // 2
-    return f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; ask for less …\n{answer[-half:]}"
+    half, why = longest // 2, "ask for less"
+    if longest < LONGEST_ANSWER:
+        why = f"all answers of a round have {MOST_IN_A_ROUND:,} together; ask for less at once"
+    return f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; {why} …\n{answer[-half:]}"

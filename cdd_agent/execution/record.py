@@ -143,6 +143,7 @@ class _Tests(_Saved):
 
 class _Dialogue(_Saved):
     messages: tuple[Message, ...]
+    seconds: float = 0.0
 
 
 class _Copy(_Saved):
@@ -225,9 +226,9 @@ class Attempt:
         """A reply that stopped early: kept to be looked at, never to be applied."""
         self._write("reply-partial.md", self.redactor.redact(text))
 
-    def save_dialogue(self, messages: Sequence[Message]) -> None:
-        """All that was said so far, with the request: word for word, as it is what goes on."""
-        self._write("dialogue.json", as_json(_Dialogue(messages=tuple(messages))))
+    def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
+        """All that was said so far, with the request: word for word, as it is what goes on; and what it took."""
+        self._write("dialogue.json", as_json(_Dialogue(messages=tuple(messages), seconds=seconds)))
 
     def drop_dialogue(self) -> None:
         """It cannot go on, and neither can what it led to; both are kept to be looked at."""
@@ -265,6 +266,12 @@ class Attempt:
         """Empty where the model used no tools."""
         saved = self._load("dialogue.json", _Dialogue)
         return saved.messages if saved else ()
+
+    @property
+    def dialogue_seconds(self) -> float:
+        """How long the saved rounds took."""
+        saved = self._load("dialogue.json", _Dialogue)
+        return saved.seconds if saved else 0.0
 
     @property
     def said(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.edits import Edit, ReplyRefused
 from cdd_agent.actions.replies import parse_reply
-from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, definitions
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, Used, definitions
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
@@ -197,7 +197,7 @@ class StepRunner:
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             try:
-                dialogue = Dialogue(model, bench.tools(), "on")
+                dialogue = Dialogue(model, bench.tools(), "on", clock=self.commands.clock.now, told=bench.heard)
                 async with aclosing(self._said(dialogue, prompt, bench)) as events:
                     async for event in events:
                         yield event
@@ -240,13 +240,14 @@ class StepRunner:
             attempt.save_request(prompt.text, prompt.shown)
             bench.show(prompt.shown)
             spoken = prompt.request.messages
-        async with aclosing(dialogue.turn(spoken, step=bench.step.number)) as items:
+        used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
+        async with aclosing(dialogue.turn(spoken, step=bench.step.number, used=used)) as items:
             async for item in items:
                 match item:
-                    case Added(messages=messages):
+                    case Added(messages=messages, used=used):
                         spoken += messages
                         if any(message.tool_calls for message in messages):
-                            attempt.save_dialogue(spoken)
+                            attempt.save_dialogue(spoken, used.seconds)
                     case Turn(problem=""):
                         attempt.save_reply(spoken[-1].content)
                     case Turn(problem=problem):

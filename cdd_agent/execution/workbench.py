@@ -23,7 +23,6 @@ from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFi
 from cdd_agent.actions.places import Protected
 from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.actions.tools import Answer, Tool
-from cdd_agent.dialogue.turns import is_told_whole
 from cdd_agent.errors import CddError, NotApproved
 from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Event, Notice, Tone
 from cdd_agent.execution.asked import Asked
@@ -82,9 +81,8 @@ class Workbench:
     def tools(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them: to look around freely, and to change files and run commands by the rules."""
         self._with_tools = True
-        looking = (tool for tool in read_only_tools(self.root) if not isinstance(tool, ReadFileTool))
         acting = (CreateFileTool(self), EditFileTool(self), ExecuteCommandTool(_Commands(self)))
-        return (_ReadAndRemember(self), *looking, *acting)
+        return (*read_only_tools(self.root), *acting)
 
     async def change(self, edits: Sequence[Edit], *, is_approved: bool = False) -> AsyncGenerator[Event, None]:
         """Do all of these edits, or none. A notice says what did not have to be done. Who is asked sees what would be
@@ -107,7 +105,9 @@ class Workbench:
             yield proposed
             is_looked_at = not isinstance(self.frontend, ChangesApproved)
             asked = replace(proposed, diff=await asyncio.to_thread(changes.diff)) if is_looked_at else proposed
-            if await self.frontend.approve(asked) is not Choice.YES:
+            with self.commands.clock.standing_still():
+                choice = await self.frontend.approve(asked)
+            if choice is not Choice.YES:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
         async for event in self.begin(changes.touched):
             yield event
@@ -142,13 +142,10 @@ class Workbench:
             self.next_call()
             if made := self.attempt.made_by_command(self._call - 1):
                 self._write_as_command(made)
-            if call.name == ReadFileTool.name and "output" in answer:
-                self.remember(ReadArguments.model_validate_json(call.arguments), str(answer["output"]))
-            elif "success" in answer and (edit := _edit_of(call)) is not None:
+            if "success" in answer and (edit := _edit_of(call)) is not None:
                 async for _ in self.change([edit], is_approved=True):
                     pass  # it was told when it was done first
-            elif "content" in answer and (edit := _edit_of(call)) is not None:
-                self.remember(_whole(edit.path), str(answer["content"]))
+            self._learn(call, answer)
         self.attempt.forget_commands(self._call)
 
     def start_anew(self) -> None:
@@ -216,13 +213,23 @@ class Workbench:
             self.stopped = self.stopped or error
             raise
 
-    def remember(self, arguments: ReadArguments, output: str) -> None:
-        """The model has read this. What it has read whole it may replace."""
-        path = _plain(self.root, arguments.path)
-        if path is None or arguments != _whole(arguments.path) or not is_told_whole({"output": output}):
-            return
-        content = read_bytes(self.root / path) if (self.root / path).is_file() else None
-        if content is not None and content.decode("utf-8-sig", errors="replace") == output:
+    def heard(self, call: ToolCall, answer: str) -> None:
+        """The model gets this answer to its call."""
+        self._learn(call, _as_answer(answer))
+
+    def _learn(self, call: ToolCall, answer: Answer) -> None:
+        """What the model has read whole it may replace."""
+        if call.name == ReadFileTool.name and "output" in answer:
+            arguments = ReadArguments.model_validate_json(call.arguments)
+            if arguments == _whole(arguments.path):
+                self._remember(arguments.path, str(answer["output"]))
+        elif "content" in answer and (edit := _edit_of(call)) is not None:
+            self._remember(edit.path, str(answer["content"]))
+
+    def _remember(self, named: str, text: str) -> None:
+        path = _plain(self.root, named)
+        content = read_bytes(self.root / path) if path is not None and (self.root / path).is_file() else None
+        if path is not None and content is not None and content.decode("utf-8-sig", errors="replace") == text:
             self._seen[path] = digest(content)
 
     def _declared(self) -> tuple[str, ...]:
@@ -277,11 +284,9 @@ class Workbench:
     def _present(self, path: str) -> str:
         """What is in a file, as the tool that reads it says it."""
         try:
-            source = read_source(self.root, path)
+            return read_source(self.root, path).as_text()
         except CddError as error:
             return error.message
-        self.remember(_whole(path), source.as_text())
-        return source.as_text()
 
 
 @dataclass(frozen=True)
@@ -294,21 +299,6 @@ class _Commands:
         self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
         return self.bench.run_command(command, cwd, env)
-
-
-class _ReadAndRemember(ReadFileTool):
-    def __init__(self, bench: Workbench) -> None:
-        super().__init__(bench.root)
-        self._bench = bench
-
-    @property
-    def description(self) -> str:
-        return ReadFileTool(self._root).description
-
-    async def run(self, arguments: ReadArguments) -> Answer:
-        answer = await super().run(arguments)
-        await asyncio.to_thread(self._bench.remember, arguments, answer["output"])
-        return answer
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
@@ -325,10 +315,16 @@ def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
     """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
     for place, message in enumerate(messages):
         for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
-            try:
-                yield call, json.loads(answer.content)
-            except ValueError:  # it was cut: of a tool that only looks
-                yield call, {}
+            yield call, _as_answer(answer.content)
+
+
+def _as_answer(text: str) -> Answer:
+    """What a tool answered; of one that was cut, which no change of a file is, nothing."""
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _whole(path: str) -> ReadArguments:

@@ -20,6 +20,7 @@ from cdd_agent.harmless import UNSEEN
 from cdd_agent.workspace.paths import PathRefused, confine_folder
 from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command, shell_argv
 from cdd_agent.workspace.programs import OWN_PROGRAMS, as_started, own_folders
+from cdd_agent.workspace.work_clock import WorkClock
 
 ALWAYS_ALLOWED = (
     *("ls", "pwd", "cat", "echo", "wc", "head", "tail"),
@@ -186,6 +187,8 @@ class CommandRunner:
     root: Path
     settings: Commands = field(default_factory=Commands)
     permit: Permit = nobody
+    clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
+    """Stands still while a person is asked."""
     _always: set[tuple[str, Path]] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
@@ -261,7 +264,8 @@ class CommandRunner:
         """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
         if not self.must_ask(command):
             return
-        permission = await self.permit(command.text, command.objection)
+        with self.clock.standing_still():
+            permission = await self.permit(command.text, command.objection)
         if permission is Permission.NO:
             raise CommandRefused(f"{command.objection}, and it was not approved")
         if permission is Permission.ALWAYS:
