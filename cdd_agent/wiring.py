@@ -295,22 +295,23 @@ def equipped(
 ) -> Model:
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty, Sized
+    from cdd_agent.llm.around import NeverEmpty
     from cdd_agent.llm.known_models import FREE, Price, price_of
+    from cdd_agent.llm.sized import Sized
 
     def price() -> Price | None:
         return FREE if _costs_nothing(model) else price_of(model.name)
 
+    sized = Sized(model, config.context_window) if config.context_window else model
     budgeted = Budgeted(
-        NeverEmpty(model),
+        NeverEmpty(sized),
         Limit(config.budget.tokens, config.budget.usd),
         spent=spent,
         price=price,
         spend=tally.add,
         lost=lost,
     )
-    patient = Patient(budgeted, clock)
-    return Sized(patient, config.context_window) if config.context_window else patient
+    return Patient(budgeted, clock)
 
 
 def _costs_nothing(model: Model) -> bool:
