@@ -165,6 +165,8 @@ class Engine:
             return
         self.stopped_by = None
         await self._prepare()
+        for event in self.run.company():
+            yield event
         first = self.run.attempt_number(step, guidance)
         self._start_from_the_beginning(step, first)
         also_show = frozenset[str]()

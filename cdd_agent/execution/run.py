@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished
+from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.execution.history import History
-from cdd_agent.execution.lock import TicketLock
+from cdd_agent.execution.lock import TicketLock, others_at_work
 from cdd_agent.execution.opening import drift, open_state
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import Attempt, RunRecord
@@ -43,6 +43,8 @@ class Run:
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
     told_later: list[Event] = field(default_factory=list)
     """What happened while nobody could be told."""
+    _met: set[str] = field(default_factory=set)
+    """The other runs in this project that were told of."""
 
     @classmethod
     def open(
@@ -94,6 +96,16 @@ class Run:
         """What happened while nobody could be told, because whoever listened had left; told once."""
         news, self.told_later = self.told_later, []
         return news
+
+    def company(self) -> list[Event]:
+        """Other tickets that are at work in this project now, and what that means; each is told once."""
+        new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
+        self._met |= new.keys()
+        text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
+        text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
+        return [
+            Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING) for slug, who in new.items()
+        ]
 
     def take_up(self, plan: ImplementationPlan) -> list[Event]:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
