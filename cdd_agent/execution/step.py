@@ -210,8 +210,7 @@ class StepRunner:
                     raise
                 why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
             yield Notice(f"{why}; the model is asked without them.", Tone.WARNING)
-        elif attempt.dialogue:
-            bench.start_anew()
+        bench.start_anew()
         async with aclosing(self._said(Dialogue(model), prompt, bench)) as events:
             async for event in events:
                 yield event
