@@ -3,7 +3,7 @@ put back by whoever called it (`engine.py`)."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.edits import Edit, ReplyRefused
 from cdd_agent.actions.replies import parse_reply
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, Used, definitions
-from cdd_agent.errors import BadInput, NotApproved
+from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
     CommandOutput,
@@ -140,8 +140,9 @@ class StepRunner:
                     if isinstance(item, Outcome):
                         await history.after(attempt)
                     yield item
-        except BaseException:
-            await history.saw(attempt)  # the check was stopped, and may have changed files by then
+        except BaseException:  # the check was stopped, and may have changed files by then
+            with suppress(CddError):  # that it was stopped counts more
+                await history.saw(attempt)
             raise
 
     async def _verified(

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
 from cdd_agent.execution.record import GoingBack, stamp
 from cdd_agent.execution.run import Run, named
@@ -113,8 +113,8 @@ class Undoing:
             self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
 
     async def tell_what_is_left(self, number: int) -> None:
-        """Note what commands of an interrupted step made besides."""
-        with suppress(CheckpointGone):
+        """Note what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
+        with suppress(CddError):
             if left := await self.run.history.left(self.run.standing(self.run.state.of(number))):
                 text = f"What commands of step {number} made besides is left as it is: {named(left)}"
                 self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))

@@ -8,7 +8,7 @@ transaction: the journal (`record.py`) knows what all of it replaced.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -192,26 +192,24 @@ class Workbench:
         try:
             async for event in self.begin():
                 self.told.append(event)
-            others = self.attempt.changed_since()
         except CddError as error:
             self.stopped = error
             raise
+        others: Set[PurePosixPath] | None = None
+
+        def starts() -> None:
+            nonlocal others
+            others = self.attempt.changed_since()
+
         try:
-            async with aclosing(self.commands.run(command, cwd=cwd, env=env)) as items:
+            async with aclosing(self.commands.run(command, cwd=cwd, env=env, starts=starts)) as items:
                 async for item in items:
                     yield item
-        finally:  # also of one that was stopped: its processes are ended by now
-            try:
-                self._take_over_from_command(others)
-            finally:
-                await self._look_again()
-
-    async def _look_again(self) -> None:
-        try:
-            await self.history.saw(self.attempt)
-        except CddError as error:
-            self.stopped = self.stopped or error
+        except BaseException:  # it was stopped, and is ended by now; that it was counts more than what fails here
+            with suppress(CddError):
+                await self._take_over_from_command(others)
             raise
+        await self._take_over_from_command(others)
 
     def heard(self, call: ToolCall, answer: str) -> None:
         """The model gets this answer to its call."""
@@ -251,18 +249,21 @@ class Workbench:
             self.attempt.save_shown(shown.model_copy(update={"files": known}))
         self._seen[path] = None if change.after is None else digest(change.after)
 
-    def _take_over_from_command(self, others: Set[PurePosixPath]) -> None:
-        """What became of the step's files, but for those that `others` had changed before. What the model has not seen
-        of it: its knowledge of these files is out of date."""
+    async def _take_over_from_command(self, others: Set[PurePosixPath] | None) -> None:
+        """What became of the step's files, but for those that `others` had changed before; None: it did not start. The
+        model has not seen what: its knowledge of these files is out of date."""
+        if others is None:
+            return
         try:
             left = ((path, self.root / path) for path in sorted(self.attempt.changed_since() - others))
             made = {path: made_at(place) for path, place in left if is_file_or_free(place)}
             if made:
                 self.attempt.journal_command(self._call, made)
+            self._note_made(made)
+            await self.history.saw(self.attempt)
         except CddError as error:
             self.stopped = error
             raise
-        self._note_made(made)
 
     def _write_as_command(self, made: Mapping[PurePosixPath, Made | None]) -> None:
         """What a command made of the files as they are now, once more."""

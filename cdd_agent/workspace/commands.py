@@ -203,17 +203,20 @@ class CommandRunner:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
+        starts: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
         """Run a command text: its output as it comes, then one `CommandResult`, a `Refused` one if nothing ran.
 
-        `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds.
-        Nothing is raised but what `permit` raises.
+        `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds;
+        `starts` is called when nothing is in the way of the command any more. Nothing is raised but what that raises,
+        or `permit`.
         """
         try:
             folder = self._folder(cwd)
             judged = self.judge(command, folder)
             _check_variables(env or {})
             await self.ask(judged)
+            starts()
             _make(folder)
         except CommandRefused as refusal:
             _log.info("Refused %.1000r: %.1000r", command, refusal.message)
