@@ -125,10 +125,10 @@ class Engine:
                         yield event
 
     async def _recover_step(self, number: int, found: StepExecution) -> AsyncGenerator[Event, None]:
-        """A step that was under way when its process was killed."""
+        """A step that was under way when its process was killed. It is pending when all of it is told: who is killed
+        here begins again, and hears of it again."""
         others = await self._changed_since(found)
-        kept = self.run.put_back(number)
-        self.run.save(self.run.state.put_back(number))
+        kept = self.run.put_back(number, forget=False)
         yield Notice(f"Step {number} was interrupted and {self.run.how_it_goes_on(number)}.", Tone.WARNING)
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
@@ -143,6 +143,9 @@ class Engine:
             )
             yield Notice(self.stopped_by.message, Tone.WARNING)
             yield Notice(self.stopped_by.hint)
+        if found.attempts:
+            self.run.record.attempt(number, found.attempts).forget_journal()
+        self.run.save(self.run.state.put_back(number))
 
     async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
         """What is only good to know: where it cannot be known any more, nothing hangs on it."""

@@ -22,7 +22,7 @@ _STORE = "checkpoints.git"
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _Since:
     """What became of a file from a checkpoint on, by attempts alone."""
 
     since: Checkpoint
@@ -33,13 +33,13 @@ class _Stretch:
 class Net:
     """What attempts changed together, and the checkpoint after the last of them."""
 
-    stretches: tuple[_Stretch, ...] = ()
+    parts: tuple[_Since, ...] = ()
     last: Checkpoint | None = None
     """None: nothing is known of what they did."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        return tuple(stretch.change for stretch in self.stretches)
+        return tuple(part.change for part in self.parts)
 
     @property
     def reverse(self) -> tuple[Change, ...]:
@@ -66,7 +66,7 @@ class History:
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
         """To be called before the attempt changes anything, also when it goes on after an interruption; `paths` are the
         files that it will write."""
-        earlier = span.stretches if (span := attempt.span) else ()
+        earlier = span.interrupted if (span := attempt.span) else ()
         before = await self._take(attempt, "before", paths)
         attempt.save_span(Span(before=before, paths=tuple(paths), earlier=earlier))
 
@@ -133,7 +133,7 @@ class History:
         Raises `CheckpointGone`.
         """
         spans = [span for attempt in attempts if (span := attempt.span) is not None]
-        net: dict[str, _Stretch] = {}
+        net: dict[str, _Since] = {}
         last: Checkpoint | None = None
 
         async def leave_out_since(moment: Checkpoint) -> None:
@@ -145,16 +145,18 @@ class History:
             return Net()
         checkpoints = await self.open()
         for span in spans:
-            for before, after in span.stretches:
-                await leave_out_since(before)
-                for change in await checkpoints.changes(before, after):
+            for stretch in span.stretches:
+                await leave_out_since(stretch.before)
+                for change in await checkpoints.changes(stretch.before, stretch.after):
+                    if change.path in stretch.own:
+                        continue
                     known = net.get(change.path)
                     net[change.path] = (
-                        _Stretch(known.since, replace(known.change, after=change.after))
+                        _Since(known.since, replace(known.change, after=change.after))
                         if known
-                        else _Stretch(before, change)
+                        else _Since(stretch.before, change)
                     )
-                last = after
+                last = stretch.after
             if last is not None and span.closed is not None:
                 await leave_out_since(span.closed)
                 last = span.closed
@@ -178,10 +180,10 @@ class History:
         net = await self.net(attempts)
         if net.last is None:
             return ""
-        beginnings = dict.fromkeys(stretch.since for stretch in net.stretches)
+        beginnings = dict.fromkeys(part.since for part in net.parts)
         parts = []
         for since in beginnings:
-            paths = [stretch.change.path for stretch in net.stretches if stretch.since == since]
+            paths = [part.change.path for part in net.parts if part.since == since]
             parts.append(await (await self.open()).diff(since, net.last, paths))
         return "".join(parts)
 

@@ -105,6 +105,15 @@ class Baseline(_Saved):
         return self.tests is not None and not self.tests.results
 
 
+class Stretch(_Saved):
+    """What an attempt did without an interruption, between two checkpoints."""
+
+    before: Checkpoint
+    after: Checkpoint
+    own: tuple[str, ...] = ()
+    """Files that are no part of it, because the journal put them back, or kept them as somebody else's."""
+
+
 class Span(_Saved):
     """The checkpoints around what an attempt did."""
 
@@ -113,18 +122,23 @@ class Span(_Saved):
     """None while it is under way, and for one that was interrupted."""
     seen: Checkpoint | None = None
     """The last look while it is under way: after a command."""
-    earlier: tuple[tuple[Checkpoint, Checkpoint], ...] = ()
-    """What it did before it was interrupted, and went on: from `before` to what was seen last."""
+    earlier: tuple[Stretch, ...] = ()
+    """What it did before it was interrupted, and went on."""
     closed: Checkpoint | None = None
     """After it was put back for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
 
     @property
-    def stretches(self) -> tuple[tuple[Checkpoint, Checkpoint], ...]:
-        """Between which checkpoints it was at work, as far as that was seen."""
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What it did, as far as that was seen."""
+        return (*self.earlier, Stretch(before=self.before, after=self.after)) if self.after else self.interrupted
+
+    @property
+    def interrupted(self) -> tuple[Stretch, ...]:
+        """The same, if it is interrupted here and put back."""
         last = self.after or self.seen
-        return (*self.earlier, (self.before, last)) if last else self.earlier
+        return (*self.earlier, Stretch(before=self.before, after=last, own=self.paths)) if last else self.earlier
 
 
 class GoingBack(_Saved):
@@ -364,10 +378,11 @@ class Attempt:
             raise BadInput(f"{self.folder / copy.name} is gone: what a command of the step made of a file")
         return Made(content, copy.permissions)
 
-    def put_back(self) -> TakenBack:
+    def put_back(self, *, forget: bool = True) -> TakenBack:
         """Undo what the journal says was written; harmless when repeated, or when nothing was written.
 
-        Only a file that still holds what the attempt wrote is put back: anybody's later edit stays.
+        Only a file that still holds what the attempt wrote is put back: anybody's later edit stays. Where the journal
+        is not forgotten, the same is found when it is repeated.
         """
         journal = self._journal
         if not journal:
@@ -377,8 +392,13 @@ class Attempt:
             if change.path not in last or is_there(self.root, change.path, change.after):
                 last[change.path] = change
         back = put_back(self.root, tuple(last.values()), self._contents_before(journal))
-        remove(self.folder / "changes.json")
+        if forget:
+            self.forget_journal()
         return back
+
+    def forget_journal(self) -> None:
+        """What was written is put back."""
+        remove(self.folder / "changes.json")
 
     @property
     def _journal(self) -> tuple[Change, ...]:

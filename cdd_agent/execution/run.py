@@ -119,12 +119,13 @@ class Run:
         save_state(self.record.state, state)
         self.state = state
 
-    def put_back(self, step: int) -> tuple[str, ...]:
-        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept."""
+    def put_back(self, step: int, *, forget: bool = True) -> tuple[str, ...]:
+        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept; it
+        can be repeated until that is known, if it does not `forget`."""
         now = self.state.of(step)
         if not now.standing:
             return ()
-        back = self.record.attempt(step, now.attempts).put_back()
+        back = self.record.attempt(step, now.attempts).put_back(forget=forget)
         if back.restored or back.kept:
             self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
         return back.kept

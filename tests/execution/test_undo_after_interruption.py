@@ -3,12 +3,14 @@
 import asyncio
 import shutil
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, Notice, StepsRedone, StepsUndone
+from cdd_agent.events import CommandOutput, Event, Notice, StepsRedone, StepsUndone
+from cdd_agent.execution.undoing import Undoing
 from cdd_agent.llm.port import ConnectionFailed
 from tests.execution.tool_steps import STEP, calls, create, execute, run, run_with, stopped_after
 from tests.projects import Sandbox, Step, check, collect, says
@@ -181,3 +183,40 @@ async def test_what_a_stopped_check_made_is_taken_back_too(sandbox: Sandbox) -> 
     await run(sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good")))
     assert sandbox.statuses() == ["completed"]
     assert (await undo(sandbox)).restored == ("a.txt", "made.txt")
+
+
+async def test_a_second_kill_while_the_step_is_put_back_loses_no_word_on_a_persons_edit(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write(STEP).replies(calls(create("a.txt", "go\n")), "Done.")
+    left = await killed(sandbox, tmp_path_factory.mktemp("killed") / "project", "create_file")
+    (left.root / "a.txt").write_text("mine\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Undoing, "tell_what_is_left", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            await run(left)
+
+    engine = left.engine()
+    assert "You have edited a.txt since: the run waits" in told(await collect(engine.recover()))
+    assert engine.stopped_by is not None
+    engine.close()
+    assert "the run waits" not in told(await run(left.replies(says("b.txt", "x"))))
+    assert left.text("a.txt") == "mine\n"
+
+
+async def test_a_file_of_the_step_that_was_kept_as_a_persons_is_not_taken_back(sandbox: Sandbox) -> None:
+    said = "import time; open('made.txt', 'w').close(); print('now', flush=True); time.sleep(60)"
+    sandbox.write(Step("a.txt", f'python -c "{said}"')).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    async with aclosing(engine.run_all()) as events:
+        async for event in events:
+            if isinstance(event, CommandOutput):
+                (sandbox.root / "a.txt").write_text("mine\n")
+                break
+    engine.close()
+    assert (await undo(sandbox)).restored == ("made.txt",)
+    assert sandbox.text("a.txt") == "mine\n"
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
