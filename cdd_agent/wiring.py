@@ -215,13 +215,14 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
 
     async def permit(changes: ChangeSet) -> bool:
         proposal = ChangesProposed(None, changes.created, changes.modified, changes.deleted, changes.diff())
-        return await asked.approve(proposal) is Choice.YES
+        with commands.clock.standing_still():
+            return await asked.approve(proposal) is Choice.YES
 
     runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
     left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
     tools = sorted((*read_only_tools(project.root), *acting), key=lambda tool: tool.category == "Git")
-    return ChatTools(tools, written)  # what a small window has no room for is the history
+    return ChatTools(tools, written, commands.clock)  # what a small window has no room for is the history
 
 
 def open_engine(
@@ -297,22 +298,23 @@ def equipped(
 ) -> Model:
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty, Sized
+    from cdd_agent.llm.around import NeverEmpty
     from cdd_agent.llm.known_models import FREE, Price, price_of
+    from cdd_agent.llm.sized import Sized
 
     def price() -> Price | None:
         return FREE if _costs_nothing(model) else price_of(model.name)
 
+    sized = Sized(model, config.context_window) if config.context_window else model
     budgeted = Budgeted(
-        NeverEmpty(model),
+        NeverEmpty(sized),
         Limit(config.budget.tokens, config.budget.usd),
         spent=spent,
         price=price,
         spend=tally.add,
         lost=lost,
     )
-    patient = Patient(budgeted, clock)
-    return Sized(patient, config.context_window) if config.context_window else patient
+    return Patient(budgeted, clock)
 
 
 def _costs_nothing(model: Model) -> bool:

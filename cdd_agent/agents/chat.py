@@ -24,6 +24,7 @@ from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Reque
 from cdd_agent.workspace.project_rules import project_rules
 from cdd_agent.workspace.reading import read_source
 from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.workspace.work_clock import WorkClock
 
 _COMPACTING = "The conversation gets long: what was said first is being summed up."
 _COMPACTED = "The older part of the conversation is a summary now; the newest part is kept word for word."
@@ -35,6 +36,7 @@ class ChatTools:
 
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
+    clock: WorkClock
 
 
 class ChatAgent:
@@ -111,7 +113,7 @@ class ChatAgent:
     async def _rounds(self, model: Model, turn: "_Turn") -> AsyncGenerator[Event, None]:
         """To the model's last word, or until room has to be made for the next round."""
         tools = self._tools()
-        packed = self._packed(Dialogue(model, tools.tools, self._tool_calls, turn.limits), turn)
+        packed = self._packed(Dialogue(model, tools.tools, self._tool_calls, turn.limits, tools.clock.now), turn)
         for notice in self._left_out.news(packed.left_out):
             yield notice
         if self._needs_room(packed, turn):

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby, islice
+from itertools import groupby, islice
 from typing import Any, Literal
 
 from cdd_agent.actions.tools import Answer, Tool
@@ -46,6 +46,8 @@ ToolCalls = Literal["auto", "on", "off"]
 
 LONGEST_ANSWER = 40_000
 """Characters of a tool's answer that a model gets to see; of a longer one the beginning and the end."""
+MOST_IN_A_ROUND = 100_000
+"""Characters of all answers of a round: a later one is cut to what is left, and then no more calls are made."""
 _SHORTEST_ANSWER = 1_000
 """Characters that it gets to see however little room is left: what a tool did has to be known."""
 _SAME_CALLS = 3
@@ -56,6 +58,9 @@ _MOST_SHOWN = 8
 """Arguments in it."""
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
 _TOO_LATE = "The time of this turn is over; this call was not made."
+_TOO_MUCH = (
+    "The answers of this round are as long as they may be together; this call was not made. Make it again alone."
+)
 _NEVER_DONE = "The model went on calling tools when it could not any more: {}."
 _FULL = "the window of the model is full"
 _IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
@@ -76,6 +81,17 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Used:
+    """What of a turn's limits is used."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+
+
+_NOTHING = Used()
+
+
+@dataclass(frozen=True)
 class Added:
     """What a round added to the conversation: the model's message and, if it called tools, the answers.
 
@@ -83,6 +99,8 @@ class Added:
     """
 
     messages: tuple[Message, ...]
+    used: Used = _NOTHING
+    """By the turn so far."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +127,10 @@ class Dialogue:
     tools: Sequence[Tool[Any]] = ()
     tool_calls: ToolCalls = "auto"
     limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = time.monotonic
+    """Seconds, for the limit."""
     told: Callable[[ToolCall, str], Awaitable[None]] = _nobody
-    """Is told of each answer of a tool, as the model gets to see it."""
+    """Is told of each answer of a tool, as the model gets to see it, before the next call is made."""
 
     @property
     def is_native(self) -> bool:
@@ -118,21 +138,21 @@ class Dialogue:
         return self.tool_calls == "on" or (self.tool_calls == "auto" and self.model.calls_tools)
 
     async def turn(
-        self, messages: Sequence[Message], *, step: int | None = None, hidden: str | None = None
+        self, messages: Sequence[Message], *, step: int | None = None, hidden: str | None = None, used: Used = _NOTHING
     ) -> AsyncGenerator[Event | Added | Turn, None]:
         """Ask the model for its say on a conversation, whose first message is the system's. Yield what happens; after
         each round what it `Added`; last the `Turn`.
 
         `hidden` is the info string of code blocks that the caller reads instead of a person. Raises `ContextTooLong`
         before a call is made with more than the model takes in, other `ModelError`s, or `BudgetExhausted`; what was
-        `Added` before that stays true, and the turn can be taken up again from there.
+        `Added` before that stays true, and the turn can be taken up again from there, with what it had `used`.
         """
         self.refuse_too_long(messages)
         spoken, is_native = tuple(messages), self.is_native
-        ends_at, used = time.monotonic() + self.limits.seconds, _Calls()
-        why = ""
+        began, calls = self.clock() - used.seconds, _Calls()
+        why = self._why_over(used)
         """Why the round is the last one."""
-        for number in count(1):
+        while True:
             round_ = _Round(self, step, hidden, is_native)
             try:
                 async with aclosing(round_.listen(spoken)) as events:
@@ -146,32 +166,33 @@ class Dialogue:
                 is_native = False
                 continue
             if not round_.calls or why:
-                yield Added((Message("assistant", round_.said or "…"),))
+                yield Added((Message("assistant", round_.said or "…"),), used)
                 problem = _STOPPED.get(round_.stop_reason) or (_NEVER_DONE.format(why) if round_.calls else "")
                 yield Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
                 return
             answers: list[tuple[ToolCall, str]] = []
-            left = self._left((*spoken, round_.message), is_native)
+            room, left = MOST_IN_A_ROUND, self._left((*spoken, round_.message), is_native)
             for call in round_.calls:
                 shown = shown_call(call)
                 yield ToolStarted(step, shown)
-                is_late = bool(answers) and time.monotonic() > ends_at
-                answer = {"error": _TOO_LATE} if is_late else await self._answer(call, used)
+                is_late = bool(answers) and self.clock() - began > self.limits.seconds
+                objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
+                answer = {"error": objection} if objection else await self._answer(call, calls)
+                text = _cut(_as_text(answer), room, left)
+                answers.append((call, text))
+                room -= len(text)
+                left = None if left is None else left - estimated_tokens(text)
+                await self.told(call, text)
                 yield ToolFinished(step, shown, _problem(answer))
-                answers.append((call, _cut(_as_text(answer), left)))
-                left = None if left is None else left - estimated_tokens(answers[-1][1])
-                await self.told(*answers[-1])
-            if number >= self.limits.rounds:
-                why = f"the {self.limits.rounds} rounds of this turn are used"
-            elif time.monotonic() > ends_at:
-                why = f"the {self.limits.seconds:.0f} seconds of this turn are over"
+            used = Used(used.rounds + 1, self.clock() - began)
+            why = self._why_over(used)
             added = (round_.message, *_as_messages(answers, is_native, _NO_MORE.format(why) if why else ""))
             spoken += added
-            yield Added(added)
+            yield Added(added, used)
             if not why and self._is_full(spoken, is_native):
                 why = _FULL
                 spoken += (Message("user", _NO_MORE.format(why)),)
-                yield Added(spoken[-1:])
+                yield Added(spoken[-1:], used)
             self._refuse_too_long(spoken, is_native)
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
@@ -226,6 +247,14 @@ class Dialogue:
         """Tokens that the next round would send, by an estimate."""
         return estimated_prompt(self._request(tuple(messages), self.is_native))
 
+    def _why_over(self, used: Used) -> str:
+        """Why no more tools can be used, as a clause; empty where they can."""
+        if used.rounds >= self.limits.rounds:
+            return f"the {self.limits.rounds} rounds of this turn are used"
+        if used.seconds > self.limits.seconds:
+            return f"the {self.limits.seconds:.0f} seconds of this turn are over"
+        return ""
+
     def _request(self, messages: tuple[Message, ...], is_native: bool) -> Request:
         if not self.tools or is_native:
             return Request(tuple(_joined(messages)), definitions(self.tools))
@@ -238,13 +267,13 @@ class Dialogue:
         is_offered = is_native and bool(self.tools) and self.tool_calls == "auto"
         return is_offered and is_first and not isinstance(error, ContextTooLong)
 
-    async def _answer(self, call: ToolCall, used: "_Calls") -> Answer:
+    async def _answer(self, call: ToolCall, calls: "_Calls") -> Answer:
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
         if tool is None:
             names = ", ".join(tool.name for tool in self.tools)
             what = f"There is no tool {call.name!r}" if call.name else "That is not a call as described"
             return {"error": f"{what}. The tools are {names}."}
-        if used.again(call, tool):
+        if calls.again(call, tool):
             return {
                 "error": f"This very call was made {_SAME_CALLS} times already. Its answer is above; go on from it."
             }
@@ -383,13 +412,16 @@ def _as_text(answer: Answer) -> str:
     return json.dumps(answer, ensure_ascii=False, default=str)
 
 
-def _cut(answer: str, left: int | None) -> str:
-    """An answer that leaves room for others: with so many tokens `left` it may have half of them."""
-    most = LONGEST_ANSWER
+def _cut(answer: str, room: int, left: int | None) -> str:
+    """As much of an answer as there is `room` for, in characters; of the tokens `left` in the window it may have
+    half. One that is cut is no JSON any more."""
+    longest, why = min(LONGEST_ANSWER, room), "ask for less"
+    if room < LONGEST_ANSWER:
+        why = f"all answers of a round have {MOST_IN_A_ROUND:,} together; ask for less at once"
     if left is not None:
-        fitting = len(answer) * left // (2 * estimated_tokens(answer))
-        most = max(min(most, fitting), _SHORTEST_ANSWER)
-    if len(answer) <= most:
+        longest = min(longest, len(answer) * left // (2 * estimated_tokens(answer)))
+    longest = max(longest, _SHORTEST_ANSWER)
+    if len(answer) <= longest:
         return answer
-    half = most // 2
-    return f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; ask for less …\n{answer[-half:]}"
+    half = longest // 2
+    return f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; {why} …\n{answer[-half:]}"

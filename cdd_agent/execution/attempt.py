@@ -32,16 +32,40 @@ class Failure(Saved):
     unseen: frozenset[str] = frozenset()
 
 
+class Stretch(Saved):
+    """What an attempt did without an interruption, between two checkpoints."""
+
+    before: Checkpoint
+    after: Checkpoint
+    own: tuple[str, ...] = ()
+    """Files that are no part of it, because the journal put them back, or kept them as somebody else's."""
+
+
 class Span(Saved):
     """The checkpoints around what an attempt did."""
 
     before: Checkpoint
     after: Checkpoint | None = None
-    """None while it is under way, and for one that was killed."""
+    """None while it is under way, and for one that was interrupted."""
+    seen: Checkpoint | None = None
+    """The last look while it is under way: after a command."""
+    earlier: tuple[Stretch, ...] = ()
+    """What it did before it was interrupted, and went on."""
     closed: Checkpoint | None = None
     """After it was put back for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What it did, as far as that was seen."""
+        return (*self.earlier, Stretch(before=self.before, after=self.after)) if self.after else self.interrupted
+
+    @property
+    def interrupted(self) -> tuple[Stretch, ...]:
+        """The same, if it is interrupted here and put back."""
+        last = self.after or self.seen
+        return (*self.earlier, Stretch(before=self.before, after=last, own=self.paths)) if last else self.earlier
 
 
 class _Tests(Saved):
@@ -50,6 +74,7 @@ class _Tests(Saved):
 
 class _Dialogue(Saved):
     messages: tuple[Message, ...]
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,9 +114,9 @@ class Attempt:
         """A reply that stopped early: kept to be looked at, never to be applied."""
         self._write("reply-partial.md", self.redactor.redact(text))
 
-    def save_dialogue(self, messages: Sequence[Message]) -> None:
-        """All that was said so far, with the request: word for word, as it is what goes on."""
-        self._write("dialogue.json", as_json(_Dialogue(messages=tuple(messages))))
+    def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
+        """All that was said so far, with the request: word for word, as it is what goes on; and what it took."""
+        self._write("dialogue.json", as_json(_Dialogue(messages=tuple(messages), seconds=seconds)))
 
     def drop_dialogue(self) -> None:
         """It cannot go on, and neither can what it led to; both are kept to be looked at."""
@@ -129,6 +154,12 @@ class Attempt:
         """Empty where the model used no tools."""
         saved = _Dialogue.load(self.folder / "dialogue.json")
         return saved.messages if saved else ()
+
+    @property
+    def dialogue_seconds(self) -> float:
+        """How long the saved rounds took."""
+        saved = _Dialogue.load(self.folder / "dialogue.json")
+        return saved.seconds if saved else 0.0
 
     @property
     def said(self) -> str:

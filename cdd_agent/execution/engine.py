@@ -11,7 +11,7 @@ may be a person's work. `undo` and `redo` cover what commands did, too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from cdd_agent.events import (
     Tone,
 )
 from cdd_agent.execution.accepted import accepted, known_so_far
-from cdd_agent.execution.attempt import Failure
+from cdd_agent.execution.attempt import Attempt, Failure
 from cdd_agent.execution.opening import drift
 from cdd_agent.execution.run import Run, named
 from cdd_agent.execution.step import Outcome, StepRunner
@@ -125,14 +125,15 @@ class Engine:
                         yield event
 
     async def _recover_step(self, number: int, found: StepExecution) -> AsyncGenerator[Event, None]:
-        """A step that was under way when its process was killed."""
+        """A step that was under way when its process was killed. It is pending when all of it is told: who is killed
+        here begins again, and hears of it again."""
         others = await self._changed_since(found)
-        kept = self.run.put_back(number)
-        self.run.save(self.run.state.put_back(number))
+        kept = self.run.put_back(number, forget=False)
         yield Notice(f"Step {number} was interrupted and {self.run.how_it_goes_on(number)}.", Tone.WARNING)
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
-            yield Notice(text, Tone.WARNING)
+            yield Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING)
+        await self._undoing.tell_what_is_left(number)
         for event in self.run.news():
             yield event
         if kept:
@@ -142,6 +143,9 @@ class Engine:
             )
             yield Notice(self.stopped_by.message, Tone.WARNING)
             yield Notice(self.stopped_by.hint)
+        if found.attempts:
+            self.run.record.attempt(number, found.attempts).journal.forget()
+        self.run.save(self.run.state.put_back(number))
 
     async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
         """What is only good to know: where it cannot be known any more, nothing hangs on it."""
@@ -164,6 +168,8 @@ class Engine:
             return
         self.stopped_by = None
         await self._prepare()
+        for event in self.run.company():
+            yield event
         first = self.run.attempt_number(step, guidance)
         self._start_from_the_beginning(step, first)
         also_show = frozenset[str]()
@@ -320,6 +326,7 @@ class Engine:
         except _UNDECIDED as error:
             self.run.interrupt(step.number)
             settled, self.stopped_by = True, error
+            await self._undoing.tell_what_is_left(step.number)
         except CddError as error:
             self.run.put_back(step.number)
             self.run.save(
@@ -329,9 +336,11 @@ class Engine:
         finally:
             if not settled:
                 self.run.interrupt(step.number)
+                await self._undoing.tell_what_is_left(step.number)
 
     async def _committed(self, step: PlanStep, attempt: int, outcome: Outcome) -> StepCommitted | None:
-        """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step.
+        """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step: also where a
+        file of the step is no longer as the step wrote it, as a commit has files whole.
 
         After a kill between the commit and the saving there is nothing left to commit: then it is found.
         """
@@ -340,12 +349,22 @@ class Engine:
         message = step_message(self.run.ticket.slug, self.run.spec.title, step, attempt, outcome.verification)
         root = self.runner.root
         try:
+            self._expect_as_written(self.run.record.attempt(step.number, attempt), outcome.changes.touched)
             name = await commit_files(root, outcome.changes.touched, message)
             name = name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal
             return None
         return StepCommitted(step.number, name) if name else None
+
+    @staticmethod
+    def _expect_as_written(attempt: Attempt, touched: Sequence[str]) -> None:
+        """Raises `CommitRefused` where somebody, or the check, has changed the step's files since they were written."""
+        if others := sorted({str(path) for path in attempt.journal.changed_since()}.intersection(touched)):
+            raise CommitRefused(
+                f"{named(others)}: changed while the step ran, by you or by its check",
+                hint="Commit the step by hand, with that or without; then run it again to go on.",
+            )
 
     def _why_stopped(self) -> Iterator[Notice]:
         if isinstance(self.stopped_by, CommitRefused):

@@ -1,13 +1,15 @@
 """What each attempt changed, commands' effects included: to be shown, taken back and done again.
 
 A checkpoint is taken just before an attempt's files are written, and one when its check is over. What differs between
-the two is the attempt's doing; what somebody edits before or after is not. What they edit in just that time cannot be
-told from the doings of a command. So the engine by itself takes back only files that a reply wrote (`journal.py`), and
-this is for when a person asks.
+the two is the attempt's doing; what somebody edits before or after is not. One more is taken whenever a command is
+over: of an attempt that is interrupted, what differs until then is its doing; it begins with another one when it goes
+on. What somebody edits in just that time cannot be told from the doings of a command. So the engine by itself takes
+back only files that a reply wrote (`journal.py`), and this is for when a person asks.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,13 +18,13 @@ from cdd_agent.execution.attempt import Attempt, Span
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.saved import stamp
 from cdd_agent.workspace.checkpoints import Checkpoint, Checkpoints
-from cdd_agent.workspace.taking_back import Change, TakenBack
+from cdd_agent.workspace.taking_back import Change, TakenBack, is_there
 
 _STORE = "checkpoints.git"
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _Since:
     """What became of a file from a checkpoint on, by attempts alone."""
 
     since: Checkpoint
@@ -33,13 +35,13 @@ class _Stretch:
 class Net:
     """What attempts changed together, and the checkpoint after the last of them."""
 
-    stretches: tuple[_Stretch, ...] = ()
+    parts: tuple[_Since, ...] = ()
     last: Checkpoint | None = None
     """None: nothing is known of what they did."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        return tuple(stretch.change for stretch in self.stretches)
+        return tuple(part.change for part in self.parts)
 
     @property
     def reverse(self) -> tuple[Change, ...]:
@@ -64,8 +66,11 @@ class History:
         return self._opened
 
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
-        """To be called before the attempt changes anything; `paths` are the files that it will write."""
-        attempt.save_span(Span(before=await self._take(attempt, "before", paths), paths=tuple(paths)))
+        """To be called before the attempt changes anything, also when it goes on after an interruption; `paths` are the
+        files that it will write."""
+        earlier = span.interrupted if (span := attempt.span) else ()
+        before = await self._take(attempt, "before", paths)
+        attempt.save_span(Span(before=before, paths=tuple(paths), earlier=earlier))
 
     async def also(self, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
         """To be called before more files are written than `before` was told. Those that its checkpoint misses because
@@ -78,6 +83,21 @@ class History:
         if new and not missed:
             attempt.save_span(span.model_copy(update={"paths": (*span.paths, *new)}))
         return tuple(sorted(missed))
+
+    async def saw(self, attempt: Attempt) -> None:
+        """To be called when a command of the attempt is over: what differs by now is the attempt's doing, also when
+        it is interrupted later."""
+        if (span := attempt.span) is not None and span.after is None:
+            attempt.save_span(span.model_copy(update={"seen": await self._take(attempt, "seen", span.paths)}))
+
+    async def left(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+        """Files that still are as these attempts made them."""
+        changes = (await self.net(attempts)).changes
+        root = self.record.root
+        still = [
+            change.path for change in changes if await asyncio.to_thread(is_there, root, change.path, change.after)
+        ]
+        return tuple(still)
 
     def unseen(self) -> tuple[str, ...]:
         """What could not be read, and so is in no checkpoint; each is named once."""
@@ -102,7 +122,7 @@ class History:
     async def close(self, attempt: Attempt) -> tuple[str, ...]:
         """To be called when an attempt was put back for good. Returns what it changed beside the files it wrote."""
         span = attempt.span
-        if span is None or span.after is None:
+        if span is None or not span.stretches:
             return ()
         left = await self.net([attempt])
         attempt.save_span(span.model_copy(update={"closed": await self._take(attempt, "closed", span.paths)}))
@@ -115,28 +135,34 @@ class History:
         Raises `CheckpointGone`.
         """
         spans = [span for attempt in attempts if (span := attempt.span) is not None]
-        ended = [(span.before, span.after, span.closed) for span in spans if span.after is not None]
-        net: dict[str, _Stretch] = {}
-        if not ended:
+        net: dict[str, _Since] = {}
+        last: Checkpoint | None = None
+
+        async def leave_out_since(moment: Checkpoint) -> None:
+            """What was put back, or is somebody's own by then."""
+            for change in await checkpoints.changes(last or moment, moment):
+                net.pop(change.path, None)
+
+        if not any(span.stretches for span in spans):
             return Net()
         checkpoints = await self.open()
-        earlier = ended[0][0]
-        for before, after, closed in ended:
-            for change in await checkpoints.changes(earlier, before):
-                net.pop(change.path, None)  # put back, or somebody's own by now
-            for change in await checkpoints.changes(before, after):
-                known = net.get(change.path)
-                net[change.path] = (
-                    _Stretch(known.since, replace(known.change, after=change.after))
-                    if known
-                    else _Stretch(before, change)
-                )
-            earlier = after
-            if closed is not None:
-                for change in await checkpoints.changes(after, closed):
-                    net.pop(change.path, None)
-                earlier = closed
-        return Net(tuple(net[path] for path in sorted(net)), earlier)
+        for span in spans:
+            for stretch in span.stretches:
+                await leave_out_since(stretch.before)
+                for change in await checkpoints.changes(stretch.before, stretch.after):
+                    if change.path in stretch.own:
+                        continue
+                    known = net.get(change.path)
+                    net[change.path] = (
+                        _Since(known.since, replace(known.change, after=change.after))
+                        if known
+                        else _Since(stretch.before, change)
+                    )
+                last = stretch.after
+            if last is not None and span.closed is not None:
+                await leave_out_since(span.closed)
+                last = span.closed
+        return Net(tuple(net[path] for path in sorted(net)), last)
 
     async def expect(self, net: Net) -> None:
         """Raises `CheckpointGone` where it could be neither taken back nor done again."""
@@ -156,20 +182,21 @@ class History:
         net = await self.net(attempts)
         if net.last is None:
             return ""
-        beginnings = dict.fromkeys(stretch.since for stretch in net.stretches)
+        beginnings = dict.fromkeys(part.since for part in net.parts)
         parts = []
         for since in beginnings:
-            paths = [stretch.change.path for stretch in net.stretches if stretch.since == since]
+            paths = [part.change.path for part in net.parts if part.since == since]
             parts.append(await (await self.open()).diff(since, net.last, paths))
         return "".join(parts)
 
     async def changed_since(self, attempt: Attempt) -> tuple[str, ...]:
-        """What is not as it was before an attempt that was killed, beside the files that it wrote."""
+        """What is not as it was when an attempt that was killed was last looked at, beside the files that it wrote: it
+        may be a command's, or anybody's since."""
         span = attempt.span
         if span is None or span.after is not None:
             return ()
         now = await self._take(attempt, "found", span.paths)
-        changes = await (await self.open()).changes(span.before, now)
+        changes = await (await self.open()).changes(span.seen or span.before, now)
         return tuple(change.path for change in changes if change.path not in span.paths)
 
     async def _take(self, attempt: Attempt, moment: str, paths: Sequence[str]) -> Checkpoint:

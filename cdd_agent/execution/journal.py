@@ -136,10 +136,11 @@ class Journal:
         left = {change.path: change.after for change in self._entries}
         return frozenset(PurePosixPath(path) for path in left if not is_there(self.root, path, left[path]))
 
-    def put_back(self) -> TakenBack:
+    def put_back(self, *, forget: bool = True) -> TakenBack:
         """Undo what was written; harmless when repeated, or when nothing was written.
 
-        Only a file that still holds what the attempt made of it is put back: anybody's later edit stays.
+        Only a file that still holds what the attempt made of it is put back: anybody's later edit stays. Where the
+        journal is not forgotten, the same is found when it is repeated.
         """
         entries = self._entries
         if not entries:
@@ -149,8 +150,13 @@ class Journal:
             if change.path not in last or is_there(self.root, change.path, change.after):
                 last[change.path] = change
         back = put_back(self.root, tuple(last.values()), self._contents_before(entries))
-        remove(self._path)
+        if forget:
+            self.forget()
         return back
+
+    def forget(self) -> None:
+        """What was written is put back."""
+        remove(self._path)
 
     @property
     def _path(self) -> Path:

@@ -72,6 +72,24 @@ class TicketLock:
             return False
 
 
+def others_at_work(folder: Path) -> dict[str, str]:
+    """The tickets at work in this project beside the one that is kept in `folder`, and for each, who it is."""
+    from filelock import FileLock, Timeout
+
+    others = dict[str, str]()
+    for holder in sorted(folder.parent.glob("*/holder.json")):
+        if holder.parent == folder:
+            continue
+        try:
+            with FileLock(holder.parent / "lock", timeout=0):
+                pass  # whoever wrote that was killed
+        except Timeout:
+            others[holder.parent.name] = _who(holder)
+        except (OSError, NotImplementedError):
+            continue  # it is only good to know
+    return others
+
+
 def _identity(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_dev, found.st_ino

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished
+from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.execution.attempt import Attempt
 from cdd_agent.execution.history import History
-from cdd_agent.execution.lock import TicketLock
+from cdd_agent.execution.lock import TicketLock, others_at_work
 from cdd_agent.execution.opening import drift, open_state
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import RunRecord
@@ -44,6 +44,8 @@ class Run:
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
     told_later: list[Event] = field(default_factory=list)
     """What happened while nobody could be told."""
+    _met: set[str] = field(default_factory=set)
+    """The other runs in this project that were told of."""
 
     @classmethod
     def open(
@@ -96,6 +98,16 @@ class Run:
         news, self.told_later = self.told_later, []
         return news
 
+    def company(self) -> list[Event]:
+        """Other tickets that are at work in this project now, and what that means; each is told once."""
+        new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
+        self._met |= new.keys()
+        text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
+        text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
+        return [
+            Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING) for slug, who in new.items()
+        ]
+
     def take_up(self, plan: ImplementationPlan) -> list[Event]:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
         self.state = of_plan(self.state, plan)
@@ -108,12 +120,13 @@ class Run:
         save_state(self.record.state, state)
         self.state = state
 
-    def put_back(self, step: int) -> tuple[str, ...]:
-        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept."""
+    def put_back(self, step: int, *, forget: bool = True) -> tuple[str, ...]:
+        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept; it
+        can be repeated until that is known, if it does not `forget`."""
         now = self.state.of(step)
         if not now.standing:
             return ()
-        back = self.record.attempt(step, now.attempts).journal.put_back()
+        back = self.record.attempt(step, now.attempts).journal.put_back(forget=forget)
         if back.restored or back.kept:
             self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
         return back.kept

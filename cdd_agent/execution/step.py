@@ -3,7 +3,7 @@ put back by whoever called it (`engine.py`)."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.edits import Edit, ReplyRefused
 from cdd_agent.actions.replies import parse_reply
 from cdd_agent.dialogue.room import for_answers, left_out_in_words
-from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, definitions
-from cdd_agent.errors import BadInput, NotApproved
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, Used, definitions
+from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
     CommandOutput,
@@ -117,7 +117,7 @@ class StepRunner:
         check = check_for(step, self.test_command, self.commands)
         async for event in self._permitted(step, check):
             yield event
-        bench = Workbench(self.root, step, attempt, history, self.frontend, self.protected)
+        bench = Workbench(self.root, step, attempt, history, self.frontend, self.protected, self.commands.clock)
         try:
             async with aclosing(self._reply(prompt, bench)) as events:
                 async for event in events:
@@ -137,11 +137,16 @@ class StepRunner:
         if bench.changes.changes:
             yield _applied(step, bench.changes)
         has_acted = bool(edits or bench.changes.changes)
-        async with aclosing(self._verified(step, check, bench.changes, attempt, before, has_acted)) as items:
-            async for item in items:
-                if isinstance(item, Outcome):
-                    await history.after(attempt)
-                yield item
+        try:
+            async with aclosing(self._verified(step, check, bench.changes, attempt, before, has_acted)) as items:
+                async for item in items:
+                    if isinstance(item, Outcome):
+                        await history.after(attempt)
+                    yield item
+        except BaseException:  # the check was stopped, and may have changed files by then
+            with suppress(CddError):  # that it was stopped counts more
+                await history.saw(attempt)
+            raise
 
     async def _verified(
         self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_acted: bool
@@ -196,7 +201,7 @@ class StepRunner:
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             try:
-                dialogue = Dialogue(model, tools.offered(), "on", told=tools.hear)
+                dialogue = Dialogue(model, tools.offered(), "on", clock=self.commands.clock.now, told=tools.hear)
                 async with aclosing(self._said(dialogue, prompt, tools)) as events:
                     async for event in events:
                         yield event
@@ -209,8 +214,7 @@ class StepRunner:
                     raise
                 why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
             yield Notice(f"{why}; the model is asked without them.", Tone.WARNING)
-        elif attempt.dialogue:
-            tools.start_anew()
+        tools.start_anew()
         async with aclosing(self._said(Dialogue(model), prompt, tools)) as events:
             async for event in events:
                 yield event
@@ -240,13 +244,14 @@ class StepRunner:
             attempt.save_request(prompt.text, prompt.shown)
             bench.show(prompt.shown)
             spoken = prompt.request.messages
-        async with aclosing(dialogue.turn(spoken, step=bench.step.number)) as items:
+        used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
+        async with aclosing(dialogue.turn(spoken, step=bench.step.number, used=used)) as items:
             async for item in items:
                 match item:
-                    case Added(messages=messages):
+                    case Added(messages=messages, used=used):
                         spoken += messages
                         if any(message.tool_calls for message in messages):
-                            attempt.save_dialogue(spoken)
+                            attempt.save_dialogue(spoken, used.seconds)
                     case Turn(problem=""):
                         attempt.save_reply(spoken[-1].content)
                     case Turn(problem=problem):

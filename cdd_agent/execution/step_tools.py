@@ -6,7 +6,7 @@ Calls that were made before an interruption are made once more from the saved di
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -107,16 +107,24 @@ class StepTools:
         try:
             async for event in self.bench.begin():
                 self._told.append(event)
-            others = self.bench.attempt.journal.changed_since()
         except CddError as error:
             self.stopped = error
             raise
+        others: Set[PurePosixPath] | None = None
+
+        def starts() -> None:
+            nonlocal others
+            others = self.bench.attempt.journal.changed_since()
+
         try:
-            async with aclosing(self.commands.run(command, cwd=cwd, env=env)) as items:
+            async with aclosing(self.commands.run(command, cwd=cwd, env=env, starts=starts)) as items:
                 async for item in items:
                     yield item
-        finally:  # also of one that was stopped: its processes are ended by now
-            self._take_over(others)
+        except BaseException:  # it was stopped, and is ended by now; that it was counts more than what fails here
+            with suppress(CddError):
+                await self._take_over(others)
+            raise
+        await self._take_over(others)
 
     async def hear(self, call: ToolCall, answer: str) -> None:
         """The model gets to see this as the answer to a call. What it has read whole it may replace."""
@@ -130,9 +138,13 @@ class StepTools:
         elif "content" in answer and (edit := _edit_of(call)) is not None:
             self.bench.remember(edit.path, str(answer["content"]))
 
-    def _take_over(self, others: Set[PurePosixPath]) -> None:
+    async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
+        """What the command made of the step's files; `others`: those changed before it. None: it did not start."""
+        if others is None:
+            return
         try:
             self.bench.take_over_from_command(self._calls, others)
+            await self.bench.history.saw(self.bench.attempt)
         except CddError as error:
             self.stopped = error
             raise

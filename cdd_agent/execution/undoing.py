@@ -4,11 +4,11 @@ good by whoever comes next.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
 from cdd_agent.execution.record import GoingBack
 from cdd_agent.execution.run import Run, named
@@ -24,25 +24,26 @@ class Undoing:
     run: Run
 
     async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
-        """Go back to before a step, or before the last one: it and those after it are pending again.
+        """Go back to before a step, or before the last one: it and those after it are pending again. A step that was
+        interrupted is the last one where its commands left something, and begins anew then.
 
         Raises `BadInput` for a step that was not carried out, `CheckpointGone` where what it changed cannot be known
         any more; then nothing was changed.
         """
         self.run.lock.check()
-        settled = self.run.state.settled()
-        if not settled:
+        known = (*self.run.state.settled(), *await self._left_something())
+        if not known:
             yield Notice("Nothing was carried out yet.")
             return
-        first = settled.index(self._carried_out(number))
-        for step in settled[first:]:
+        first = known.index(self._carried_out(number, known))
+        for step in known[first:]:
             if self._unknown(step):
                 raise BadInput(
                     f"What step {step.step_number} changed is not known here: its record is gone. Nothing was undone",
                     hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
                 )
-        await self.run.history.expect(await self.run.history.net(self.run.standing(*settled[first:])))
-        steps = tuple(step.step_number for step in settled[first:])
+        await self.run.history.expect(await self.run.history.net(self.run.standing(*known[first:])))
+        steps = tuple(step.step_number for step in known[first:])
         self.run.record.save_going_back(GoingBack(id=stamp(), steps=steps))
         async with aclosing(self.finish()) as events:
             async for event in events:
@@ -71,7 +72,7 @@ class Undoing:
         if number is None and not self.run.state.settled():
             yield Notice("Nothing was carried out yet.")
             return
-        step = self._carried_out(number)
+        step = self._carried_out(number, self.run.state.settled())
         if self._unknown(step):
             yield Notice(f"What step {step.step_number} changed is not known: its record is gone.", Tone.WARNING)
             return
@@ -84,15 +85,16 @@ class Undoing:
             return
         told: Event | None = None
         undone = next((undo for undo in self.run.state.undone if undo.id == going.id), None)
-        settled = [step for step in self.run.state.settled() if step.step_number in going.steps]
+        known = (*self.run.state.settled(), *self.run.state.interrupted())
+        steps = [step for step in known if step.step_number in going.steps]
         if going.again and undone is not None:
             back = await self.run.history.do_again(await self.run.history.net(self.run.standing(*undone.steps)))
             self.run.save(self.run.state.redo())
             told = StepsRedone(going.steps, back.restored, back.kept)
-        elif not going.again and undone is None and settled:
-            back = await self.run.history.take_back(await self.run.history.net(self.run.standing(*settled)))
-            self.run.save(self.run.state.undo(settled, going.id))
-            commits = tuple(step.commit for step in settled if step.commit)
+        elif not going.again and undone is None and steps:
+            back = await self.run.history.take_back(await self.run.history.net(self.run.standing(*steps)))
+            self.run.save(self.run.state.undo(steps, going.id))
+            commits = tuple(step.commit for step in steps if step.commit)
             told = StepsUndone(going.steps, back.restored, back.kept, commits)
         self.run.record.settle_going_back()
         if told is not None:
@@ -111,16 +113,27 @@ class Undoing:
             text = f"Changed while step {step.step_number} ran, and left as it is: {named(left)}"
             self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
 
-    def _carried_out(self, number: int | None) -> StepExecution:
-        """The step of this number, or the last one, that is over or failed."""
-        settled = self.run.state.settled()
+    async def tell_what_is_left(self, number: int) -> None:
+        """Note what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
+        with suppress(CddError):
+            if left := await self.run.history.left(self.run.standing(self.run.state.of(number))):
+                text = f"What commands of step {number} made besides is left as it is: {named(left)}"
+                self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
+
+    async def _left_something(self) -> tuple[StepExecution, ...]:
+        """The interrupted steps of which something is still there."""
+        steps = self.run.state.interrupted()
+        return tuple([step for step in steps if await self.run.history.left(self.run.standing(step))])
+
+    def _carried_out(self, number: int | None, known: Sequence[StepExecution]) -> StepExecution:
+        """The step of this number, or the last one, of those that were carried out, in this order."""
         if number is None:
-            return settled[-1]
-        for step in settled:
+            return known[-1]
+        for step in known:
             if step.step_number == number:
                 return step
-        known = ", ".join(str(step.step_number) for step in settled)
-        hint = f"Those that were, in this order: {known}." if known else ""
+        numbers = ", ".join(str(step.step_number) for step in known)
+        hint = f"Those that were, in this order: {numbers}." if numbers else ""
         raise BadInput(f"Step {number} was not carried out", hint=hint)
 
     def _unknown(self, step: StepExecution) -> tuple[str, ...]:

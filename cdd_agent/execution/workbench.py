@@ -24,6 +24,7 @@ from cdd_agent.execution.journal import Made, is_file_or_free, made_at
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.workspace.files import digest, put_file, read_bytes, remove
 from cdd_agent.workspace.paths import PathRefused, confine
+from cdd_agent.workspace.work_clock import WorkClock
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Workbench:
     history: History
     frontend: Frontend
     protected: Protected
+    clock: WorkClock
+    """Stands still while a person is asked."""
     is_begun: bool = False
     """Its checkpoint is taken."""
     call_by_call: bool = False
@@ -88,7 +91,9 @@ class Workbench:
             yield proposed
             is_looked_at = not isinstance(self.frontend, ChangesApproved)
             asked = replace(proposed, diff=await asyncio.to_thread(changes.diff)) if is_looked_at else proposed
-            if await self.frontend.approve(asked) is not Choice.YES:
+            with self.clock.standing_still():
+                choice = await self.frontend.approve(asked)
+            if choice is not Choice.YES:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
         async for event in self.begin(changes.touched):
             yield event

@@ -28,21 +28,6 @@ class Around:
         self.inner.warm_up()
 
 
-class Sized(Around):
-    """A model whose window somebody has set."""
-
-    def __init__(self, model: Model, window: int) -> None:
-        super().__init__(model)
-        self._window = window
-
-    @property
-    def window(self) -> int:
-        return self._window
-
-    def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        return self.inner.stream(request)
-
-
 class Exchangeable(Around):
     """A model that can be exchanged for another (`inner`): whoever holds this one asks that from the next call on."""
 

@@ -16,6 +16,7 @@ from cdd_agent.llm.port import (
     ContextTooLong,
     ModelError,
     ModelNotFound,
+    NotAReply,
     RateLimited,
     RequestRejected,
 )
@@ -77,7 +78,7 @@ def translated(failure: Failure, model: str, api_base: str | None, key_hint: Cal
 def unfinished(name: str, *, empty: bool) -> ModelError:
     """The error for an answer that ended without saying that it is over."""
     if empty:
-        return BadAnswer(
+        return NotAReply(
             f"The server's answer for {name} is not a model's reply.",
             hint="Check the API base: it often ends in /v1. Some servers also end so, without a word, "
             "where a request is longer than the model's context.",

@@ -186,6 +186,10 @@ class BadAnswer(ModelError):
     mends: ClassVar[bool] = True
 
 
+class NotAReply(BadAnswer):
+    """What the endpoint sent has nothing of a reply in it, and no error either."""
+
+
 class EmptyReply(BadAnswer):
     """The model said that it is done and had said nothing."""
 

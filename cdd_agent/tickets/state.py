@@ -235,6 +235,11 @@ class ExecutionState(_Record):
         settled = (step for step in entries if step.completed_at)
         return tuple(sorted(settled, key=lambda step: (step.place, step.completed_at or _NEVER)))
 
+    def interrupted(self) -> tuple[StepExecution, ...]:
+        """The steps that were begun and are pending, of which something may be left."""
+        entries = (*self.former_steps.values(), *self.step_executions.values())
+        return tuple(step for step in entries if step.status is StepStatus.PENDING and step.standing)
+
     def undo(self, steps: Sequence[StepExecution], undo_id: str) -> Self:
         """These steps are pending again; `redo` brings them back."""
         after = self

@@ -20,6 +20,7 @@ from cdd_agent.harmless import UNSEEN
 from cdd_agent.workspace.paths import PathRefused, confine_folder
 from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command, shell_argv
 from cdd_agent.workspace.programs import OWN_PROGRAMS, as_started, own_folders
+from cdd_agent.workspace.work_clock import WorkClock
 
 ALWAYS_ALLOWED = (
     *("ls", "pwd", "cat", "echo", "wc", "head", "tail"),
@@ -186,6 +187,8 @@ class CommandRunner:
     root: Path
     settings: Commands = field(default_factory=Commands)
     permit: Permit = nobody
+    clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
+    """Stands still while a person is asked."""
     _always: set[tuple[str, Path]] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
@@ -200,17 +203,20 @@ class CommandRunner:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
+        starts: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
         """Run a command text: its output as it comes, then one `CommandResult`, a `Refused` one if nothing ran.
 
-        `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds.
-        Nothing is raised but what `permit` raises.
+        `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds;
+        `starts` is called when nothing is in the way of the command any more. Nothing is raised but what that raises,
+        or `permit`.
         """
         try:
             folder = self._folder(cwd)
             judged = self.judge(command, folder)
             _check_variables(env or {})
             await self.ask(judged)
+            starts()
             _make(folder)
         except CommandRefused as refusal:
             _log.info("Refused %.1000r: %.1000r", command, refusal.message)
@@ -261,7 +267,8 @@ class CommandRunner:
         """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
         if not self.must_ask(command):
             return
-        permission = await self.permit(command.text, command.objection)
+        with self.clock.standing_still():
+            permission = await self.permit(command.text, command.objection)
         if permission is Permission.NO:
             raise CommandRefused(f"{command.objection}, and it was not approved")
         if permission is Permission.ALWAYS:

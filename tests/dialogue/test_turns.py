@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,16 @@ import pytest
 from cdd_agent.actions.acting_tools import acting_tools
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.actions.run import ActionRunner
-from cdd_agent.dialogue.turns import LONGEST_ANSWER, Dialogue, Limits, ToolCalls, shown_call
+from cdd_agent.dialogue.turns import (
+    LONGEST_ANSWER,
+    MOST_IN_A_ROUND,
+    Added,
+    Dialogue,
+    Limits,
+    ToolCalls,
+    Used,
+    shown_call,
+)
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ReplyRestarted, ReplyStarted, ToolFinished, ToolStarted
 from cdd_agent.llm.patient import Patient
@@ -173,6 +183,63 @@ async def test_an_answer_that_is_too_long_is_cut_in_the_middle(root: Path) -> No
     assert len(answer) < LONGEST_ANSWER + 100
     assert "begin" in answer
     assert "left out; ask for less" in answer
+
+
+async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
+    for number in range(5):
+        (root / f"{number}.txt").write_text(f"{number}" * (LONGEST_ANSWER - 100))
+    reads = [("read_file", {"path": f"{number}.txt"}) for number in range(5)]
+    talk, model = dialogue(root, calls(*reads), "Much.")
+    result = await heard(talk.turn(ASKED))
+    first, second, third, *others = (
+        message.content for message in model.requests[1].messages if message.role == "tool"
+    )
+    assert json.loads(first)["output"].startswith("000")
+    assert json.loads(second)["output"].startswith("111")
+    assert "characters left out; all answers of a round have 100,000 together; ask for less at once" in third
+    assert all("this call was not made. Make it again alone" in other for other in others)
+    assert sum(map(len, (first, second, third, *others))) < MOST_IN_A_ROUND + 1_000
+    assert len(result.of(ToolFinished)) == 5
+
+
+async def test_a_round_of_many_short_answers_is_not_cut(root: Path) -> None:
+    talk, model = dialogue(root, calls(*(("list_files", {"limit": n}) for n in range(1, 301))), "Much.")
+    await heard(talk.turn(ASKED))
+    answers = [message.content for message in model.requests[1].messages if message.role == "tool"]
+    assert all("error" not in json.loads(answer) for answer in answers)
+
+
+async def test_whoever_holds_the_conversation_learns_what_the_model_is_told(root: Path) -> None:
+    (root / "big.txt").write_text("x" * 2 * LONGEST_ANSWER)
+    told: list[str] = []
+
+    async def hear(call: ToolCall, answer: str) -> None:
+        told.append(answer)
+
+    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "big.txt"})), "Seen.")
+    await heard(replace(talk, told=hear).turn(ASKED))
+    assert told == [message.content for message in model.requests[1].messages if message.role == "tool"]
+
+
+async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) -> None:
+    looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
+    talk, model = dialogue(root, *looks, "That is all.", limits=Limits(rounds=3))
+    result = await heard(talk.turn(ASKED, used=Used(rounds=1)))
+    assert result.turn.text == "That is all."
+    assert "the 3 rounds of this turn are used" in model.requests[2].messages[-1].content
+
+    talk, model = dialogue(root, looks[0], limits=Limits(rounds=3))
+    assert "went on calling tools" in (await heard(talk.turn(ASKED, used=Used(rounds=3)))).turn.problem
+    assert len(model.requests) == 1
+
+
+async def test_a_turn_that_goes_on_has_what_is_left_of_its_time(root: Path) -> None:
+    now = iter(range(0, 1_000, 10))
+    talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=60))
+    items = [item async for item in replace(talk, clock=lambda: float(next(now))).turn(ASKED, used=Used(seconds=55))]
+    assert "the 60 seconds of this turn are over" in model.requests[1].messages[-1].content
+    (used,) = {item.used for item in items if isinstance(item, Added)}
+    assert used == Used(1, 65.0)
 
 
 async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> None:

@@ -45,7 +45,7 @@ def test_one_that_is_there_already_is_set_aside_and_one_that_was_only_begun_is_b
 
 def test_what_the_model_said_is_its_words_its_calls_and_its_reply(attempt: Attempt) -> None:
     call = ToolCall("1", "read_file", '{"path": "a"}')
-    attempt.save_dialogue([Message("user", "Do it."), Message("assistant", "Let me look.", tool_calls=(call,))])
+    attempt.save_dialogue([Message("user", "Do it."), Message("assistant", "Let me look.", tool_calls=(call,))], 0.0)
     attempt.save_reply("Done.")
     assert attempt.said == 'Let me look.\n\n→ read_file {"path": "a"}\n\nDone.'
     attempt.drop_dialogue()

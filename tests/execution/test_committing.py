@@ -10,6 +10,7 @@ import pytest
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import Notice, StepCommitted, StepsUndone
+from tests.execution.tool_steps import FORMAT, calls, create, execute, run_with
 from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -85,6 +86,42 @@ async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(repository
     assert engine.stopped_by is not None
     assert engine.stopped_by.exit_code is ExitCode.FAILED
     assert repository.statuses() == ["completed", "pending"]
+
+
+EDITS = "python -c \"open('a.txt', 'a').write('half of an idea')\""
+
+
+@pytest.mark.parametrize("with_tools", [False, True])
+async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them(
+    repository: Sandbox, with_tools: bool
+) -> None:
+    """The check stands for a person here: nobody can tell the two."""
+    repository.write(Step("a.txt", EDITS, also=("c.txt",)), TWO[1])
+    first = calls(create("a.txt", "good\n"), create("c.txt", "c\n")) if with_tools else says("a.txt", "good")
+    events = await run_all(repository.replies(first, *(["Done."] if with_tools else [])))
+    assert subjects(repository) == ["start"]
+    told = [event.text for event in events if isinstance(event, Notice)]
+    assert "It was not committed: a.txt: changed while the step ran, by you or by its check" in told
+    assert repository.statuses() == ["completed", "pending"]
+    assert repository.text("a.txt") == "good\nhalf of an idea"
+
+    await run_all(repository.replies(REPLIES[1]))
+    assert subjects(repository) == ["Make b.txt", "start"]
+
+
+async def test_what_a_command_of_the_step_made_of_its_file_is_committed(repository: Sandbox) -> None:
+    repository.write(TWO[0])
+    await run_all(repository.replies(calls(create("a.txt", "good\n\n\n")), calls(execute(FORMAT)), "Done."))
+    assert git(repository.root, "show", "HEAD:a.txt") == "good\n"
+
+
+async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -> None:
+    repository.write(TWO[0])
+    repository.replies(calls(create("a.txt", "good\n")), calls(create("c.txt", "c\n")), "Done.")
+    mine = repository.root / "a.txt"
+    events = await run_with(repository, "create_file(file_path=a.txt", lambda: mine.write_text("good, and mine\n"))
+    assert "It was not committed: a.txt" in str(events)
+    assert subjects(repository) == ["start"]
 
 
 def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: Sandbox) -> None:

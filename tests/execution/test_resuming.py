@@ -12,7 +12,9 @@ import pytest
 
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import ChangesPutBack, Event, Notice, StepStarted
+from cdd_agent.execution.frontend import Nobody
 from cdd_agent.headless.runs import run_plan
+from cdd_agent.wiring import open_commands, open_engine
 from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -275,3 +277,33 @@ async def test_when_the_runs_folder_is_removed_no_step_begins(half: Sandbox) -> 
         await collect(engine.run_all())
     engine.close()
     assert half.model.requests == []
+
+
+async def test_another_tickets_run_in_the_same_project_is_named_once(sandbox: Sandbox) -> None:
+    sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good"))
+    for other in ("bug-other", "bug-third"):
+        shutil.copytree(sandbox.ticket, sandbox.root / "tickets" / other)
+        (sandbox.root / "tickets" / other / "plan.md").write_text(
+            (sandbox.ticket / "plan.md").read_text().replace(SLUG, other)
+        )
+    project = sandbox.project
+    first, killed = (
+        open_engine(
+            project, project.tickets.find(slug), sandbox.frontend, sandbox.asked, open_commands(project, Nobody())
+        )
+        for slug in ("bug-other", "bug-third")
+    )
+    note = (sandbox.root / ".cdd/runs/bug-third/holder.json").read_bytes()
+    killed.close()
+    (sandbox.root / ".cdd/runs/bug-third/holder.json").write_bytes(note)  # as a kill leaves it
+    try:
+        events = told(await run_all(sandbox))
+    finally:
+        first.close()
+    assert events.count(f"bug-other is at work in this project, too: process {os.getpid()}") == 1
+    assert "bug-third is at work" not in events
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+async def test_a_run_that_is_alone_is_not_told_of_company(half: Sandbox) -> None:
+    assert "at work in this project" not in told(await run_all(half.replies(says("b.txt", "good"))))

@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
-from cdd_agent.events import StepsUndone
+from cdd_agent.events import Choice, Proposal, StepsUndone
+from cdd_agent.execution.frontend import Nobody
 from cdd_agent.llm.budget import CEILING, estimated_prompt
 from cdd_agent.llm.port import ConnectionFailed, ContextTooLong
 from cdd_agent.tickets.status import StepStatus
@@ -319,3 +321,27 @@ async def test_renamed_created_again_and_deleted_a_file_is_as_it_was_after_undo(
     assert script.read_text() == "one\ntwo\nthree\n"
     assert stat.S_IMODE(script.stat().st_mode) == 0o755
     assert not (sandbox.root / "c.sh").exists()
+
+
+class Editor(Nobody):
+    """Says what is wanted, and edits the step's file before."""
+
+    def __init__(self, path: Path, choice: Choice) -> None:
+        self._path, self._choice = path, choice
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        self._path.write_text("mine\n")
+        return self._choice
+
+
+@pytest.mark.parametrize("choice", [Choice.YES, Choice.NO])
+async def test_what_a_person_edits_while_they_are_asked_is_not_taken_for_the_commands(
+    sandbox: Sandbox, choice: Choice
+) -> None:
+    sandbox.flags = {"commands": {"mode": "ask"}}
+    sandbox.frontend = Editor(sandbox.root / "a.txt", choice)
+    sandbox.write(STEP).replies(calls(create("a.txt", "bad\n")), calls(execute("sh -c true")), "Done.")
+    await run(sandbox)
+    assert sandbox.statuses() == ["failed"]
+    await leave_out(sandbox)
+    assert sandbox.text("a.txt") == "mine\n"

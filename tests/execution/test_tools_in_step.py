@@ -406,3 +406,17 @@ async def test_a_damaged_dialogue_is_told(sandbox: Sandbox) -> None:
     (attempt / "dialogue.json").write_text("{")
     with pytest.raises(BadInput, match=r"dialogue\.json is damaged"):
         await run(sandbox.replies(calls(create("a.txt", "good\n")), "Done."))
+
+
+async def test_where_the_server_takes_no_tools_a_reply_may_do_what_every_reply_may(sandbox: Sandbox) -> None:
+    git(sandbox.root, "init", "--quiet")
+    (sandbox.root / ".gitignore").write_text("*.log\n")
+    sandbox.write(STEP).replies(
+        RequestRejected("no tools here"), says("a.txt", "good") + says("run.log", "x"), calls(read("a.txt"))
+    )
+    events = await run(sandbox)
+    assert finished(events).status is StepStatus.COMPLETED, finished(events).error
+    engine = sandbox.engine()
+    await collect(engine.undo())
+    engine.close()
+    assert not (sandbox.root / "run.log").exists()

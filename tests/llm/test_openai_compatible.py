@@ -25,6 +25,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelEvent,
     ModelNotFound,
+    NotAReply,
     RateLimited,
     Request,
     RequestRejected,
@@ -112,14 +113,14 @@ async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
 @pytest.mark.parametrize(
     ("body", "becomes", "says"),
     [
-        ("", BadAnswer, "not a model's reply"),
-        ("   \n\n", BadAnswer, "not a model's reply"),
-        ("<!doctype html><html>Log in</html>", BadAnswer, "not a model's reply"),
-        ("Ollama is running", BadAnswer, "not a model's reply"),
-        ('{"models": []}', BadAnswer, "not a model's reply"),
-        ('{"choices": [', BadAnswer, "not a model's reply"),
-        ("[1, 2]", BadAnswer, "not a model's reply"),
-        (sse("[DONE]"), BadAnswer, "not a model's reply"),
+        ("", NotAReply, "not a model's reply"),
+        ("   \n\n", NotAReply, "not a model's reply"),
+        ("<!doctype html><html>Log in</html>", NotAReply, "not a model's reply"),
+        ("Ollama is running", NotAReply, "not a model's reply"),
+        ('{"models": []}', NotAReply, "not a model's reply"),
+        ('{"choices": [', NotAReply, "not a model's reply"),
+        ("[1, 2]", NotAReply, "not a model's reply"),
+        (sse("[DONE]"), NotAReply, "not a model's reply"),
         (sse(HELLO), ConnectionFailed, "broke off"),
         (sse(HELLO) + 'data: {"choices": [{"del', ConnectionFailed, "broke off"),
         (sse(HELLO, "<b>oops", STOP), BadAnswer, "cannot be understood"),
@@ -247,7 +248,7 @@ async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(event_stream, "LONGEST_EVENT", 10_000)
     monkeypatch.setattr(answers, "LONGEST_DOCUMENT", 10_000)
     for body in (sse(HELLO) + "data: " + "x" * 20_000, "data: x\n" * 5_000, '{"choices": "' + "x" * 20_000):
-        assert type(await failure_on(raw(body))) is BadAnswer
+        assert isinstance(await failure_on(raw(body)), BadAnswer)
 
 
 async def events_in(pieces: list[bytes]) -> list[ModelEvent]:
