@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 from cdd_agent.version import VERSION
 
@@ -53,16 +53,27 @@ _DEFAULTS = {
 """Of all commands: each can be asked for any of them."""
 
 
+class _Parser(ArgumentParser):
+    """Its words for a mistyped command name the one that was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        import difflib
+        import re
+
+        if wrong := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message):
+            near = difflib.get_close_matches(wrong[1], re.findall(r"'(.*?)'", wrong[2]), n=1)
+            message += f"; did you mean {near[0]}?" if near else ""
+        super().error(message)
+
+
 def parsed(arguments: Sequence[str]) -> Namespace:
     """The arguments by name, and the `command`, None for the shell. Exits where they are wrong, or ask for help."""
-    parser = ArgumentParser(
-        "cdd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=RawDescriptionHelpFormatter
-    )
+    parser = _Parser("cdd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=RawDescriptionHelpFormatter)
     _common_flags(parser)
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
     _model_flags(parser)
     parser.set_defaults(**_DEFAULTS)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=ArgumentParser)
     for add in (_demo, _init, _new, _list, _status, _plan, _exec, _undo, _redo, _diff, _run, _apply, _context, _doctor):
         add(commands)
     return parser.parse_args(arguments)

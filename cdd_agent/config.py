@@ -286,7 +286,10 @@ def _complaint(detail: Any, where: Any) -> str:
             allowed = f"allowed: {detail['ctx']['expected']}"
         case _:
             allowed = f"allowed: {_ALLOWED.get(name, 'a text')}"
-    return f"{where(path)}: `{name}: {str(detail['input'])[:60]}` is not allowed; {allowed}"
+    value = str(detail["input"])[:60]
+    if isinstance(detail["input"], bool):
+        value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
+    return f"{where(path)}: `{name}: {value}` is not allowed; {allowed}"
 
 
 def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:

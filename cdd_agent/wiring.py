@@ -42,7 +42,8 @@ Choose one of:
 - a local server: `api_base: http://127.0.0.1:11434/v1`
   and `model: openai/NAME`
 - no model at all: `cdd demo`
-`model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE."""
+`/model NAME --save` sets one here. `model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE;
+a key is read from the environment that the shell was started in."""
 
 
 def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = False) -> Project:
@@ -391,7 +392,11 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
 
 def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if config.model is None:
-        raise BadInput("No model is configured", hint=NO_MODEL_HINT)
+        raise BadInput(
+            "No model is configured",
+            hint="In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. "
+            "`cdd doctor` says which ones there are, and what is missing.",
+        )
     if config.model.startswith(_SCRIPT):
         from cdd_agent.llm.scripted import ScriptedModel
 

@@ -320,7 +320,7 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
         case StepStatus.SKIPPED:
             return f"Step {event.step} skipped: {event.reason} {where}", Tone.WARNING
         case StepStatus.FAILED:
-            return f"Step {event.step} failed: {_clause(event.error)} {where}", Tone.ERROR
+            return f"Step {event.step} of {event.total} failed: {_clause(event.error)}", Tone.ERROR
         case _:
             return f"Step {event.step} is pending {where}", Tone.QUIET
 

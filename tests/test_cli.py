@@ -433,6 +433,12 @@ def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(sandbox: Sandbox) -> None:
+    out, err = process(sandbox, "exce", "x").communicate(timeout=30)
+    assert "did you mean exec?" in err
+    assert out == ""
+
+
 def test_the_shell_needs_a_terminal(sandbox: Sandbox) -> None:
     out, err = process(sandbox).communicate(timeout=30)
     assert "needs a terminal" in err

@@ -139,11 +139,11 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
     [
         ("model: x\nmodle: y\n", 2, "no setting `modle`; did you mean `model`? allowed are model, api_base"),
         ("\n\napproval: maybe\n", 3, "'ask', 'edits' or 'auto'"),
-        ("approval: yes\n", 1, "'ask', 'edits' or 'auto'"),
         ("max_attempts: 0\n", 1, "a whole number from 1 to 100"),
         ("test_timeout: soon\n", 1, "a number of seconds"),
         ("model: [a]\n", 1, "a text"),
         ("commands:\n  mode: safe\n  alow: []\n", 3, "no setting `commands.alow`"),
+        ("approval: yes\n", 1, "`approval: true` is not allowed; allowed: 'ask', 'edits' or 'auto' (in YAML, yes"),
         ("commands: 3\n", 1, "`commands: 3` is not allowed; allowed: a mapping with mode, allow, timeout, hide_env"),
         ("commands:\n  mode: yolo\n", 2, "'safe', 'ask' or 'unsafe'"),
         ("commands:\n  timeout: 0\n", 2, "a number of seconds over 0"),

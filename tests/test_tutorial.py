@@ -188,7 +188,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("continue", "Step 1 completed")
         shell.say("exit", "Left feature-reading-time")
         shell.say("/resume", "1 of 2 steps are done already")
-        shell.say("continue", "Step 2 failed")
+        shell.say("continue", "Step 2 of 2 failed")
         assert statuses(root) == ["completed passed", "failed None"]
         shell.leave()
     with shell_in(root) as shell:

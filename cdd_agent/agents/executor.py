@@ -108,6 +108,9 @@ class ExecutorAgent:
         async with aclosing(self._recorder.recorded(events)) as recorded:
             async for event in recorded:
                 yield event
+        if self.done and not self._left:
+            slug = self.ticket_slug
+            yield Notice(f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back.")
 
     async def _continue(self) -> AsyncGenerator[Event, None]:
         if self._has_failed():

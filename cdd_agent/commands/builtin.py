@@ -24,8 +24,6 @@ _QUOTE = "Put words that belong together in quotation marks."
 
 
 _IN_CHAT = """\
-While no agent is active, all other lines are chat:
-
 | typed | does |
 |---|---|
 | `@src/app.py`, `@docs/`, `@"my notes.md"` | sends the file, or what is in the folder, with the line |
@@ -220,22 +218,25 @@ async def choose_model(session: Session, *words: str) -> AsyncGenerator[Event, N
             yield event
 
 
-@command("help")
-async def show_help(session: Session) -> AsyncGenerator[Event, None]:
-    """Show the commands, and the words that the agents understand."""
+@command("help", "[AGENT]", words=(("chat", "socrates", "planner", "executor"),))
+async def show_help(session: Session, agent: str = "") -> AsyncGenerator[Event, None]:
+    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
     from cdd_agent.agents.executor import ExecutorAgent
     from cdd_agent.agents.planner import PlannerAgent
     from cdd_agent.agents.socrates import SocratesAgent
 
     del session
-    agents = {
-        "With Socrates": SocratesAgent.HELP,
-        "In the Planner": PlannerAgent.HELP,
-        "In the Executor": ExecutorAgent.HELP,
-    }
-    words = "\n".join(f"{where}:\n\n{text}" for where, text in agents.items())
-    rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
-    yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{_IN_CHAT}\n\n{words}")
+    words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
+    if not agent:
+        rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
+        which = ", ".join(f"`/help {name}`" for name in words)
+        yield Answer(
+            f"| command | does |\n|---|---|\n{rows}\n\nAll other lines go to the agent that is active. What they understand: {which}."
+        )
+    elif (text := words.get(agent.lower())) is not None:
+        yield Answer(text)
+    else:
+        raise BadInput(f"There is no agent {agent!r}", hint=f"There are {', '.join(words)}.")
 
 
 @command("clear")

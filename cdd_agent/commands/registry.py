@@ -19,6 +19,7 @@ from cdd_agent.events import Event
 if TYPE_CHECKING:
     from cdd_agent.session import Session
 
+_ONLY_IN_A_TERMINAL = ("apply", "demo", "doctor", "run")
 Run = Callable[..., AsyncGenerator[Event, None]]
 
 
@@ -137,6 +138,7 @@ def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
         near = [f"/{other}" for other in commands() if name and other.startswith(name.lower())]
         near = near or [f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)]
         hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."
+        hint = f"In a terminal: `cdd {name}`." if name in _ONLY_IN_A_TERMINAL else hint
         raise BadInput(f"There is no command /{name}", hint=hint)
     required = sum(not word.startswith("[") for word in known.usage.split())
     most = len(arguments) if known.usage.endswith("...]") else len(known.usage.split())

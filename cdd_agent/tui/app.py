@@ -209,6 +209,7 @@ class Shell(App[CddError]):
                 prompt.hold(event.line)
             return
         prompt.accepted(event.line)
+        self._transcript.follow()
         if event.line.strip():
             self._transcript.add(BlockKind.USER, event.line)
         self.take_turn(event.line)

@@ -81,7 +81,7 @@ async def test_a_failed_step_is_shown_and_retried(sandbox: Sandbox) -> None:
 
         assert person.steps[1] == "✗ 1. Make a.txt"
         assert person.prompt.area.placeholder.startswith("retry, skip")
-        assert "Step 1 failed" in person.told
+        assert "Step 1 of 2 failed" in person.told
         assert "`retry`, `skip`, or say what to do differently." in person.told
 
         await person.say("")  # Enter does not repeat what failed
@@ -225,7 +225,29 @@ async def test_help_lists_commands_and_the_words_of_the_executor(sandbox: Sandbo
     async with person_at(sandbox) as person:
         await person.say("/help")
         assert "`/exec SLUG [--start-over]`" in person.told
+        await person.say("/help executor")
         assert "`continue`, `c`, `next`, `n`, Enter" in person.told
+
+
+async def test_after_the_last_step_it_is_said_that_the_executor_is_closed_and_what_can_still_be_done(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        assert f"The Executor is closed. `/diff {SLUG}` shows what was done, `/undo {SLUG}` goes back." in person.told
+        await person.say(f"/undo {SLUG}")
+        assert sandbox.statuses() == ["pending"]
+
+
+async def test_who_sends_a_line_from_further_up_sees_what_comes_of_it(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.say("/help")
+        await person.press("pageup")
+        transcript = person.app.query_one(Transcript)
+        assert transcript.scroll_y < transcript.max_scroll_y
+        await person.say("/list")
+        assert transcript.scroll_y == transcript.max_scroll_y
 
 
 async def test_slash_exit_leaves_the_agent_then_the_shell(sandbox: Sandbox) -> None:

@@ -101,6 +101,11 @@ class Transcript(ScrollView, can_focus=True):
         self._live = None
         self._place(parts)
 
+    def follow(self) -> None:
+        """Show the end, and stay there."""
+        self._following = True
+        self._stay_at_end()
+
     def clear(self) -> None:
         self._live = self._last_kind = None
         self._scrollback.clear()
