@@ -230,9 +230,8 @@ async def show_help(session: Session, agent: str = "") -> AsyncGenerator[Event, 
     if not agent:
         rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
         which = ", ".join(f"`/help {name}`" for name in words)
-        yield Answer(
-            f"| command | does |\n|---|---|\n{rows}\n\nAll other lines go to the agent that is active. What they understand: {which}."
-        )
+        others = f"All other lines go to the agent that is active. What they understand: {which}."
+        yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}")
     elif (text := words.get(agent.lower())) is not None:
         yield Answer(text)
     else:
