@@ -150,7 +150,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.kill()  # in the middle of a reply of Socrates
     with shell_in(root) as shell:
         shell.say("/resume", "were not answered yet")
-        shell.say("", "Then a text of 400 words", "Spec 3/3", "? A file that is not there")
+        shell.say("", "Then a text of 400 words", "Spec 2/3", "? A file that is not there")
         shell.say(MISSING, "That settles it", "✓ A file that is not there")
         assert (ticket / "spec.yaml").read_text() == template
         shell.say("approve", "spec.yaml is written")
