@@ -67,6 +67,11 @@ class Span(Saved):
         last = self.after or self.seen
         return (*self.earlier, Stretch(before=self.before, after=last, own=self.paths)) if last else self.earlier
 
+    @property
+    def settled(self) -> tuple[Stretch, ...]:
+        """The same, and that it was put back for good: from then on nothing of it counts that is different."""
+        return (*self.stretches, Stretch(before=self.closed, after=self.closed)) if self.closed else self.stretches
+
 
 class _Tests(Saved):
     tests: SuiteRun

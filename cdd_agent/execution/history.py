@@ -129,39 +129,31 @@ class History:
         return tuple(change.path for change in left.changes if change.path not in span.paths)
 
     async def net(self, attempts: Sequence[Attempt]) -> Net:
-        """What these attempts changed together, in the order in which they were made, be it of several steps.
+        """What these attempts changed together, be it of several steps, in the order in which it came about: a step that
+        was interrupted may have gone on after another one.
 
-        What somebody changed between two of them is theirs: what an attempt does to it afterwards counts from there.
-        Raises `CheckpointGone`.
+        What somebody changed in between is theirs: what an attempt does to it afterwards counts from there. Raises
+        `CheckpointGone`.
         """
         spans = [span for attempt in attempts if (span := attempt.span) is not None]
-        net: dict[str, _Since] = {}
-        last: Checkpoint | None = None
-
-        async def leave_out_since(moment: Checkpoint) -> None:
-            """What was put back, or is somebody's own by then."""
-            for change in await checkpoints.changes(last or moment, moment):
-                net.pop(change.path, None)
-
-        if not any(span.stretches for span in spans):
+        stretches = sorted((stretch for span in spans for stretch in span.settled), key=lambda each: each.before.moment)
+        if not stretches:
             return Net()
-        checkpoints = await self.open()
-        for span in spans:
-            for stretch in span.stretches:
-                await leave_out_since(stretch.before)
-                for change in await checkpoints.changes(stretch.before, stretch.after):
-                    if change.path in stretch.own:
-                        continue
-                    known = net.get(change.path)
-                    net[change.path] = (
-                        _Since(known.since, replace(known.change, after=change.after))
-                        if known
-                        else _Since(stretch.before, change)
-                    )
-                last = stretch.after
-            if last is not None and span.closed is not None:
-                await leave_out_since(span.closed)
-                last = span.closed
+        checkpoints, net = await self.open(), dict[str, _Since]()
+        last = stretches[0].before
+        for stretch in stretches:
+            for change in await checkpoints.changes(last, stretch.before):  # what was put back, or is somebody's own
+                net.pop(change.path, None)
+            for change in await checkpoints.changes(stretch.before, stretch.after):
+                if change.path in stretch.own:
+                    continue
+                known = net.get(change.path)
+                net[change.path] = (
+                    _Since(known.since, replace(known.change, after=change.after))
+                    if known
+                    else _Since(stretch.before, change)
+                )
+            last = stretch.after
         return Net(tuple(net[path] for path in sorted(net)), last)
 
     async def expect(self, net: Net) -> None:

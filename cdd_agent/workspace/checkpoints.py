@@ -28,7 +28,12 @@ class Checkpoint:
     """A snapshot under its name."""
 
     name: str
+    """Its last part sorts by time."""
     id: str
+
+    @property
+    def moment(self) -> str:
+        return self.name.rpartition("/")[2]
 
     @property
     def files(self) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -216,6 +217,30 @@ async def test_a_file_of_the_step_that_was_kept_as_a_persons_is_not_taken_back(s
     engine.close()
     assert (await undo(sandbox)).restored == ("made.txt",)
     assert sandbox.text("a.txt") == "mine\n"
+
+
+async def _interrupted_and_another_done(sandbox: Sandbox) -> None:
+    """Step 2 is interrupted; then the plan is edited, and step 3 is carried out before it."""
+    sandbox.write(Step("one.txt"), STEP, Step("three.txt"))
+    await stop(sandbox.replies(says("one.txt", "one"), calls(execute(MAKE)), "never said"), "execute_command")
+    sandbox.write(Step("one.txt"), replace(STEP, depends="Step 3"), Step("three.txt"))
+    engine = sandbox.replies(says("three.txt", "three")).engine()
+    await collect(engine.run_step(engine.run.plan.steps[2]))
+    engine.close()
+
+
+async def test_a_step_that_was_carried_out_after_an_interrupted_one_is_undone_whole(sandbox: Sandbox) -> None:
+    await _interrupted_and_another_done(sandbox)
+    undone = await undo(sandbox, 3)
+    assert (undone.steps, undone.restored, undone.kept) == ((3, 2), ("made.txt", "three.txt"), ())
+
+
+async def test_what_a_step_did_before_and_after_another_one_is_undone_with_that_one(sandbox: Sandbox) -> None:
+    await _interrupted_and_another_done(sandbox)
+    await run(sandbox.replies(says("a.txt", "good")))
+    assert sandbox.statuses() == ["completed"] * 3
+    undone = await undo(sandbox, 3)
+    assert (undone.steps, undone.restored, undone.kept) == ((3, 2), ("a.txt", "made.txt", "three.txt"), ())
 
 
 def _killed(*_: object) -> None:
