@@ -26,27 +26,21 @@ class Shares:
     """How much of a conversation a model takes in, in tokens by our own estimate."""
 
     window: int
-    taken: int = 0
-    """By what is said before every conversation, and by the tools."""
+    full: int
+    """From here on, room is made: the reply and the next answers of tools need some."""
+    kept: int
+    """What stays word for word."""
+    attached: int
+    """Characters of files that one message may carry."""
 
     @classmethod
     def of(cls, model: Model, taken: int = 0) -> "Shares":
-        return cls(model.window or _UNKNOWN_WINDOW, taken)
-
-    @property
-    def full(self) -> int:
-        """From here on, room is made: the reply and the next answers of tools need some."""
-        return min(self.window * 3 // 4, most_of(self.window) - for_answers(self.window))
-
-    @property
-    def kept(self) -> int:
-        """What stays word for word: a quarter, but not all of what a small window has for a conversation."""
-        return min(self.window // 4, max(self.full - self.taken, 0) * 2 // 3)
-
-    @property
-    def attached(self) -> int:
-        """Characters of files that one message may carry."""
-        return self.window * 3 // 4  # about a quarter of the window
+        """`taken` is what is said before every conversation, with the tools. A small window has little beside that."""
+        if (window := model.window) is None:
+            return cls(_UNKNOWN_WINDOW, _UNKNOWN_WINDOW * 3 // 4, _UNKNOWN_WINDOW // 4, _UNKNOWN_WINDOW)
+        full = min(window * 3 // 4, most_of(window) - for_answers(window))
+        kept = min(window // 4, max(full - taken, 0) * 2 // 3)
+        return cls(window, full, kept, attached=window * 3 // 4)  # about a quarter of the window
 
 
 @dataclass(frozen=True)

@@ -364,7 +364,8 @@ class Planning:
     def _context(self, spec: TicketSpec) -> str:
         """What is told once: the spec, the project's files as far as there is room, and how checks may begin."""
         tree = project_context(self.desk.root, ()).repo_tree
-        most = min(_MOST_OF_TREE, (self.model().window or _MOST_OF_TREE) // 3)  # characters: a ninth of a window, about
+        window = self.model().window  # in tokens: as many characters as a third of them are a ninth of it, about
+        most = _MOST_OF_TREE if window is None else min(_MOST_OF_TREE, window // 3)
         if len(tree) > most:
             tree = tree[:most].rpartition("\n")[0] + "\n… and more: the tools show them"
         commands = self.desk.commands

@@ -60,9 +60,11 @@ class TicketLock:
 
     def release(self) -> None:
         if self.lock.is_locked:
-            if self._is_ours:
-                remove(self.holder)
-            self.lock.release()
+            try:
+                if self._is_ours:
+                    remove(self.holder)
+            finally:  # a note that stays is taken for a dead process's
+                self.lock.release()
 
     @property
     def _is_ours(self) -> bool:

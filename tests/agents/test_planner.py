@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
+from cdd_agent.agents.planning import Planning
 from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.errors import BadInput
@@ -336,6 +337,26 @@ async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandb
     assert [step.title for step in written(ticket).steps] == ["My own words", "Mine"]
 
 
+@pytest.mark.parametrize("before", [(), ("approve", f"/plan {SLUG}", "B is better")], ids=["new", "changed"])
+async def test_a_plan_that_was_written_when_the_process_was_killed_is_approved_again(
+    ticket: Sandbox, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
+) -> None:
+    ticket.replies(plan(), changes(steps=[step(2, "b.txt", title="B")]))
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", *before)
+    with monkeypatch.context() as patched:
+        patched.setattr(Planning, "discard", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            await say(session, "approve")
+    session.leave()
+    was_written = (ticket.ticket / "plan.md").read_text()
+
+    assert f"Wrote tickets/{SLUG}/plan.md" in told(await say(ticket.session(), f"/plan {SLUG}", "approve"))
+
+    assert (ticket.ticket / "plan.md").read_text() == was_written
+    assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
+
+
 async def test_a_plan_outside_the_project_is_not_written(
     ticket: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -588,3 +609,7 @@ async def test_notes_that_cannot_be_read_are_set_aside_and_told(ticket: Sandbox)
     assert "is damaged" in told(events)
     assert f"set aside as .cdd/runs/{SLUG}/planning.aside-" in told(events)
     assert "### Step 1" in told(events)
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
-from tests.agents.test_planner import changes, plan, step
+from tests.agents.test_planner import SPEC, changes, plan, step
 from tests.projects import SLUG, Sandbox, Step
 
 WINDOWS = [1_000, 1_500, 2_000, 2_500, 3_000, 4_096, 6_000, 8_192, 32_000]
@@ -240,3 +240,22 @@ async def test_a_question_about_a_run_is_told_what_there_is_room_for(busy: Sandb
     assert "- Step 1 (Make a.txt): pending" in busy.prompt()
     assert ("the plan's text" in left_out(events)) is (window < 4_096)
     session.leave()
+
+
+# ---------------------------------------------------------------------------------------- windows nobody knows
+
+
+async def test_where_no_window_is_known_the_planner_is_told_of_all_files(sandbox: Sandbox) -> None:
+    sandbox.write(spec=SPEC)
+    (sandbox.ticket / "plan.md").unlink()
+    for number in range(150):
+        (sandbox.root / f"{'a' * 200}{number}.py").touch()
+    await say(sandbox.replies(plan()).session(), f"/plan {SLUG}")
+    assert "a149.py" in sandbox.prompt()
+
+
+async def test_where_no_window_is_known_a_file_of_some_length_is_attached_whole(sandbox: Sandbox) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    (sandbox.root / "long.txt").write_text("word\n" * 9_000)
+    await say(sandbox.replies("Yes.").session(), "What is in @long.txt?")
+    assert sandbox.prompt().count("word") >= 9_000

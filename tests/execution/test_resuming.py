@@ -218,6 +218,17 @@ def test_the_lock_of_a_dead_process_is_taken_over(sandbox: Sandbox) -> None:
     assert not (folder / "holder.json").exists()
 
 
+def test_a_disk_that_refuses_does_not_keep_a_ticket_locked(sandbox: Sandbox) -> None:
+    engine = sandbox.write(*TWO).engine()
+    holder = sandbox.root / ".cdd/runs" / SLUG / "holder.json"
+    holder.unlink()
+    holder.mkdir()  # nobody can remove it as a file
+    with pytest.raises(BadInput, match="holder.json could not be removed"):
+        engine.close()
+    holder.rmdir()
+    sandbox.engine().close()
+
+
 async def test_without_git_no_step_begins(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(sandbox.root))
     sandbox.write(Step("a.txt", "none")).replies(says("a.txt", "good"))
