@@ -50,7 +50,7 @@ lock: $(READY)          ## take newer versions of the dependencies into requirem
 
 $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cdd-agent needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
-	@echo "Setting up $(VENV) (about a minute the first time) ..."
+	@echo "Setting up $(VENV) (the packages are downloaded: a minute or two, the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

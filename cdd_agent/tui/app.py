@@ -242,7 +242,7 @@ class Shell(App[CddError]):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """After a turn the line that waits is sent; after one that failed or was stopped, its writer sees first."""
-        if event.worker.group != "turn" or not event.worker.is_finished:
+        if event.worker.group != "turn" or not event.worker.is_finished or not self.is_running:
             return
         prompt = self.query_one(Prompt)
         if event.state is not WorkerState.SUCCESS or not self._went_well:

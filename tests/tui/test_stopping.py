@@ -206,3 +206,16 @@ async def test_a_line_that_waits_is_sent_after_a_step_that_went_well_and_comes_b
         assert sandbox.statuses() == ["completed", "failed"]
         assert "⋯" not in person.screen
         assert not person.is_waiting
+
+
+async def test_who_sends_exit_meanwhile_leaves_when_the_step_is_done(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    sandbox.model = ScriptedModel([says("a.txt", "good", words="One " + "long " * 40)], pace=400)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        for line in ("exit", "/exit", "never sent"):
+            await person.begin(line)
+        await person.until(lambda: not person.app.is_running)
+    assert sandbox.statuses() == ["completed", "pending"]
+    assert person.app.return_code == 0
