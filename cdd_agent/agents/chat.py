@@ -189,12 +189,9 @@ class ChatAgent:
         conversation = max((window or 0) // 4, estimated_prompt(Request((turn.said,))))
         room = Room(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + MARGIN)
         equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-        rules = project_rules(self._root).section
-        if rules and not room.holds(rules, "the project's rules for agents"):
-            rules = ""
+        rules = room.part(project_rules(self._root).section, "the project's rules for agents")
         listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
-        if not room.holds(listing, "the files at the top of the project"):
-            listing = ""
+        listing = room.part(listing, "the files at the top of the project")
         parts = (prompt, rules, where, listing, room.note())
         system = self._redactor.redacted(Message("system", "\n\n".join(filter(None, parts))))
         shares = Shares.of(dialogue.model, equipped.size((system,)))

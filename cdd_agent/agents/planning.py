@@ -18,6 +18,7 @@ from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.kept import Kept
 from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.packed import Packed
 from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers, most_of
 from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, how_to_answer, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
@@ -348,11 +349,9 @@ class Planning:
         if len(kept) < len(conversation):
             room.leave_out("what was said and looked at before")
         equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-        rules = project_rules(self.desk.root).section
-        if rules and not room.holds(rules, "the project's rules for agents"):
-            rules = ""
+        rules = room.part(project_rules(self.desk.root).section, "the project's rules for agents")
         system = "\n\n".join(filter(None, (prompt, rules, room.note())))
-        return _Packed(equipped, kind, (Message("system", system), *kept), tuple(room.left_out))
+        return _Packed(equipped, (Message("system", system), *kept), tuple(room.left_out), kind)
 
     def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
         plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
@@ -382,13 +381,9 @@ class Planning:
 
 
 @dataclass(frozen=True)
-class _Packed:
-    """What the model is asked, in which form it is to answer, and with which tools."""
-
-    dialogue: Dialogue
+class _Packed(Packed):
     kind: type[PlanReply] | type[ChangeReply]
-    messages: tuple[Message, ...]
-    left_out: tuple[str, ...]
+    """The form of the answer."""
 
     def refuse_too_long(self) -> None:
         """Raises `ContextTooLong` where the model could not take it in."""

@@ -1,10 +1,11 @@
 """What is told to a model that answers a question about a run: the ticket, its plan, and how far the run is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.packed import Packed
 from cdd_agent.dialogue.room import MARGIN, Room, for_answers
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.harmless import fenced
@@ -16,16 +17,6 @@ from cdd_agent.tickets.state import ExecutionState
 
 _LONGEST_ERROR = 4_000
 """Characters of what a failed step said."""
-
-
-@dataclass(frozen=True)
-class Packed:
-    """What the model is asked, and with which tools."""
-
-    dialogue: Dialogue
-    messages: tuple[Message, ...]
-    left_out: tuple[str, ...]
-    """What there was no room for in its window."""
 
 
 def about_the_run(
@@ -46,12 +37,9 @@ def about_the_run(
     needed = replace(dialogue, tools=()).size((Message("system", f"{prompt}\n\n{run}"), question))
     room = Room(window, needed + MARGIN)
 
-    def part(text: str, name: str) -> str:
-        return text if room.holds(text, name) else ""
-
-    ticket = part(f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec")
+    ticket = room.part(f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec")
     equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-    whole = part(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", "the plan's text")
+    whole = room.part(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", "the plan's text")
     if not room.takes(estimated_prompt(Request(tuple(earlier)))):
         earlier = []
         room.leave_out("earlier questions")

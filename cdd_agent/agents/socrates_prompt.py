@@ -8,6 +8,7 @@ from pathlib import Path
 from cdd_agent.agents.notebook import Notebook, bounded, without_json
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft, Proposal
+from cdd_agent.dialogue.packed import Packed
 from cdd_agent.dialogue.room import MARGIN, Room, for_answers
 from cdd_agent.dialogue.structured import how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
@@ -44,16 +45,6 @@ class Around:
         return cls(rules, related, _listing(ticket.root))
 
 
-@dataclass(frozen=True)
-class Packed:
-    """What the model is asked in a turn, and with which tools."""
-
-    dialogue: Dialogue
-    messages: tuple[Message, ...]
-    left_out: tuple[str, ...]
-    """What there was no room for in its window."""
-
-
 def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: Dialogue) -> Packed:
     """The request of a turn: the spec and what the person says in any case, of all else what there is room for.
 
@@ -74,16 +65,15 @@ def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: 
         room = Room(window, needed())
         room.leave_out("what the tools showed in this turn")
 
-    def part(text: str, name: str) -> str:
-        return text if text and room.holds(text, name) else ""
-
-    of_type = part(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}")
+    of_type = room.part(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}")
     *older, last = [(), *_turns(notebook.history)]
     last = _fitting(last, room)
     equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-    rules = part(around.rules.section, "the project's rules for agents")
-    listing = part(f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project")
-    related = part(_titles(around.related), "tickets that may be about something near")
+    rules = room.part(around.rules.section, "the project's rules for agents")
+    listing = room.part(
+        f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project"
+    )
+    related = room.part(_titles(around.related), "tickets that may be about something near")
     history = (*_latest(older, room), *last)
     parts = (own, of_type, rules, listing, related, ticket, room.note())
     system = Message("system", "\n\n".join(filter(None, parts)))

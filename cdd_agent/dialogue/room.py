@@ -34,12 +34,12 @@ class Room:
     def is_over(self) -> bool:
         return self.left is not None and self.left < 0
 
-    def holds(self, text: str, name: str) -> bool:
-        """Take the room that a text needs, or note by its name that it is left out."""
-        if not self.takes(estimated_tokens(text)):
+    def part(self, text: str, name: str) -> str:
+        """The text, for which room is taken; empty where there is not enough, which is noted by its name."""
+        if text and not self.takes(estimated_tokens(text)):
             self.leave_out(name)
-            return False
-        return True
+            return ""
+        return text
 
     def leave_out(self, name: str) -> None:
         self.left_out.append(name)

@@ -129,8 +129,8 @@ class History:
         return tuple(change.path for change in left.changes if change.path not in span.paths)
 
     async def net(self, attempts: Sequence[Attempt]) -> Net:
-        """What these attempts changed together, be it of several steps, in the order in which it came about: a step that
-        was interrupted may have gone on after another one.
+        """What these attempts changed together, be it of several steps, in the order in which it came about: a step
+        that was interrupted may have gone on after another one.
 
         What somebody changed in between is theirs: what an attempt does to it afterwards counts from there. Raises
         `CheckpointGone`.

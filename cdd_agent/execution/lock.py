@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 
+_LOOK = 0.2
+"""Seconds; longer than a look of `others_at_work` has a lock that nobody holds."""
+
+
 @dataclass(frozen=True)
 class TicketLock:
     """Held by one process. Who it is stands in a file beside it, for whoever is refused."""
@@ -30,7 +34,7 @@ class TicketLock:
         """Raises `BadInput` when another process has it, which is named, or where files cannot be locked."""
         from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
 
-        lock, holder = FileLock(folder / "lock", timeout=0), folder / "holder.json"
+        lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
             lock.acquire()
             taken = cls(lock, holder, _identity(folder / "lock"))

@@ -63,7 +63,7 @@ class ShownFiles:
 
     def _say(self, part: str, name: str) -> bool:
         """Whether there is room for it."""
-        if is_said := self._room.holds(part, name):
+        if is_said := bool(self._room.part(part, name)):
             self._parts.append(part)
         return is_said
 
@@ -93,7 +93,7 @@ def tree(root: Path, own: Collection[str], room: Room) -> str:
     """The project's files as a tree, without those of this program; empty where there is no room for it."""
     _, _, inside = repo_tree(root, (".cdd", *own)).partition("\n")  # the root's name differs where a run is replayed
     text = f"# Files of the project\n\n{fenced(inside, 'text')}"
-    return text if room.holds(text, "the tree of the project's files") else ""
+    return room.part(text, "the tree of the project's files")
 
 
 def _as_text(data: bytes | None) -> str | None:

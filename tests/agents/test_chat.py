@@ -32,7 +32,7 @@ from cdd_agent.events import (
 from cdd_agent.llm.port import ContextTooLong, Message, StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session
-from cdd_agent.wiring import NO_MODEL_HINT, open_session
+from cdd_agent.wiring import open_session
 from cdd_agent.workspace.redaction import Redactor
 from tests.agents.asking import TEMPLATE, asks
 from tests.projects import SLUG, Sandbox, Step, check, says
@@ -204,7 +204,7 @@ async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(pro
     session = open_session(project.project, project.frontend)
     with pytest.raises(BadInput, match="No model is configured") as raised:
         await say(session, "hello")
-    assert raised.value.hint == NO_MODEL_HINT
+    assert "`/model NAME --save` sets one" in raised.value.hint
     assert seen_output(await say(session, "!echo one")) == "one\n"
     assert await say(session, "/list")
 
