@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pydantic import Field
+
 from cdd_agent.execution.journal import Journal
 from cdd_agent.execution.outcomes import SuiteRun
 from cdd_agent.execution.saved import Saved, as_json, read_text, set_aside, write_text
@@ -23,6 +25,12 @@ class Shown(Saved):
 
     step: str
     files: dict[str, str | None]
+    changed: dict[str, str | None] = Field(default_factory=dict)
+    """The same of what tools have changed besides, as it was before: a dialogue goes on only where that is there."""
+
+    @property
+    def all_files(self) -> dict[str, str | None]:
+        return {**self.changed, **self.files}
 
 
 class Failure(Saved):

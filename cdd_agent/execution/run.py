@@ -184,7 +184,7 @@ class Run:
         return (
             shown is not None
             and shown.step == step_digest(step, attempt.guidance)
-            and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.files.items())
+            and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.all_files.items())
         )
 
     def _last_failure(self, step: int, number: int) -> tuple[Earlier | None, frozenset[str]]:

@@ -163,10 +163,12 @@ class Workbench:
         first, path = self._made.get(change.path), str(change.path)
         self._made[change.path] = replace(change, before=first.before if first else change.before)
         shown = self.attempt.shown
-        if first is None and shown is not None and path not in shown.files:  # what has to be there to go on some day
-            known = {**shown.files, path: None if change.before is None else digest(change.before)}
-            self.attempt.save_shown(shown.model_copy(update={"files": known}))
-        self._seen[path] = None if change.after is None else digest(change.after)
+        if first is None and shown is not None and path not in shown.all_files:
+            changed = {**shown.changed, path: digest(change.before)}
+            self.attempt.save_shown(shown.model_copy(update={"changed": changed}))
+        is_known = change.before is None or self._seen.get(path) == digest(change.before)
+        if is_known or change.after is None:  # who has changed a part has not seen the rest
+            self._seen[path] = digest(change.after)
 
     def _note_made(self, made: Mapping[PurePosixPath, Made | None]) -> None:
         for path, file in made.items():

@@ -51,3 +51,18 @@ def test_what_the_model_said_is_its_words_its_calls_and_its_reply(attempt: Attem
     attempt.drop_dialogue()
     assert attempt.said == ""
     assert len(list(attempt.folder.glob("*.aside-*"))) == 2
+
+
+def test_what_an_older_version_kept_is_read(attempt: Attempt) -> None:
+    attempt.begin("")
+    (attempt.folder / "shown.json").write_text('{"step": "1", "files": {"a": null}}')
+    (attempt.folder / "dialogue.json").write_text(
+        '{"messages": [{"role": "user", "content": "Do it.", "tool_calls": [], "tool_call_id": null}]}'
+    )
+    point = '{"name": "step-01/attempt-1/20261122T101500123456-before", "id": "1234"}'
+    (attempt.folder / "span.json").write_text(f'{{"before": {point}, "after": null, "closed": null, "paths": ["a"]}}')
+    assert attempt.shown is not None
+    assert attempt.shown.all_files == {"a": None}
+    assert ([message.content for message in attempt.dialogue], attempt.dialogue_seconds) == (["Do it."], 0.0)
+    assert attempt.span is not None
+    assert attempt.span.stretches == ()

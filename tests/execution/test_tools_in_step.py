@@ -156,6 +156,30 @@ async def test_what_there_was_no_room_to_read_whole_may_not_be_replaced(sandbox:
     assert sandbox.text("other.txt").startswith("a line")
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+async def test_who_has_changed_a_part_of_a_file_has_not_seen_the_rest(sandbox: Sandbox, interrupted: bool) -> None:
+    (sandbox.root / "long.txt").write_text("one\ntwo\nthree\n")
+    blind = calls(create("a.txt", "good"), replace("long.txt", "", "other\nwords\nhere\n"))
+    script = [calls(replace("long.txt", "two", "zwei")), *([ConnectionFailed("gone")] * 9 if interrupted else [])]
+    sandbox.write(STEP).replies(*script, blind, "Done.")
+    if interrupted:
+        await run(sandbox)
+        assert sandbox.text("long.txt") == "one\ntwo\nthree\n"
+        sandbox.replies(blind, "Done.")
+    assert "long.txt exists already and was not shown" in problems(await run(sandbox))[-1]
+    assert sandbox.text("long.txt") == "one\nzwei\nthree\n"
+
+
+async def test_a_file_that_calls_had_changed_has_to_be_as_it_was_to_go_on(sandbox: Sandbox) -> None:
+    (sandbox.root / "long.txt").write_text("one\ntwo\nthree\n")
+    sandbox.write(STEP).replies(calls(replace("long.txt", "two", "zwei")), *[ConnectionFailed("gone")] * 9)
+    await run(sandbox)
+    (sandbox.root / "long.txt").write_text("one\ntwo\nthree\nmine\n")
+    await run(sandbox.replies(says("a.txt", "good")))
+    assert len(sandbox.model.requests[0].messages) == 2
+    assert sandbox.text("long.txt") == "one\ntwo\nthree\nmine\n"
+
+
 async def test_a_persons_edit_in_between_is_not_lost(sandbox: Sandbox) -> None:
     by_hand = f"python -c \"open('{sandbox.root}/mine.txt', 'a').write('by hand\\n')\""
     (sandbox.root / "mine.txt").write_text("mine\n")
