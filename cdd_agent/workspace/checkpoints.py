@@ -50,11 +50,14 @@ class Checkpoints:
 
     @classmethod
     async def open(cls, root: Path, folder: Path, prefix: str, leave_out: Sequence[str] = ()) -> Checkpoints:
-        """`folder` is for what they need, `prefix` keeps their names apart from those of other tickets.
+        """`folder` is for what they need, `prefix` keeps their names apart from those of other tickets. Nobody else may
+        use them meanwhile.
 
         Raises `GitUnusable`, or `BadInput` when the folder cannot be written. For `leave_out` see `Snapshots.open`.
         """
-        return cls(await Snapshots.open(root, folder, leave_out), prefix)
+        snapshots = await Snapshots.open(root, folder, leave_out)
+        await snapshots.remove_locks(prefix)
+        return cls(snapshots, prefix)
 
     @property
     def unseen(self) -> frozenset[str]:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.harmless import harmless
-from cdd_agent.workspace.files import read_bytes, remove_leftovers, write_atomic
+from cdd_agent.workspace.files import read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.workspace.git_command import Git, GitUnusable
 from cdd_agent.workspace.repository import Repository, repository_of
 from cdd_agent.workspace.threads import in_thread
@@ -258,6 +258,16 @@ class Snapshots:
             self._stored[text] = made.stdout.strip()
         return self._stored[text]
 
+    async def remove_locks(self, prefix: str) -> None:
+        """Remove what a git that was killed has left beside the references under `prefix`, where nobody else writes.
+        Raises `BadInput`."""
+
+        def remove_all() -> None:
+            for lock in (Path(self.references.env["GIT_DIR"]) / self.namespace / prefix).rglob("*.lock"):
+                remove(lock)
+
+        await in_thread(remove_all, name="locks")
+
     async def _refer(self, reference: str, target: str) -> None:
         try:
             await self.references("update-ref", reference, target)
@@ -265,7 +275,7 @@ class Snapshots:
             lock = Path(self.references.env["GIT_DIR"]) / f"{reference}.lock"
             if not lock.exists():
                 raise
-            lock.unlink(missing_ok=True)  # nobody else writes this ticket's references: whoever did was killed
+            remove(lock)  # of a git that was stopped
             await self.references("update-ref", reference, target)
 
 

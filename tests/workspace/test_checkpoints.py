@@ -795,12 +795,14 @@ async def test_a_killed_predecessor_is_in_nobodys_way(project: Path) -> None:
         torn.write_bytes(b"torn")
     lock = next((project / ".git/refs/cdd").rglob("before")).with_name("after.lock")
     lock.touch()
+    lock.with_name("never-taken-again.lock").touch()
     write(project, {"a.txt": "2\n", "x.log": "2\n"})
 
     checkpoints = await opened(project)
     after = await checkpoints.take("after")
     assert (await take_back(checkpoints, before, after)).restored == ("a.txt", "x.log")
     assert not list(folder.glob("*.lock"))
+    assert not list((project / ".git/refs/cdd").rglob("*.lock"))
 
 
 async def test_a_git_that_was_killed_in_the_middle_leaves_no_lock_for_the_next_checkpoint(project: Path) -> None:
