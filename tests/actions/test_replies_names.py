@@ -155,11 +155,15 @@ def test_a_note_on_what_is_new_in_a_whole_file(note: str) -> None:
         '<file path="src/new.py">', '<file path="src/new.py" language="python">', '<file name="src/new.py" />',
         "<file_path>src/new.py</file_path>", "<path>src/new.py</path>", '<write_file path="src/new.py">',
         '<artifact id="1" title="src/new.py">', "_src/new.py_", "[new.py](src/new.py)", "[`new.py`](./src/new.py)",
-        "[src/new.py](file:///home/me/src/new.py)",
+        '<document name="src/new.py">', "[src/new.py](file:///home/me/src/new.py)",
     ],
 )  # fmt: skip
 def test_a_tag_a_link_or_emphasis_that_names_the_file(line: str) -> None:
     assert paths(f"I do.\n\n{line}\n```python\nx = 1\n```\n") == ["src/new.py"]
+
+
+def test_a_tag_is_as_certain_as_a_label() -> None:
+    assert paths('<file path="VERSION">\n```\n1.0\n```\n</file>\n') == ["VERSION"]
 
 
 def test_a_link_to_a_place_that_is_not_in_the_project_names_no_file() -> None:

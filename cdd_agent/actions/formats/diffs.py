@@ -291,10 +291,11 @@ def _edits(section: _Section) -> list[Edit]:
     is_empty_before = section.hunks and section.hunks[0].line == 0 and section.hunks[0].old_count == 0
     if section.is_new or old == _NOWHERE or is_empty_before:
         return [NewFile(new, _content(new, section.hunks))]
-    if section.has_names and not section.hunks:
+    is_renamed = bool(section.renamed_from or section.renamed_to)
+    if section.has_names and not section.hunks and not is_renamed:
         raise ReplyRefused(f"The diff of {new} changes nothing: it has no hunk.", path=new)
     edits: list[Edit] = []
-    if section.renamed_from or section.renamed_to:
+    if is_renamed:
         old, new = section.renamed_from or old, section.renamed_to or new
         edits.append(Renaming(old, new))
     elif old != new and re.sub(r"\.(orig|old|bak)$", "", old) != new:

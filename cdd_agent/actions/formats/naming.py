@@ -91,7 +91,7 @@ def in_line(line: str, language: str = "") -> str | None:
         return None
     text = _LEAD.sub("", _visible(line)).strip()
     text = _NOTE.sub("", text).strip().rstrip(":").strip()
-    is_certain = False
+    is_certain = _TAG.match(text) is not None
     for _ in range(3):  # `**File: \\`a.py\\`**`: emphasis, a label, the name
         is_certain |= text.startswith("`") and "/" in text and language in SHELLS  # `bin/deploy`
         bare = _LEAD.sub("", _unquoted(text))
