@@ -57,8 +57,10 @@ FENCES: dict[str, Case] = {
         {"a.py": "def f():\n    return 1\n"},
     ),
     "less indented than its fence, in a list of lists": (
-        "- Do:\n  - this\n\n    ```python:a.py\ndef f():\n    return 1\n    ```\n\n"
-        "  - `b.py`\n    ~~~\n    x = 1\n    ~~~\n",
+        (
+            "- Do:\n  - this\n\n    ```python:a.py\ndef f():\n    return 1\n    ```\n\n"
+            "  - `b.py`\n    ~~~\n    x = 1\n    ~~~\n"
+        ),
         {"a.py": "def f():\n    return 1\n", "b.py": "x = 1\n"},
     ),
     "an example with a fence, at the end": (
@@ -182,8 +184,10 @@ DIFFS: dict[str, Case] = {
         IS_SUM,
     ),
     "renamed, with names and no hunk": (
-        "```diff\ndiff --git a/README.md b/R.md\nrename from README.md\nrename to R.md\n"
-        "--- a/README.md\n+++ b/R.md\n```\n",
+        (
+            "```diff\ndiff --git a/README.md b/R.md\nrename from README.md\nrename to R.md\n"
+            "--- a/README.md\n+++ b/R.md\n```\n"
+        ),
         {"README.md": None, "R.md": "# Calc\n\nIt adds.\n"},
     ),
     "a mode alone, with names": (
