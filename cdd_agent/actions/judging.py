@@ -10,6 +10,7 @@ from cdd_agent.actions.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.actions.edits import (
     Deletion,
     Edit,
+    ModeChange,
     NewFile,
     Problem,
     Renaming,
@@ -201,6 +202,8 @@ class _Work:
                 self._delete(file, lines)
             case Renaming(to=to):
                 self._rename(file, to)
+            case ModeChange():
+                self._notes.append(f"{file.path} keeps its permissions: a reply changes content only")
             case _:
                 assert_never(edit)
 

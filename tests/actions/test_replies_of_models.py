@@ -421,3 +421,19 @@ def test_a_remark_in_a_block_is_one_where_more_lines_go_than_come(tmp_path: Path
     write(tmp_path, PROJECT)
     with pytest.raises(ReplyRefused, match=r"(?s)left out.*worded otherwise"):
         apply(tmp_path, "src/calc.py\n" + block(CALC, f"def add(a, b):\n    return b + a\n{remark}"))
+
+
+@pytest.mark.parametrize("head", ["old mode 100644\nnew mode 100755\n", "new file mode 100755\n"])
+def test_a_diff_that_changes_permissions_is_told_that_they_stay(tmp_path: Path, head: str) -> None:
+    is_new = head.startswith("new file")
+    write(tmp_path, {} if is_new else {"run.sh": "a\n"})
+    names = "--- /dev/null\n+++ b/run.sh\n" if is_new else "--- a/run.sh\n+++ b/run.sh\n"
+    hunk = names + ("@@ -0,0 +1 @@\n+b\n" if is_new else "@@ -1 +1 @@\n-a\n+b\n")
+    notes = apply(tmp_path, f"```diff\ndiff --git a/run.sh b/run.sh\n{head}{hunk}```\n")
+    assert tree(tmp_path) == {"run.sh": "b\n"}
+    assert notes == ("run.sh keeps its permissions: a reply changes content only",)
+
+
+def test_a_diff_that_changes_nothing_but_permissions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReplyRefused, match="changes nothing"):
+        apply(tmp_path, "```diff\ndiff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n```\n")
