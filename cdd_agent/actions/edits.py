@@ -96,7 +96,14 @@ class Renaming:
     to: str
 
 
-Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming
+@dataclass(frozen=True)
+class ModeChange:
+    """Other permissions for a file. Nobody gives them: what a reply changes is content."""
+
+    path: str
+
+
+Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming | ModeChange
 
 
 def edit_of(action: Action) -> Edit | None:

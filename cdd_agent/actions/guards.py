@@ -1,10 +1,11 @@
 """What a file must not become: cut short by a remark, shrunk, emptied, or no longer what its language can read."""
 
+import difflib
 import json
 import re
 import tomllib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
 import yaml
@@ -19,23 +20,29 @@ _THINGS = (
     r"(?:code|file|imports?|functions?|methods?|classe?s?|module|content|implementation|logic|tests?|routes?|styles?|jsx"
     r"|html|body|lines?)"
 )
+_COMMENT = r"^\s*(?:#+|//+|\{?/\*+|--|;|%|<!--|\*)\s*(?:[-=~]{2,}\s*)?"
 _ELISION = re.compile(
-    # a comment …
-    r"^\s*(?:#+|//+|\{?/\*+|--|;|%|<!--|\*|')\s*(?:[-=~]{2,}\s*)?(?:"
-    rf"{_DOTS}\W*$"  # of nothing but dots
+    rf"{_COMMENT}(?:"
+    rf"{_DOTS}\W*$"  # a comment of nothing but dots
     rf"|{_DOTS}.*\b{_REST}\b.*"
     rf"|[\(\[<{{]*(?:the\s+)?(?:rest of|remaining|existing|previous|other|everything else)\b.*{_STAYS}.*"
     rf"|[\(\[<{{]*(?:the\s+)?rest of (?:the\s+|this\s+)?{_THINGS}\W*$"
-    rf"|[\(\[<{{]*(?:(?:your|all|the|other|existing|previous|original|remaining|unchanged)\s+)*"
-    rf"(?:existing|previous|original|remaining|unchanged)\s+{_THINGS}(?:\s+(?:here|above|below|continues))?\W*$"
-    rf"|[\(\[<{{]*(?:{_THINGS}\s+)?(?:unchanged|omitted|snip(?:ped)?|truncated|continues)(?:\s+for\s+\w+)?\W*$"
-    r"|[\(\[<{]*no changes?(?:\s+(?:here|below|above|needed|to (?:the )?rest\b.*))?\W*$"
-    r"|[\(\[<{]*(?:the )?same as (?:the )?(?:above|before|original)\W*$"
     r"|keep (?:the )?(?:rest|everything|existing)\b.*"
-    # … or a line that begins with dots
-    rf")|^\s*{_DOTS}\s*(?=\w).*\b{_REST}\b.*",
+    rf")|^\s*{_DOTS}\s*(?=\w).*\b{_REST}\b.*",  # or a line that begins with dots
     re.IGNORECASE,
 )
+"""A line that says that others are left out."""
+_CAPTION = re.compile(
+    rf"{_COMMENT}[\(\[<{{]*(?:"
+    rf"(?:(?:your|all|the|other|existing|previous|original|remaining|unchanged)\s+)*"
+    rf"(?:existing|previous|original|remaining|unchanged)\s+{_THINGS}(?:\s+(?:here|above|below|continues))?"
+    rf"|(?:{_THINGS}\s+)?(?:unchanged|omitted|snip(?:ped)?|truncated|continues)(?:\s+for\s+\w+)?"
+    r"|no changes?(?:\s+(?:here|below|above|needed|to (?:the )?rest\b.*))?"
+    r"|(?:the )?same as (?:the )?(?:above|before|original)"
+    r")\W*$",
+    re.IGNORECASE,
+)
+"""A comment that may stand for lines, or be about those below it."""
 _NUMBERED = re.compile(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
 _MARK = re.compile(r"^(?:<{3,}|={3,}|>{3,})(?=\s*$|\s*(?:SEARCH|ORIGINAL|HEAD|REPLACE|UPDATED)\b| \w)", re.IGNORECASE)
 PROSE = frozenset({".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc"})
@@ -54,31 +61,54 @@ _WITH_COMMENTS = re.compile(
 )
 
 
-def refuse_left_out(path: PurePosixPath, before: bytes | None, content: str) -> None:
-    """Raises `ReplyRefused` if a new text has a remark in it that stands for lines of the file."""
-    remarks = [(number, line) for number, line in enumerate(content.splitlines(), 1) if _leaves_out(path, line)]
-    old_lines = set((before or b"").decode("utf-8", errors="replace").splitlines()) if remarks else set()
-    for number, line in remarks:
-        if line not in old_lines:
-            raise ReplyRefused(
-                f"{path} is given with a part left out (line {number}: {line.strip()[:80]!r}). "
-                "The whole file is needed, every line of it, or search/replace blocks for what changes."
-            )
-
-
-def refuse_partial(path: PurePosixPath, before: bytes, content: str) -> None:
-    """Raises `ReplyRefused` if the new content of a whole file leaves out what was in it."""
+def refuse_whole(path: PurePosixPath, before: bytes | None, content: str) -> None:
+    """Raises `ReplyRefused` if what is given as a whole file cannot be all of it."""
+    _refuse_marks(path, before, content)
+    if before is None:
+        return
     if before.strip() and not content.strip():
         raise ReplyRefused(f"{path} would be emptied.")
     old, new = before.decode("utf-8", errors="replace"), {line.strip() for line in content.splitlines()}
     if any(line.strip() not in new for line in old.splitlines()):  # else no remark can stand for a line of it
-        refuse_left_out(path, before, content)
+        _refuse_left_out(path, before, old, content)
     if _is_listing(content) and not _is_listing(old):
         raise ReplyRefused(f"{path} is given with the numbers of its lines.", hint="Send its lines without them.")
 
 
-def refuse_marks(path: PurePosixPath, before: bytes | None, content: str) -> None:
-    """Raises `ReplyRefused` if a new text has marks in it as of a merge or of a search/replace block."""
+def refuse_part(path: PurePosixPath, before: bytes | None, old: str, new: str) -> None:
+    """Raises `ReplyRefused` if the text that takes the place of another in a file is not meant as it is."""
+    _refuse_marks(path, before, new)
+    _refuse_left_out(path, before, old, new)
+
+
+def _refuse_left_out(path: PurePosixPath, before: bytes | None, old: str, new: str) -> None:
+    """No line of a new text stands for lines of the file, but for one that the file has already."""
+    lines = new.splitlines()
+    remarks = [place for place, line in enumerate(lines) if _leaves_out(path, line)]
+    there = set((before or b"").decode("utf-8", errors="replace").splitlines()) if remarks else set()
+    for place in remarks:
+        line = lines[place]
+        if line not in there and (not _CAPTION.match(line) or _is_instead(old.splitlines(), lines, place)):
+            raise ReplyRefused(
+                f"{path} is given with a part left out (line {place + 1}: {line.strip()[:80]!r}). "
+                "The whole file is needed, every line of it, or search/replace blocks for what changes.",
+                hint="A comment that stays in the file has to be worded otherwise.",
+            )
+
+
+def _is_instead(old: Sequence[str], new: Sequence[str], place: int) -> bool:
+    """Whether more lines go than come where a line of the new text stands, itself not counted."""
+    for _, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if new_from <= place < new_to:
+            gone, come = (
+                sum(bool(line.strip()) for line in lines) for lines in (old[old_from:old_to], new[new_from:new_to])
+            )
+            return gone > come - 1
+    return False
+
+
+def _refuse_marks(path: PurePosixPath, before: bytes | None, content: str) -> None:
+    """No marks of a merge or of a search/replace block become part of a file."""
     marks = [line for line in content.splitlines() if _MARK.match(line)]
     kinds = "".join(dict.fromkeys(line[0] for line in marks))
     if kinds != "<=>" or path.suffix.lower() in PROSE or is_whole(str(path), content):
@@ -204,4 +234,4 @@ def _leaves_out(path: PurePosixPath, line: str) -> bool:
     if line.strip() in ("...", "…"):
         return path.suffix.lower() not in _HAVE_DOTS
     prose = path.suffix.lower() in PROSE and line.lstrip().startswith(("#", "*", "-"))
-    return not prose and bool(_ELISION.match(line))
+    return not prose and bool(_ELISION.match(line) or _CAPTION.match(line))

@@ -10,6 +10,7 @@ from cdd_agent.actions.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.actions.edits import (
     Deletion,
     Edit,
+    ModeChange,
     NewFile,
     Problem,
     Renaming,
@@ -18,7 +19,7 @@ from cdd_agent.actions.edits import (
     TextReplacement,
     WholeFile,
 )
-from cdd_agent.actions.guards import refuse_left_out, refuse_marks, refuse_partial, refuse_shrunk, refuse_unreadable
+from cdd_agent.actions.guards import refuse_part, refuse_shrunk, refuse_unreadable, refuse_whole
 from cdd_agent.actions.matching import Draft, replaced_once
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.actions.places import Protected, collisions, look_at, refuse_unwritable, writable_path
@@ -70,6 +71,7 @@ def creation(root: Path, file_path: str, content: str, protected: Protected) -> 
     if look_at(root, path) and place.is_file() and not place.is_symlink():
         raise FileAlreadyExistsError(str(path))
     refuse_unwritable(root, path)
+    refuse_whole(path, None, content)
     return ChangeSet((FileChange(path, None, content.encode()),))
 
 
@@ -84,8 +86,9 @@ def edit(root: Path, file_path: str, find: str, replace: str, protected: Protect
     if before is None:
         raise ReplyRefused(f"There is no file {path}.", hint="Use `create_file` to make it.")
     if not find:
-        refuse_partial(path, before, replace)
+        refuse_whole(path, before, replace)
         return ChangeSet((FileChange(path, before, in_the_habit_of(before, replace)),))
+    refuse_part(path, before, find, replace)
     try:
         after = replaced_once(before, find, replace)
     except SearchTextNotFoundError as error:
@@ -199,6 +202,8 @@ class _Work:
                 self._delete(file, lines)
             case Renaming(to=to):
                 self._rename(file, to)
+            case ModeChange():
+                self._notes.append(f"{file.path} keeps its permissions: a reply changes content only")
             case _:
                 assert_never(edit)
 
@@ -256,16 +261,13 @@ class _Work:
         self._refuse_incomplete(path, before, content)
 
     def _refuse_incomplete(self, path: PurePosixPath, before: bytes | None, content: str) -> None:
-        refuse_marks(path, before, content)
-        if before is not None:
-            refuse_partial(path, before, content)
-            if not self._terms.may_shrink(str(path)):
-                refuse_shrunk(path, before, content)
+        refuse_whole(path, before, content)
+        if before is not None and not self._terms.may_shrink(str(path)):
+            refuse_shrunk(path, before, content)
 
     def _replace_lines(self, file: _File, edit: Replacement) -> None:
         self._begin_block(file)
-        refuse_left_out(file.path, file.before, "\n".join(edit.replace))
-        refuse_marks(file.path, file.before, "\n".join(edit.replace))
+        refuse_part(file.path, file.before, "\n".join(edit.find), "\n".join(edit.replace))
         if file.draft is None:
             file.draft = Draft(self._present(file))
         try:
@@ -277,7 +279,7 @@ class _Work:
 
     def _replace_text(self, file: _File, find: str, new: str) -> None:
         self._begin_block(file)
-        refuse_left_out(file.path, file.before, new)
+        refuse_part(file.path, file.before, find, new)
         file.settle()
         try:
             after = replaced_once(self._present(file), find, new)

@@ -152,7 +152,7 @@ class _Reading:
         return (self.lines[place] for place in range(fence.start + 1, last) if place not in inside)
 
     def _replacements(self, fence: Fence, blocks: Sequence[Block]) -> Iterator[Edit]:
-        path, floor = fence.path, fence.start + 1
+        path, floor = fence.path or fence.above, fence.start + 1
         for block in blocks:
             stray = [line for line in self.lines[floor : block.start] if line.strip(" \t>")]
             named = (in_line(stray[-1]) or in_comment(stray[-1], "")) if stray else None
@@ -199,7 +199,7 @@ class _Reading:
             fence = part.fence
             if fence is None:
                 continue
-            if not part.edits and fence.holds_an_opening:
+            if not part.edits and fence.holds_an_opening and _holds_edits(fence):
                 raise _unclear("", fence.mark, f"in line {fence.start + 1} of the reply")
             if part.edits and self._goes_on(fence):
                 raise _unclear(part.file, fence.mark)
@@ -261,6 +261,11 @@ def _of_fence(fence: Fence) -> list[Edit]:
             f"The diff of {fence.path} has no `@@` line.", hint="Begin each hunk with a line `@@`.", path=fence.path
         )
     return [WholeFile(fence.path, fence.content)]
+
+
+def _holds_edits(fence: Fence) -> bool:
+    """Whether a code block that is none itself has one in it that would be."""
+    return any(inner.path or inner.language in DIFFS or _of_fence(inner) for inner in find_fences(fence.lines))
 
 
 def _is_diff_block(fence: Fence) -> bool:

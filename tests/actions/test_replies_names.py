@@ -109,3 +109,72 @@ def test_a_script_without_a_suffix_and_output_below_the_name_of_code() -> None:
     assert paths("File: bin/deploy\n```bash\necho hi\n```\n") == ["bin/deploy"]
     assert paths("`README`\n```\nHi\n```\n") == paths("File: README\n```\nHi\n```\n") == ["README"]
     assert paths("`src/app.js`:\n```text\nTypeError: x\n```\n") == []
+
+
+NAMED = [
+    "info:{language}:{path}", "info:{language} filename={path}", 'info:{language} title="{path}"', "{path}",
+    "**{path}**", "### `{path}`", "File: {path}", "**Create** `{path}`:", "1.2 `{path}`",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", NAMED)
+@pytest.mark.parametrize(
+    ("language", "path"),
+    [
+        ("nix", "flake.nix"), ("elm", "Main.elm"), ("dockerfile", "Dockerfile.dev"), ("ruby", "config.ru"),
+        ("ruby", "Podfile"), ("dockerfile", "Containerfile"), ("json", "schema.avsc"), ("text", "LICENSE"),
+        ("gherkin", "login.feature"), ("unknown", "a.unknown"), ("python", "src/gro\u0308\u00dfe.py"),
+        ("markdown", "docs/\u0939\u093f\u0928\u094d\u0926\u0940.md"),
+        ("python", "{{cookiecutter.name}}/setup.py"),
+    ],
+)  # fmt: skip
+def test_a_file_with_a_rarer_name_is_named_in_every_way(form: str, language: str, path: str) -> None:
+    named = form.format(language=language, path=path)
+    opening = f"```{named.removeprefix('info:')}" if named.startswith("info:") else f"{named}\n```{language}"
+    assert paths(f"I do.\n\n{opening}\nx = 1\n```\n") == [path]
+
+
+@pytest.mark.parametrize(
+    "opening", ["```js:express.js", "```js file=express.js", "`express.js`\n```js", "File: express.js\n```js"]
+)
+def test_a_file_that_is_called_like_a_library_is_named_by_what_a_heading_is_not(opening: str) -> None:
+    assert paths(f"I do.\n\n{opening}\nlet x;\n```\n") == ["express.js"]
+    assert paths(f"I do.\n\n```node.js\nlet x;\n```\n\n**express.js**\n```js\nlet x;\n```\n\n{FILE}") == ["src/calc.py"]
+
+
+@pytest.mark.parametrize(
+    "note", ["updated with the new function", "changed to call the method only once", "new", "modify"]
+)
+def test_a_note_on_what_is_new_in_a_whole_file(note: str) -> None:
+    assert paths(f"I do.\n\n**src/new.py** ({note})\n```python\nx = 1\n```\n") == ["src/new.py"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<file path="src/new.py">', '<file path="src/new.py" language="python">', '<file name="src/new.py" />',
+        "<file_path>src/new.py</file_path>", "<path>src/new.py</path>", '<write_file path="src/new.py">',
+        '<artifact id="1" title="src/new.py">', "_src/new.py_", "[new.py](src/new.py)", "[`new.py`](./src/new.py)",
+        '<document name="src/new.py">', "[src/new.py](file:///home/me/src/new.py)",
+    ],
+)  # fmt: skip
+def test_a_tag_a_link_or_emphasis_that_names_the_file(line: str) -> None:
+    assert paths(f"I do.\n\n{line}\n```python\nx = 1\n```\n") == ["src/new.py"]
+
+
+def test_a_tag_is_as_certain_as_a_label() -> None:
+    assert paths('<file path="VERSION">\n```\n1.0\n```\n</file>\n') == ["VERSION"]
+
+
+def test_a_link_to_a_place_that_is_not_in_the_project_names_no_file() -> None:
+    assert paths(f"[new.py](file:///home/me/src/new.py)\n```python\nx = 1\n```\n\n{FILE}") == ["src/calc.py"]
+
+
+def test_a_name_with_spaces_in_an_info_string_is_read_as_a_whole() -> None:
+    for info in (
+        "src/my notes.py",
+        "python:src/my notes.py",
+        "python filename=src/my notes.py",
+        'py file="src/my notes.py"',
+    ):
+        assert paths(f"```{info}\nx = 1\n```\n") == ["src/my notes.py"], info

@@ -50,7 +50,26 @@ FENCES: dict[str, Case] = {
     "a file that never ends": ("```python:a.py\nx = 1\n\n```python:b.py\ny = 2\n```\n", Refused("unclear where")),
     "less indented than its fence": (
         "1. Do:\n   ```python:a.py\ndef f():\n    return 1\n   ```\n2. And\n",
-        Refused("never closed"),
+        {"a.py": "def f():\n    return 1\n"},
+    ),
+    "less indented than its fence, which is in no list": (
+        "Do:\n\n  ```python:a.py\ndef f():\n    return 1\n  ```\n\nDone.\n",
+        {"a.py": "def f():\n    return 1\n"},
+    ),
+    "less indented than its fence, in a list of lists": (
+        (
+            "- Do:\n  - this\n\n    ```python:a.py\ndef f():\n    return 1\n    ```\n\n"
+            "  - `b.py`\n    ~~~\n    x = 1\n    ~~~\n"
+        ),
+        {"a.py": "def f():\n    return 1\n", "b.py": "x = 1\n"},
+    ),
+    "an example with a fence, at the end": (
+        f"{FILE}\nIn a README:\n\n```markdown\n## Use\n\n```bash\ncalc\n```\n```\n",
+        IS_CHANGED,
+    ),
+    "an example with a fence, then a file": (
+        f"In a README:\n\n```markdown\n## Use\n\n```bash\ncalc\n```\n```\n\n{FILE}",
+        Refused("unclear where"),
     ),
     "a Makefile in a list": (
         "1. Do:\n\n   ```make:Makefile\n   all:\n   \techo\n   ```\n",
@@ -164,6 +183,17 @@ DIFFS: dict[str, Case] = {
         f"```diff\ndiff --git a/src/calc.py b/src/calc.py\nold mode 100644\nnew mode 100755\n{NAMES}{HUNK}```\n",
         IS_SUM,
     ),
+    "renamed, with names and no hunk": (
+        (
+            "```diff\ndiff --git a/README.md b/R.md\nrename from README.md\nrename to R.md\n"
+            "--- a/README.md\n+++ b/R.md\n```\n"
+        ),
+        {"README.md": None, "R.md": "# Calc\n\nIt adds.\n"},
+    ),
+    "a mode alone, with names": (
+        f"```diff\ndiff --git a/src/calc.py b/src/calc.py\nold mode 100644\nnew mode 100755\n{NAMES}```\n",
+        Refused("no hunk"),
+    ),
     "an empty hunk": (f"```diff\n{NAMES}@@ -1,2 +1,2 @@\n```\n", {}),
     "a mail": (
         (
@@ -254,6 +284,8 @@ BLOCKS: dict[str, Case] = {
         f"src/calc.py\n{ADD}\n```python:src/calc.py\n{CALC.replace('a - b', 'b')}```\n",
         Refused("either the parts"),
     ),
+    "in a block of text": ("`src/calc.py`\n\n```text\n" + ADD + "```\n", IS_SUM),
+    "in a block of commands": ("**File: src/calc.py**\n```bash\n" + ADD + "```\n", IS_SUM),
     "a part, then the whole": (f"src/calc.py\n{ADD}\n```python:src/calc.py\n{SUM}```\n", IS_SUM),
 }
 
@@ -359,3 +391,49 @@ def test_where_no_line_goes_no_remark_stands_for_one(tmp_path: Path, remark: str
     write(tmp_path, PROJECT)
     apply(tmp_path, f"```python:src/calc.py\n{remark}\n{CALC}```\n")
     assert tree(tmp_path) == expected({"src/calc.py": f"{remark}\n{CALC}"})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# existing file", "# remaining lines", "# unchanged", "# No changes needed", "# remaining tests",
+        "'unchanged',", "'omitted',", "'existing content',", "'rest of the file',",
+    ],
+)  # fmt: skip
+def test_a_line_is_no_remark_where_no_fewer_lines_come_than_go(tmp_path: Path, line: str) -> None:
+    before = "x = [\n    'a',\n    'b',\n]\n"
+    after = before.replace("    'b',\n", f"    {line}\n    'c',\n")
+    for name, reply in (
+        ("one", "one.py\n" + block("    'b',", f"    {line}\n    'c',")),
+        ("two", f"```python:two.py\n{after}```\n"),
+        (
+            "three",
+            f"```yaml\n- edit: three.py\n  find: \"    'b',\\n\"\n  replace: \"    {line}\\n    'c',\\n\"\n```\n",
+        ),
+    ):
+        write(tmp_path, {f"{name}.py": before})
+        apply(tmp_path, reply)
+        assert tree(tmp_path)[f"{name}.py"] == after
+
+
+@pytest.mark.parametrize("remark", ["# existing file", "# unchanged", "# remaining lines"])
+def test_a_remark_in_a_block_is_one_where_more_lines_go_than_come(tmp_path: Path, remark: str) -> None:
+    write(tmp_path, PROJECT)
+    with pytest.raises(ReplyRefused, match=r"(?s)left out.*worded otherwise"):
+        apply(tmp_path, "src/calc.py\n" + block(CALC, f"def add(a, b):\n    return b + a\n{remark}"))
+
+
+@pytest.mark.parametrize("head", ["old mode 100644\nnew mode 100755\n", "new file mode 100755\n"])
+def test_a_diff_that_changes_permissions_is_told_that_they_stay(tmp_path: Path, head: str) -> None:
+    is_new = head.startswith("new file")
+    write(tmp_path, {} if is_new else {"run.sh": "a\n"})
+    names = "--- /dev/null\n+++ b/run.sh\n" if is_new else "--- a/run.sh\n+++ b/run.sh\n"
+    hunk = names + ("@@ -0,0 +1 @@\n+b\n" if is_new else "@@ -1 +1 @@\n-a\n+b\n")
+    notes = apply(tmp_path, f"```diff\ndiff --git a/run.sh b/run.sh\n{head}{hunk}```\n")
+    assert tree(tmp_path) == {"run.sh": "b\n"}
+    assert notes == ("run.sh keeps its permissions: a reply changes content only",)
+
+
+def test_a_diff_that_changes_nothing_but_permissions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReplyRefused, match="changes nothing"):
+        apply(tmp_path, "```diff\ndiff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n```\n")

@@ -287,6 +287,23 @@ async def test_a_whole_file_is_not_replaced_by_less_than_a_whole_file(root: Path
     assert (result.status, content) == (FAILURE, b"first\nsecond\n")
 
 
+@pytest.mark.parametrize("find", ["", "second\n"])
+async def test_marks_of_a_merge_do_not_get_into_a_file(root: Path, find: str) -> None:
+    marked = "<<<<<<< HEAD\nfirst\n=======\nthird\n>>>>>>> new\n"
+    (root / "old.js").write_text("first\nsecond\n")
+    result = await done(root, EditAction(file_path="old.js", find=find, replace=marked))
+    assert (result.status, (root / "old.js").read_text()) == (FAILURE, "first\nsecond\n")
+    assert "<<<<<<< HEAD" in result.error
+    result = await done(root, CreateFileAction(file_path="new.js", content=marked))
+    assert (result.status, (root / "new.js").exists()) == (FAILURE, False)
+
+
+async def test_a_part_is_not_replaced_by_a_remark(root: Path) -> None:
+    new = "first\n// ... rest unchanged\n"
+    result, content = await edited(root, b"first\nsecond\nthird\n", "first\nsecond\n", new)
+    assert (result.status, content) == (FAILURE, b"first\nsecond\nthird\n")
+
+
 async def test_a_file_that_is_not_there_or_may_not_be_written_fails(root: Path) -> None:
     assert "no file a.txt" in (await done(root, EditAction(file_path="a.txt", find="x", replace="y"))).error
     (root / "a.txt").mkdir()

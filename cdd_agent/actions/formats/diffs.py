@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cdd_agent.actions.edits import Deletion, Edit, Hint, NewFile, Renaming, Replacement, ReplyRefused
+from cdd_agent.actions.edits import Deletion, Edit, Hint, ModeChange, NewFile, Renaming, Replacement, ReplyRefused
 
 _HUNK = re.compile(r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$")
 _GIT = re.compile(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
@@ -62,6 +62,8 @@ class _Section:
     new: str = ""
     is_deleted: bool = False
     is_new: bool = False
+    has_mode: bool = False
+    """It gives the file other permissions, or those of a program."""
     renamed_from: str = ""
     renamed_to: str = ""
     has_names: bool = False
@@ -218,6 +220,7 @@ def _extend(section: _Section, line: str) -> None:
         raise ReplyRefused("Copies in diffs are not read; give the new file whole.", path=_unquoted(name))
     section.is_deleted |= line.startswith("deleted file ")
     section.is_new |= line.startswith("new file ")
+    section.has_mode |= line.startswith("new mode ") or line.rstrip() == "new file mode 100755"
 
 
 def _hunk(head: str) -> _Hunk:
@@ -288,13 +291,15 @@ def _edits(section: _Section) -> list[Edit]:
         path = old if old != _NOWHERE else new
         lines = [line for hunk in section.hunks for line in sides(hunk.lines)[0]]
         return [Deletion(path, tuple(lines) if section.hunks else None)]
+    modes = [ModeChange(new)] if section.has_mode else []
     is_empty_before = section.hunks and section.hunks[0].line == 0 and section.hunks[0].old_count == 0
     if section.is_new or old == _NOWHERE or is_empty_before:
-        return [NewFile(new, _content(new, section.hunks))]
-    if section.has_names and not section.hunks:
+        return [NewFile(new, _content(new, section.hunks)), *modes]
+    is_renamed = bool(section.renamed_from or section.renamed_to)
+    if (section.has_names or modes) and not section.hunks and not is_renamed:
         raise ReplyRefused(f"The diff of {new} changes nothing: it has no hunk.", path=new)
     edits: list[Edit] = []
-    if section.renamed_from or section.renamed_to:
+    if is_renamed:
         old, new = section.renamed_from or old, section.renamed_to or new
         edits.append(Renaming(old, new))
     elif old != new and re.sub(r"\.(orig|old|bak)$", "", old) != new:
@@ -303,7 +308,8 @@ def _edits(section: _Section) -> list[Edit]:
             hint="For a new name, add the lines `rename from` and `rename to`.",
             path=new,
         )
-    return edits + [edit for hunk in section.hunks for edit in replacement(new, hunk.lines, Hint(line=hunk.line))]
+    parts = [edit for hunk in section.hunks for edit in replacement(new, hunk.lines, Hint(line=hunk.line))]
+    return [*edits, *parts, *modes]
 
 
 def _content(path: str, hunks: Sequence[_Hunk]) -> str:

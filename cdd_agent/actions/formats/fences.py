@@ -37,6 +37,8 @@ class Fence:
     info: str = ""
     is_named_apart: bool = True
     """Its name is in its info string, or stands after a blank line: it is not the end of what was before."""
+    above: str | None = None
+    """The file that the line above names, whatever the language: for edits in any kind of code block."""
 
     @property
     def lines(self) -> list[str]:
@@ -52,6 +54,7 @@ class Fence:
 def find_fences(lines: Sequence[str], hidden: Collection[int] = ()) -> list[Fence]:
     """The fences of a text, in its order; `hidden` are lines in which none begins or ends."""
     hidden_lines = set(hidden)
+    lines = _straightened(lines, hidden_lines)
     text = "\n".join(_hide(line) if place in hidden_lines else line for place, line in enumerate(lines))
     fences: list[Fence] = []
     last_end = 0
@@ -87,6 +90,32 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").disable(["inline", "html_block", "reference"])
 
 
+def _straightened(lines: Sequence[str], hidden: Collection[int]) -> list[str]:
+    """The same lines, but a fence is not indented where a line in it is less so: then only the fence was moved."""
+    straight = list(lines)
+    place = 0
+    while place < len(lines):
+        opening = _OPENING.match(lines[place]) if place not in hidden else None
+        if opening and not ("`" in opening["mark"] and "`" in opening["info"]):
+            start, place = place, _closing(lines, place, opening["mark"], hidden)
+            indent = opening["container"]
+            inside = (line for line in lines[start + 1 : place] if line.strip())
+            is_moved = bool(indent) and not indent.strip() and not all(line.startswith(indent) for line in inside)
+            if is_moved and place < len(lines):
+                straight[start], straight[place] = lines[start].lstrip(), lines[place].lstrip()
+        place += 1
+    return straight
+
+
+def _closing(lines: Sequence[str], start: int, mark: str, hidden: Collection[int]) -> int:
+    """Where a fence ends, or the text does."""
+    for place in range(start + 1, len(lines)):
+        bare = lines[place].strip(" \t>")
+        if place not in hidden and len(bare) >= len(mark) and not bare.strip(mark[0]):
+            return place
+    return len(lines)
+
+
 def _named(
     lines: Sequence[str], floor: int, start: int, end: int, mark: str, info: str, content: str, is_closed: bool
 ) -> Fence:
@@ -104,7 +133,7 @@ def _named(
         path = in_comment(first, language)
         if path is not None and path.endswith(".json"):
             content = rest  # JSON has no comments: the line is not the file's
-    return Fence(start, end, mark, language, path, content, is_closed, info, apart or floor == 0)
+    return Fence(start, end, mark, language, path, content, is_closed, info, apart or floor == 0, in_line(above))
 
 
 def _is_closed(mark: str, lines: Sequence[str]) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdd_agent.actions.edits import Hint, ReplyRefused
-from cdd_agent.actions.formats.naming import is_path
+from cdd_agent.actions.formats.file_names import is_path
 
 _BEGIN = re.compile(
     r"^(?P<indent>[\s>]*?)(?P<mark><{5,9}(?=\s?(?i:SEARCH|ORIGINAL)\b)|-{5,9}(?=\s?(?:SEARCH|ORIGINAL)\b))"
