@@ -171,10 +171,10 @@ class Shell(App[CddError]):
         """The `Frontend` port."""
         widget = Question(question(proposal), answers(proposal))
         await self.query_one("#questions").mount(widget)
-        self.query_one(ActivityBar).rest("Waiting for your answer")
         self.query_one(Prompt).area.placeholder = ""
         try:
-            return await widget.answer()
+            with self.query_one(ActivityBar).interrupted("Waiting for your answer"):
+                return await widget.answer()
         finally:
             if self.is_running:
                 self.query_one(Prompt).area.focus()
@@ -183,11 +183,11 @@ class Shell(App[CddError]):
     async def ask(self, prompt: str) -> str:
         """The `Frontend` port: the next line that is sent is the answer."""
         self._transcript.add(BlockKind.MARKDOWN, prompt)
-        self.query_one(ActivityBar).rest("Waiting for your answer")
         self.query_one(Prompt).area.placeholder = "your answer ..."
         self._asked = asyncio.get_running_loop().create_future()
         try:
-            return await self._asked
+            with self.query_one(ActivityBar).interrupted("Waiting for your answer"):
+                return await self._asked
         finally:
             self._asked = None
             if self.is_running:

@@ -304,14 +304,19 @@ class _Output:
     async def next(self, *, until: float) -> OutputChunk | None:
         """The next piece; None when both pipes ended and the program is gone, or at `until` (the loop's time).
 
-        A background child may hold a pipe open after the program's own end; that is not waited for long.
+        What has been read of a program that is gone is handed out to its end, however slowly it is taken. A background
+        child may hold a pipe open after that; it is not waited for long.
         """
         while self._open_pipes or not self._queue.empty():
             if self._exited_at is not None:
                 until = min(until, self._exited_at + _GRACE)
             if self._loop.time() >= until:
-                return None
-            chunk = await self._piece_or_exit(until)
+                if self._exited_at is None:
+                    return None
+                self._closed.set()  # what is read from now on is not the program's own
+                if self._queue.empty():
+                    return None
+            chunk = await self._piece_or_exit(until) if self._queue.empty() else self._taken(self._queue.get_nowait())
             if chunk is not None:
                 return chunk
         with contextlib.suppress(TimeoutError):  # the pipes are closed, but the program may go on
@@ -328,7 +333,9 @@ class _Output:
                 getting.cancel()
         if not getting.done() or getting.cancelled():
             return None
-        chunk = getting.result()
+        return self._taken(getting.result())
+
+    def _taken(self, chunk: OutputChunk | None) -> OutputChunk | None:
         if chunk is None:
             self._open_pipes -= 1
             return None
@@ -339,6 +346,7 @@ class _Output:
     def _note_exit(self, exit_: "asyncio.Future[int]") -> None:
         del exit_
         self._exited_at = self._loop.time()
+        self._ahead.release(_AHEAD)  # what is left in the pipes is read at once, while it is the program's own
 
     def result(self, return_code: int, seconds: float, limit: float, *, timed_out: bool) -> CommandResult:
         out, err = self._kept["stdout"], self._kept["stderr"]

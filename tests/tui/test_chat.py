@@ -45,6 +45,21 @@ async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
         assert "chat" in person.title
 
 
+async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(project: Sandbox) -> None:
+    project.flags = {"commands": {"mode": "ask"}}
+    project.replies(calls("execute_command", command="touch began && sleep 100"), "unused")
+    async with person_at(project) as person:
+        await person.begin("run it")
+        await person.until(lambda: person.app.query(Question))
+        assert person.activity == "Waiting for your answer"
+        await person.press("y")
+        await person.until((project.root / "began").exists)
+        await person.until(lambda: "execute_command(" in person.activity)
+        assert "Esc stops" in person.activity
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+
+
 async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(project: Sandbox) -> None:
     project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
     async with person_at(project) as person:

@@ -94,11 +94,31 @@ async def test_the_list_follows_the_run() -> None:
 
 
 @pytest.mark.parametrize("title", ["x" * 100, "日" * 50, "e\u0301" * 60, "👩‍🚀" * 30])
-async def test_a_long_title_is_cut_at_the_edge(title: str) -> None:
-    async with list_of(StepView(1, title), size=(24, 5)) as (step_list, _):
+async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room(title: str) -> None:
+    async with list_of(StepView(1, title), size=(24, 3)) as (step_list, _):
         strip = step_list.render_line(1)
-        assert strip.cell_length == step_list.size.width
+        assert strip.cell_length == step_list.scrollable_content_region.width
         assert strip.text.rstrip().endswith("…")
+
+
+async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
+    steps = (StepView(1, "Sum up the prices of a cart"), StepView(2, "Count"))
+    async with list_of(*steps, size=(24, 5)) as (step_list, pilot):
+        assert rows(step_list)[1:] == ["○ 1. Sum up the prices", "     of a cart", "○ 2. Count", ""]
+        step_list.mark(2, StepStatus.COMPLETED, Verification.NONE)
+        await pilot.pause()
+        assert rows(step_list)[3:] == ["✓ 2. Count", "     (unverified)"]
+        await pilot.resize_terminal(24, 4)
+        await pilot.pause()
+        assert rows(step_list)[1:] == ["○ 1. Sum up the price…", "✓ 2. Count (unverifie…", ""]
+
+
+async def test_where_a_title_is_cut_is_not_behind_the_scrollbar() -> None:
+    async with list_of(*(StepView(number, "x" * 100) for number in range(1, 10)), size=(24, 4)) as (step_list, _):
+        assert step_list.show_vertical_scrollbar
+        shown = [len(row) for row in rows(step_list)[1:]]
+        assert shown == [step_list.size.width - 1] * 3
+        assert all(row.endswith("…") for row in rows(step_list)[1:])
 
 
 async def test_control_characters_in_a_title_are_not_sent_to_the_terminal() -> None:

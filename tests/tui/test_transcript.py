@@ -180,6 +180,11 @@ async def test_long_status_lines_hang_under_their_text() -> None:
         assert screen(transcript)[:2] == ["✗ the reply holds no change", "  for this step"]
 
 
+def test_a_long_line_of_code_goes_on_with_a_mark_so_that_it_is_no_line_of_its_own() -> None:
+    source = "```diff\n+    " + "x" * 40 + "\n context\n```\n"
+    assert rendered(source, width=30) == [" +    " + "x" * 24, "↳" + "x" * 16, "  context"]
+
+
 @pytest.mark.parametrize("kind", BlockKind)
 async def test_empty_text_shows_nothing(kind: BlockKind) -> None:
     async with shown() as (transcript, _):

@@ -161,6 +161,22 @@ async def test_a_child_that_keeps_the_pipe_open_is_not_waited_for(tmp_path: Path
     assert (result.stdout, result.return_code, result.timed_out) == ("done\n", 0, False)
 
 
+async def test_what_a_program_said_before_its_end_is_read_however_slowly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdd_agent.workspace.process._GRACE", 1.0)
+    code = "import sys; sys.stdout.write('x' * 5_000_000); sys.stdout.write('the verdict')"
+    text = ""
+    async for item in run_command(python(code), cwd=tmp_path, limit=30):
+        if isinstance(item, CommandResult):
+            assert item.stdout.endswith("the verdict")
+            assert not item.timed_out
+        else:
+            text += item.text
+            await asyncio.sleep(0.03)  # two seconds after the program's end
+    assert len(text) == 5_000_000 + len("the verdict")
+
+
 async def test_huge_output_is_kept_at_both_ends_and_odd_bytes_are_shown(tmp_path: Path) -> None:
     code = "import sys\nsys.stdout.buffer.write(b'START\\xff' + b'x' * 5_000_000 + b'END')"
     result, chunks = await run(*python(code), cwd=tmp_path)

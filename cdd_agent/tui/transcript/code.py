@@ -69,13 +69,14 @@ class CodeBlock:
         self._path = path.strip()
         self._gutter = (*gutter, (" ", "code"))
         self._hang = (*hang, (" ", "code"))
+        self._wrapped = (*hang, ("↳", "code wrapped"))
         self._window = _Window(self._language)
 
     def title(self) -> list[Line]:
         if not self._path:
             return []
         title = harmless(self._path)
-        return [Line(text=title, ink="code path", gutter=self._next_gutter(), hang=self._hang, fill=(" ", "code"))]
+        return [Line(text=title, ink="code path", gutter=self._next_gutter(), hang=self._wrapped, fill=(" ", "code"))]
 
     def line(self, text: str) -> Line:
         if self._window.closed:
@@ -96,7 +97,7 @@ class CodeBlock:
             text=text,
             ink="code",
             gutter=self._next_gutter(),
-            hang=self._hang,
+            hang=self._wrapped,
             fill=(" ", "code"),
             by_words=False,
             window=window,

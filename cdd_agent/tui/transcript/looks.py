@@ -35,6 +35,7 @@ LOOKS = {
     "rule": "color: $foreground 35%;",
     # Code blocks
     "code": "background: $surface;",
+    "wrapped": "color: $foreground 35%;",
     "path": "color: $text-muted; text-style: italic;",
     "comment": "color: $text-muted; text-style: italic;",
     "keyword": "color: $text-accent;",

@@ -1,5 +1,7 @@
 """The two lines that say where one is: above the transcript the project, below it what is going on."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 
 from rich.cells import cell_len
@@ -79,6 +81,17 @@ class ActivityBar(Widget):
             self._timer.stop()
         self._timer, self._what, self._hint = None, "", hint
         self.refresh()
+
+    @contextmanager
+    def interrupted(self, hint: str) -> Iterator[None]:
+        """The person is to do something first; then what was under way goes on."""
+        what = self._what
+        self.rest(hint)
+        try:
+            yield
+        finally:
+            if what and self.is_running:
+                self.busy(what)
 
     def render(self) -> Content:
         if not self._what:
