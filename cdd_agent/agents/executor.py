@@ -72,9 +72,13 @@ class ExecutorAgent:
                 yield event
         opened = self._engine.run.opened()
         yield opened
-        if opened.resumed and self._engine.run.next_step is not None:
-            yield Notice(f"Going on: {self._engine.run.state.done} of {len(opened.steps)} steps are done already.")
-        if self._engine.run.next_step is None:
+        step, done = self._engine.run.next_step, self._engine.run.state.done
+        if opened.resumed and step is not None:
+            yield Notice(f"Going on: {done} of {len(opened.steps)} steps are done already." if done else "Going on.")
+        if step is not None and self._has_failed():
+            error = self._engine.run.state.of(step.number).error or "it is not known why"
+            yield Notice(f"Step {step.number} failed: {error.splitlines()[0]}", Tone.ERROR)
+        if step is None:
             yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
             yield self._engine.run.summary()
         else:

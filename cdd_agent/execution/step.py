@@ -122,7 +122,7 @@ class StepRunner:
             async with aclosing(self._reply(prompt, bench)) as events:
                 async for event in events:
                     yield event
-            edits = _usable(step, attempt.reply or "", has_acted=bool(bench.changes.changes))
+            edits = _usable(bench, attempt.reply or "")
             async with aclosing(bench.change(edits)) as events:
                 async for event in events:
                     yield event
@@ -272,17 +272,17 @@ def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
     return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
 
 
-def _usable(step: PlanStep, text: str, *, has_acted: bool) -> tuple[Edit, ...]:
+def _usable(bench: Workbench, text: str) -> tuple[Edit, ...]:
     """The reply's edits, if it is one that this kind of step can do something with; it may have acted by tools."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
     edits = parse_reply(text).edits
-    if step.files_affected and not edits and not has_acted:
-        raise ReplyRefused(
-            "The reply gives no file, and this step names files.",
-            hint="Each new file is needed as a code block whose info string is `language:path`, each change as a "
-            "search/replace block below the file's path.",
-        )
+    if bench.step.files_affected and not edits and not bench.changes.changes:
+        hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
+        hint += "search/replace block below the file's path."
+        if bench.call_by_call:
+            hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
+        raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
     return edits
 
 

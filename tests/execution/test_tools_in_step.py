@@ -105,6 +105,7 @@ async def test_saying_that_it_is_done_is_not_enough(sandbox: Sandbox) -> None:
     events = await run(sandbox)
     assert finished(events).status is StepStatus.FAILED
     assert "gives no file" in str(finished(events).error)
+    assert "`create_file`" in str(finished(events).error)
 
 
 @pytest.mark.parametrize(
