@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests uses."""
 
+import gc
 import os
 import shutil
 import signal
@@ -32,6 +33,13 @@ if (
     tempfile.tempdir = None  # it is asked for anew
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
+gc.disable()  # until all tests are collected: what is made till then stays to the end
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are not looked through again each time that garbage is collected."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 from tests.llm.server import Answer, LoopbackServer, failure
 
 SLUG = "feature-numbers"
-STEPS = 12
+STEPS = 6
 
 
 def git(root: Path, *words: str) -> str:
@@ -22,7 +22,7 @@ def git(root: Path, *words: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A package under git with a passing test, and a plan of twelve steps that each add a module and its test."""
+    """A package under git with a passing test, and a plan of six steps that each add a module and its test."""
     root = tmp_path / "my project"
     ticket = root / "tickets" / SLUG
     ticket.mkdir(parents=True)
@@ -32,9 +32,7 @@ def project(tmp_path: Path) -> Path:
     (root / "tests/test_present.py").write_text("def test_present(): pass\n")
     (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
     (root / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
-    (ticket / "spec.yaml").write_text(
-        "title: Numbers\ntype: feature\ndescription: Twelve.\nacceptance_criteria: [All]\n"
-    )
+    (ticket / "spec.yaml").write_text("title: Numbers\ntype: feature\ndescription: Six.\nacceptance_criteria: [All]\n")
     steps = [
         f"### Step {n}: Number {n}\n\n**Description:** Write `n{n}`.\n"
         f"**Dependencies:** {'All previous steps' if n > 1 else 'None'}\n\n"
@@ -72,7 +70,7 @@ def state(root: Path) -> dict[str, Any]:
     return content
 
 
-def test_a_plan_of_twelve_steps_is_carried_out_and_a_second_run_asks_nothing(project: Path) -> None:
+def test_a_plan_of_six_steps_is_carried_out_and_a_second_run_asks_nothing(project: Path) -> None:
     replies = [reply(n) for n in range(1, STEPS + 1)]
     replies.insert(4, reply(5, value=4))  # step 5 fails its tests at first
     with LoopbackServer(replies) as server:
