@@ -42,13 +42,18 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def nobody_else(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings of whoever runs the tests: an empty home folder, no `CDD_*` variables, no plugins for a project's own
     pytest, which starts faster without."""
-    home = tmp_path_factory.mktemp("home")
+    home = tempfile.mkdtemp(dir=homes)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(home))
+        monkeypatch.setenv(name, home)
     for name in [name for name in os.environ if name.startswith(("CDD_", "HIVE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
