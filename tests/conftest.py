@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests uses."""
 
+import gc
 import os
 import shutil
 import signal
@@ -32,15 +33,29 @@ if (
     tempfile.tempdir = None  # it is asked for anew
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
+gc.disable()  # until all tests are collected: what is made till then stays to the end
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are not looked through again each time that garbage is collected, and that is
+    seldom: shells come and go, and looking for what they leave takes a quarter of their time."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
 
 
 @pytest.fixture(autouse=True)
-def nobody_else(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings of whoever runs the tests: an empty home folder, no `CDD_*` variables, no plugins for a project's own
     pytest, which starts faster without."""
-    home = tmp_path_factory.mktemp("home")
+    home = tempfile.mkdtemp(dir=homes)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(home))
+        monkeypatch.setenv(name, home)
     for name in [name for name in os.environ if name.startswith(("CDD_", "HIVE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

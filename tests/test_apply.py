@@ -5,11 +5,16 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
+from cdd_agent.actions import changes
+from cdd_agent.cli import main
+from cdd_agent.errors import BadInput
 from tests.actions.applying import CALC, PROJECT, tree, write
 
 REPLY = """\
@@ -40,9 +45,29 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def cdd(root: Path, *arguments: str, given: str | None = None) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "cdd_agent", "apply", *arguments, "--root", str(root)]
-    return subprocess.run(command, capture_output=True, text=True, input=given, timeout=60, check=False)
+@dataclass(frozen=True)
+class Done:
+    """What a command has printed, and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Apply(Protocol):
+    def __call__(self, root: Path, *arguments: str, given: str | None = None) -> Done: ...
+
+
+@pytest.fixture
+def cdd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Apply:
+    """`cdd apply`, in this process."""
+
+    def apply(root: Path, *arguments: str, given: str | None = None) -> Done:
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO((given or "").encode())))
+        code = main(["apply", *arguments, "--root", str(root)])
+        return Done(code, *capsys.readouterr())
+
+    return apply
 
 
 def saved(root: Path, reply: str) -> str:
@@ -51,12 +76,12 @@ def saved(root: Path, reply: str) -> str:
     return str(file)
 
 
-def outcome(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+def outcome(done: Done) -> dict[str, Any]:
     parsed: dict[str, Any] = json.loads(done.stdout)
     return parsed
 
 
-def test_a_reply_is_applied_and_told_to_scripts(root: Path) -> None:
+def test_a_reply_is_applied_and_told_to_scripts(cdd: Apply, root: Path) -> None:
     done = cdd(root, saved(root, REPLY), "--json")
     assert (done.returncode, outcome(done)) == (
         0,
@@ -75,7 +100,7 @@ def test_a_reply_is_applied_and_told_to_scripts(root: Path) -> None:
     }
 
 
-def test_one_wrong_edit_and_nothing_is_written(root: Path) -> None:
+def test_one_wrong_edit_and_nothing_is_written(cdd: Apply, root: Path) -> None:
     done = cdd(root, saved(root, WRONG), "--json")
     told = outcome(done)
     assert (done.returncode, told["created"], told["modified"], told["deleted"]) == (1, [], [], [])
@@ -87,12 +112,13 @@ def test_one_wrong_edit_and_nothing_is_written(root: Path) -> None:
 
 
 def test_words_go_to_standard_error(root: Path) -> None:
-    done = cdd(root, "-", given=REPLY)
+    command = [sys.executable, "-m", "cdd_agent", "apply", "-", "--root", str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, input=REPLY, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines() == ["created notes.txt", "changed src/calc.py", "deleted README.md"]
 
 
-def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(root: Path) -> None:
+def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(cdd: Apply, root: Path) -> None:
     done = cdd(root, saved(root, REPLY), "--dry-run")
     assert (done.returncode, tree(root)) == (0, PROJECT)
     assert "-    return a + b\n+    return sum((a, b))\n" in done.stdout
@@ -103,13 +129,13 @@ def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(root: Path) -> 
 
 
 @pytest.mark.parametrize("reply", ["", "Just words.\n", "```python\nprint(1)\n```\n"])
-def test_a_reply_without_edits_changes_nothing(root: Path, reply: str) -> None:
+def test_a_reply_without_edits_changes_nothing(cdd: Apply, root: Path, reply: str) -> None:
     done = cdd(root, "-", "--json", given=reply)
     assert (done.returncode, tree(root)) == (0, PROJECT)
     assert outcome(done)["explanation"] == reply.strip()
 
 
-def test_bad_input_is_told(root: Path) -> None:
+def test_bad_input_is_told(cdd: Apply, root: Path) -> None:
     assert cdd(root, "nowhere.md").returncode == 2
     assert cdd(root / "nowhere", saved(root, REPLY)).returncode == 2
     (root.parent / "bin.md").write_bytes(b"\xff\xfe\x00")
@@ -118,14 +144,14 @@ def test_bad_input_is_told(root: Path) -> None:
     assert "not UTF-8" in done.stderr
 
 
-def test_the_tickets_own_files_are_not_written(root: Path) -> None:
+def test_the_tickets_own_files_are_not_written(cdd: Apply, root: Path) -> None:
     write(root, {"tickets/feature-x/spec.yaml": "title: x\n"})
     done = cdd(root, "-", "--json", given="```md:tickets/feature-x/plan.md\n# Plan\n```\n")
     assert done.returncode == 1
     assert "must not be written" in outcome(done)["failed"][0]["reason"]
 
 
-def test_a_renamed_file_keeps_its_permissions(root: Path) -> None:
+def test_a_renamed_file_keeps_its_permissions(cdd: Apply, root: Path) -> None:
     write(root, {"run.sh": "ls\n"})
     (root / "run.sh").chmod(0o755)
     reply = "```diff\ndiff --git a/run.sh b/bin/run.sh\nrename from run.sh\nrename to bin/run.sh\n```\n"
@@ -136,10 +162,6 @@ def test_a_renamed_file_keeps_its_permissions(root: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other limits")
 def test_when_the_disk_refuses_what_was_written_is_taken_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cdd_agent.actions import changes
-    from cdd_agent.cli import main
-    from cdd_agent.errors import BadInput
-
     def full(place: Path) -> None:
         raise BadInput(f"{place} could not be removed: disk error")
 

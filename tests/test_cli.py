@@ -631,34 +631,44 @@ def run_cdd(folder: Path, *arguments: str, command: list[str] | None = None) -> 
     )
 
 
-def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(tmp_path: Path) -> None:
+def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     inner = tmp_path / "src"
     inner.mkdir()
+    monkeypatch.chdir(inner)
+
+    def told(*arguments: str) -> str:
+        assert main([*arguments]) == 0
+        return capsys.readouterr().out
 
     made = run_cdd(inner, "init")
     assert made.returncode == 0, made.stderr
     assert f"The project is {tmp_path.resolve()}, a git repository." in made.stdout
     assert (tmp_path / "AGENTS.md").is_file()
     assert not (inner / ".cdd").exists()
-    assert "nothing was changed" in run_cdd(tmp_path, "init").stdout
+    assert "nothing was changed" in told("init", "-C", str(tmp_path))
 
-    assert "tickets/bug-login-fails/spec.yaml" in run_cdd(inner, "new", "bug", "Login fails").stdout
-    assert "docs/guides/how-to-deploy.md" in run_cdd(inner, "new", "documentation", "guide", "How to deploy").stdout
+    assert "tickets/bug-login-fails/spec.yaml" in told("new", "bug", "Login fails")
+    assert "docs/guides/how-to-deploy.md" in told("new", "documentation", "guide", "How to deploy")
     assert run_cdd(inner, "list").stdout == "bug-login-fails  empty\n"
-    assert run_cdd(inner, "list", "bug", "empty").stdout == "bug-login-fails  empty\n"
+    assert told("list", "bug", "empty") == "bug-login-fails  empty\n"
 
-    status = run_cdd(inner, "status", "bug")
-    assert status.returncode == 0
-    assert "  title: one line that says what is wanted\n" in status.stdout
-    assert "Next: write them in tickets/bug-login-fails/spec.yaml, or let Socrates ask" in status.stdout
+    status = told("status", "bug")
+    assert "  title: one line that says what is wanted\n" in status
+    assert "Next: write them in tickets/bug-login-fails/spec.yaml, or let Socrates ask" in status
 
 
-def test_a_nearer_cdd_folder_goes_before_the_git_repository(tmp_path: Path) -> None:
+def test_a_nearer_cdd_folder_goes_before_the_git_repository(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / ".git").mkdir()
     inner = tmp_path / "packages/shop"
     (inner / ".cdd").mkdir(parents=True)
-    assert f"The project is {inner.resolve()}." in run_cdd(inner, "init").stdout
+    monkeypatch.chdir(inner)
+    assert main(["init"]) == 0
+    assert f"The project is {inner.resolve()}." in capsys.readouterr().out
     assert (inner / "tickets").is_dir()
     assert not (tmp_path / "tickets").exists()
 
@@ -675,21 +685,25 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(tmp_path: Path) -> N
         (["list", "bug", "done", "failed"], "one state"),
     ],
 )
-def test_what_cannot_be_made_or_listed_is_told(tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_what_cannot_be_made_or_listed_is_told(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+) -> None:
     (tmp_path / ".cdd").mkdir()
-    result = run_cdd(tmp_path, *arguments)
-    assert result.returncode == 2
-    assert words in result.stderr
-    assert "Traceback" not in result.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [".cdd"]
 
 
-def test_a_broken_template_names_file_and_line(tmp_path: Path) -> None:
+def test_a_broken_template_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / ".cdd/templates").mkdir(parents=True)
     (tmp_path / ".cdd/templates/bug.yaml").write_text("title: x\ntype: feature\n")
-    result = run_cdd(tmp_path, "new", "bug", "a")
-    assert result.returncode == 2
-    assert ".cdd/templates/bug.yaml:2: the template of a bug has the type feature" in result.stderr
+    assert main(["new", "bug", "a", "-C", str(tmp_path)]) == 2
+    assert ".cdd/templates/bug.yaml:2: the template of a bug has the type feature" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["init"], ["new", "bug", "a"], ["new", "documentation", "guide", "a"]])

@@ -154,6 +154,9 @@ def test_a_report_is_printed_also_where_nobody_can_approve(root: Path) -> None:
     )
     told = json.loads(done.stdout)
     assert (done.returncode, told["run_summary"]["status"], len(told["action_logs"])) == (3, "FAILURE", 4)
+    assert "--yes" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (root / "hello.txt").exists()
 
 
 def test_an_interrupted_run_reports_what_was_not_done(root: Path) -> None:
@@ -236,18 +239,17 @@ def test_the_root_is_the_folder_that_is_named_and_no_other(root: Path, capsys: p
 
 def test_nothing_is_done_without_a_yes_and_without_a_terminal(root: Path) -> None:
     (root / "plan.yaml").write_text(PLAN)
-    for flags in ([], ["--json"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", *flags],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            start_new_session=True,
-            timeout=60,
-        )
-        assert done.returncode == 3
-        assert "--yes" in done.stderr
-        assert "Traceback" not in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=60,
+    )
+    assert done.returncode == 3
+    assert "--yes" in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (root / "hello.txt").exists()
 
 

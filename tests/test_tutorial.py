@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.cli import main
 from tests.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -204,12 +205,15 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
     assert "8 passed" in outcome_of_tests(root)
 
 
-def test_the_same_without_a_screen(root: Path) -> None:
-    assert cdd(root, "init").returncode == 0
-    assert cdd(root, "new", "feature", "reading-time").returncode == 0
-    incomplete = cdd(root, "plan", SLUG, "--yes")
-    assert incomplete.returncode == 2
-    assert "acceptance_criteria" in incomplete.stderr
+def test_the_same_without_a_screen(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    assert main(["init"]) == 0
+    assert main(["new", "feature", "reading-time"]) == 0
+    capsys.readouterr()
+    assert main(["plan", SLUG, "--yes", "--model", f"script:{SCRIPT}"]) == 2
+    assert "acceptance_criteria" in capsys.readouterr().err
 
     (root / "tickets" / SLUG / "spec.yaml").write_text(
         "# Written by hand.\ntitle: Say how long a text takes to read\ndescription: In minutes.\nacceptance_criteria:\n"
@@ -218,7 +222,7 @@ def test_the_same_without_a_screen(root: Path) -> None:
     planned = cdd(root, "plan", SLUG, "--yes")
     assert planned.returncode == 0, planned.stdout + planned.stderr
     assert "Nobody can answer questions now" in planned.stdout  # it asked, and was told to decide
-    assert cdd(root, "plan", "check", SLUG).returncode == 0
+    assert main(["plan", "check", SLUG]) == 0
 
     run = cdd(root, "exec", SLUG, "--json")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -227,4 +231,6 @@ def test_the_same_without_a_screen(root: Path) -> None:
     assert events[-1]["completed"] == 2
     assert statuses(root) == ["completed passed", "completed passed"]
     assert "8 passed" in outcome_of_tests(root)
-    assert cdd(root, "list", "done").stdout.startswith(SLUG)
+    capsys.readouterr()
+    assert main(["list", "done"]) == 0
+    assert capsys.readouterr().out.startswith(SLUG)

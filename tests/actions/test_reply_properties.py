@@ -27,7 +27,7 @@ PIECES = [
 lines = st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=25).map("\n".join)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(lines | st.text(max_size=300))
 def test_any_text_is_applied_as_a_whole_or_refused_as_a_whole(reply: str) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -68,7 +68,7 @@ def as_patch(path: str, before: list[str], after: list[str]) -> str:
     return "\n".join(["*** Begin Patch", f"*** Update File: {path}", "@@", *body, "*** End Patch"]) + "\n"
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(contents, contents)
 @example(["```"], ["```", ""])
 @example(["~~~", "x", "```py", "y"], ["~~~", "", "```py", "z"])
@@ -138,7 +138,7 @@ noises = st.builds(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.lists(indented, min_size=4, max_size=14), st.data(), noises, st.booleans(), st.booleans())
 def test_noise_does_not_change_what_a_reply_does(
     words: list[str], data: st.DataObject, noise: Noise, is_crlf: bool, is_ended: bool

@@ -1,8 +1,12 @@
 """A small project with pytest, for stories of runs that are believed or not."""
 
+import shutil
 from collections.abc import Mapping
+from contextlib import aclosing
+from pathlib import Path
 
-from tests.projects import Sandbox, Step
+from cdd_agent.events import StepStarted
+from tests.projects import Sandbox, Step, plan
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n"
 """`sub` adds, so its test fails."""
@@ -22,6 +26,25 @@ def calculator(sandbox: Sandbox, *steps: Step, **files: str) -> Sandbox:
     for path, text in _by_path(present).items():
         (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
         (sandbox.root / path).write_text(text)
+    return sandbox
+
+
+async def begin(sandbox: Sandbox) -> None:
+    """Take the baseline, and be stopped before the first reply: the run goes on from there."""
+    engine = sandbox.engine()
+    try:
+        async with aclosing(engine.run_all()) as events:
+            async for event in events:
+                if isinstance(event, StepStarted):
+                    return
+    finally:
+        engine.close()
+
+
+def begun(sandbox: Sandbox, original: Path, *steps: Step) -> Sandbox:
+    """The project as its run has begun in `original`, with a plan of these steps."""
+    shutil.copytree(original, sandbox.root, symlinks=True, dirs_exist_ok=True)
+    (sandbox.ticket / "plan.md").write_text(plan(steps))
     return sandbox
 
 

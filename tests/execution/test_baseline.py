@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -33,6 +34,7 @@ from tests.execution.calculator import (
     TEST_ADD,
     TEST_SUB,
     TESTS,
+    begun,
     calculator,
     gives,
 )
@@ -128,9 +130,8 @@ async def test_one_that_was_removed_is_taken_again_and_starts_from_what_is_there
     assert verifications(sandbox) == ["passed", "passed"]
 
 
-async def test_a_damaged_one_is_told_and_not_replaced(sandbox: Sandbox) -> None:
-    calculator(sandbox)
-    await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
+async def test_a_damaged_one_is_told_and_not_replaced(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST)
     (sandbox.root / ".cdd/runs" / SLUG / "baseline.json").write_text("{")
     with pytest.raises(BadInput, match=r"baseline\.json is damaged"):
         await run_all(sandbox)
@@ -213,8 +214,8 @@ async def test_a_file_that_cannot_be_collected_does_not_hide_the_other_tests(san
 # --- Being compared with it ------------------------------------------------------------------------------------------
 
 
-async def test_only_old_failures_are_no_pass_and_no_failure(sandbox: Sandbox) -> None:
-    calculator(sandbox, SECOND).replies(says("notes.txt", "x"))
+async def test_only_old_failures_are_no_pass_and_no_failure(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, SECOND).replies(says("notes.txt", "x"))
     events = await run_all(sandbox)
     assert verifications(sandbox) == ["baseline"]
     finished = of(TestsFinished, events)[0]
@@ -240,15 +241,15 @@ async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:
     assert verifications(sandbox) == ["baseline"]
 
 
-async def test_what_a_step_made_pass_has_to_pass_in_the_next(sandbox: Sandbox) -> None:
-    calculator(sandbox, FIRST, FIRST).replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=CALC + "# simpler\n"))
+async def test_what_a_step_made_pass_has_to_pass_in_the_next(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST, FIRST).replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=CALC + "# simpler\n"))
     events = await run_all(sandbox)
     assert sandbox.statuses() == ["completed", "failed"]
     assert SUB in (of(StepFinished, events)[1].error or "")
 
 
-async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox: Sandbox) -> None:
-    calculator(sandbox, FIRST, FIRST)
+async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST, FIRST)
     engine = sandbox.replies(gives(calc_dot_py=MENDED)).engine()
     step = engine.run.next_step
     assert step
@@ -260,10 +261,10 @@ async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox:
     assert sandbox.statuses() == ["completed", "failed"]
 
 
-async def test_a_new_test_has_to_pass_and_to_stay(sandbox: Sandbox) -> None:
+async def test_a_new_test_has_to_pass_and_to_stay(sandbox: Sandbox, original: Path) -> None:
     new = "from calc import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
     two = Step("calc.py", also=("`tests/test_twice.py`",))
-    calculator(sandbox, two, two)
+    begun(sandbox, original, two, two)
     sandbox.replies(
         gives(calc_dot_py=CALC, tests__test_twice_dot_py=new),
         gives(calc_dot_py=ASIDE, tests__test_twice_dot_py=new),
@@ -275,16 +276,18 @@ async def test_a_new_test_has_to_pass_and_to_stay(sandbox: Sandbox) -> None:
     assert errors[1].endswith("no longer finds tests/test_twice.py::test_twice")
 
 
-async def test_what_went_with_leave_is_not_missed_by_later_steps(sandbox: Sandbox) -> None:
+async def test_what_went_with_leave_is_not_missed_by_later_steps(sandbox: Sandbox, original: Path) -> None:
     removing = Step("calc.py", description="Remove test_sub.", also=("`tests/test_calc.py`",))
-    calculator(sandbox, removing, SECOND)
+    begun(sandbox, original, removing, SECOND)
     sandbox.replies(gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, "")), says("notes.txt", "x"))
     await run_all(sandbox)
     assert verifications(sandbox) == ["passed", "passed"]
 
 
-async def test_guidance_can_give_leave(sandbox: Sandbox) -> None:
-    calculator(sandbox, Step("tests/test_calc.py")).replies(gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, "")))
+async def test_guidance_can_give_leave(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, Step("tests/test_calc.py")).replies(
+        gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, ""))
+    )
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
@@ -293,8 +296,8 @@ async def test_guidance_can_give_leave(sandbox: Sandbox) -> None:
     assert of(StepFinished, events)[0].status is StepStatus.COMPLETED
 
 
-async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox) -> None:
-    calculator(sandbox, FIRST, SECOND).replies(gives(calc_dot_py=BROKEN), says("notes.txt", "x"))
+async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST, SECOND).replies(gives(calc_dot_py=BROKEN), says("notes.txt", "x"))
     await run_all(sandbox)
     engine = sandbox.engine()
     step = engine.run.next_step
@@ -305,9 +308,9 @@ async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox) -> 
     assert of(StepFinished, events)[0].verification is Verification.BASELINE
 
 
-async def test_a_check_that_names_tests_has_to_pass_whatever_was_before(sandbox: Sandbox) -> None:
+async def test_a_check_that_names_tests_has_to_pass_whatever_was_before(sandbox: Sandbox, original: Path) -> None:
     """The step is for them. A check that runs everything is for nothing in particular."""
-    calculator(sandbox, Step("notes.txt", "pytest tests/test_calc.py"))
+    begun(sandbox, original, Step("notes.txt", "pytest tests/test_calc.py"))
     events = await run_all(sandbox.replies(says("notes.txt", "x")))
     assert SUB in (of(StepFinished, events)[0].error or "")
     assert of(TestsFinished, events)[0].notes == ()
@@ -339,8 +342,8 @@ async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(s
     assert verifications(sandbox) == ["passed"]
 
 
-async def test_the_output_is_kept_whole_and_without_our_own_line(sandbox: Sandbox) -> None:
-    calculator(sandbox).replies(gives(calc_dot_py=MENDED))
+async def test_the_output_is_kept_whole_and_without_our_own_line(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST).replies(gives(calc_dot_py=MENDED))
     events = await run_all(sandbox)
     output = (sandbox.root / ".cdd/runs" / SLUG / "step-01/attempt-1/output.txt").read_text()
     assert "2 passed" in output

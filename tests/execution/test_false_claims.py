@@ -1,6 +1,7 @@
 """Replies that claim success and have none: none of them completes its step."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.execution.calculator import (
     TEST_ADD,
     TEST_SUB,
     TESTS,
+    begun,
     calculator,
     gives,
 )
@@ -151,11 +153,16 @@ CLAIMS = {
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 async def test_a_false_claim_completes_nothing(
-    sandbox: Sandbox, claim: Claim, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    sandbox: Sandbox,
+    original: Path,
+    claim: Claim,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))  # where some write
     step = Step("calc.py", claim.verify, also=tuple(f"`{name}`" for name in claim.names))
-    calculator(sandbox, step, **claim.before).replies(gives(**claim.files))
+    project = calculator(sandbox, step, **claim.before) if claim.before else begun(sandbox, original, step)
+    project.replies(gives(**claim.files))
 
     events = await run_all(sandbox)
 
@@ -226,8 +233,10 @@ HONEST = {
 
 
 @pytest.mark.parametrize(("step", "files", "notes"), HONEST.values(), ids=HONEST)
-async def test_honest_work_passes(sandbox: Sandbox, step: Step, files: dict[str, str], notes: tuple[str, ...]) -> None:
-    calculator(sandbox, step).replies(gives(**files))
+async def test_honest_work_passes(
+    sandbox: Sandbox, original: Path, step: Step, files: dict[str, str], notes: tuple[str, ...]
+) -> None:
+    begun(sandbox, original, step).replies(gives(**files))
     events = await run_all(sandbox)
     finished = next(event for event in events if isinstance(event, TestsFinished))
     assert (finished.verification, finished.notes) == (Verification.PASSED, notes), finished.reason

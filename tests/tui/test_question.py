@@ -127,9 +127,8 @@ def is_cut(person: Person) -> bool:
     return person.app.query_one("Question .more").display
 
 
-@pytest.mark.parametrize("proposal", [LONG, TALL], ids=["long", "tall"])
+@pytest.mark.parametrize(("proposal", "key"), [(LONG, "y"), (TALL, "a")], ids=["long", "tall"])
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 8)], ids=str)
-@pytest.mark.parametrize("key", ["y", "a"])
 async def test_nobody_approves_what_is_out_of_sight(
     sandbox: Sandbox, proposal: Proposal, size: tuple[int, int], key: str
 ) -> None:
