@@ -210,6 +210,17 @@ async def test_status_shows_the_steps(sandbox: Sandbox) -> None:
     session.leave()
 
 
+async def test_who_opens_a_ticket_that_failed_is_told_why(sandbox: Sandbox) -> None:
+    session = sandbox.write(*TWO).replies(says("a.txt", "bad")).session()
+    await say(session, f"/exec {SLUG}", "c", "exit")
+
+    told_again = told(await say(sandbox.session(), f"/exec {SLUG}"))
+    assert "Going on.\n" in told_again
+    assert "Step 1 failed: " in told_again
+    assert "failed (exit code 1)" in told_again
+    assert "`retry`, `skip`" in told_again
+
+
 async def test_exit_leaves_and_a_new_session_goes_on(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
     events = await say(session, f"/exec {SLUG}", "c", "exit")
