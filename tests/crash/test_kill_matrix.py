@@ -24,7 +24,7 @@ if os.name != "posix":
 from tests.crash.matrix import Uninterrupted
 from tests.crash.views import NEVER_CHANGED, git_view
 
-PLACES = {"ten-steps": 10, "without-git": 3, "with-tools": 5}
+PLACES = {"ten-steps": 14, "without-git": 3, "with-tools": 6}
 SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 """Which sample: the same for all workers of a run."""
 TWICE = 5

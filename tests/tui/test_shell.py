@@ -300,15 +300,18 @@ async def test_markup_and_escapes_from_files_and_models_stay_inert(sandbox: Sand
         assert "\x07" not in person.screen
 
 
-async def test_titles_with_wide_characters_keep_the_columns(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("steps", [2, 60])
+async def test_titles_with_wide_characters_keep_the_columns(sandbox: Sandbox, steps: int) -> None:
     title = "支払いの画面を作る👩‍🚀 " * 4
-    sandbox.write(*TWO_STEPS, spec=SPEC.replace("Say words", f'"{title}"'))
+    many = [Step(f"{number}.txt") for number in range(steps)]
+    sandbox.write(*many, spec=SPEC.replace("Say words", f'"{title}"'))
     plan_file = sandbox.ticket / "plan.md"
-    plan_file.write_text(plan_file.read_text().replace("Make a.txt", title))
+    plan_file.write_text(plan_file.read_text().replace("Make 0.txt", title))
     async with person_at(sandbox, f"/exec {SLUG}", size=(120, 40)) as person:
-        row = person.step_list.render_line(1)
-        assert row.cell_length == person.step_list.size.width
-        assert row.text.rstrip().endswith("…")
+        rows = [person.step_list.render_line(y) for y in range(person.step_list.size.height)]
+        assert {row.cell_length for row in rows} == {person.step_list.scrollable_content_region.width}
+        titled = [row.text.rstrip() for row in rows if "支払い" in row.text]
+        assert len(titled) > 1 if steps == 2 else [row[-1] for row in titled] == ["…"]
         assert "支払いの画面を作る" in person.screen
         assert {strip.cell_length for strip in person.app.screen._compositor.render_strips()} == {120}
 
