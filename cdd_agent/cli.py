@@ -6,6 +6,7 @@ start at once.
 
 from __future__ import annotations
 
+import os
 import sys
 
 from cdd_agent.version import VERSION
@@ -115,8 +116,10 @@ def _complain(error: CddError) -> None:
 def _shell(options: argparse.Namespace) -> int:
     from cdd_agent.errors import BadInput
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadInput("The shell needs a terminal", hint="Without one: cdd exec SLUG --json, cdd --help.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+        raise BadInput(
+            "The shell needs a terminal that can draw a screen", hint="Without one: cdd exec SLUG --json, cdd --help."
+        )
     return _open_shell(options)
 
 

@@ -9,14 +9,13 @@ import difflib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing import Any, Literal
 
 from cdd_agent.actions.tools import Tool
 from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.kept import Kept
 from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
+from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.packed import Packed
 from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers, most_of
@@ -30,56 +29,15 @@ from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Model, Request
 from cdd_agent.tickets.basic_plan import basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, changed, made_anew
-from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
+from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, made_anew
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.workspace.context import project_context
 from cdd_agent.workspace.files import digest
 from cdd_agent.workspace.project_rules import project_rules
 
-MOST_QUESTIONS = 3
 _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
-
-
-class Question(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    question: str = Field(min_length=1)
-    why: str = Field(min_length=1, description="What would be different in the plan, by the answer.")
-
-
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    questions: tuple[Question, ...] = Field(
-        default=(), max_length=MOST_QUESTIONS, description="Instead of a plan, if you cannot plan without the answers."
-    )
-
-
-class PlanReply(_Reply):
-    """Questions or a whole plan."""
-
-    plan: PlanDraft | None = None
-
-    @model_validator(mode="after")
-    def _is_one_of_both(self) -> Self:
-        if bool(self.questions) == (self.plan is not None):
-            raise ValueError("give either `questions` or `plan`")
-        return self
-
-
-class ChangeReply(_Reply):
-    """Questions or the changes."""
-
-    changes: PlanChanges | None = None
-
-    @model_validator(mode="after")
-    def _is_one_of_both(self) -> Self:
-        if bool(self.questions) == (self.changes is not None):
-            raise ValueError("give either `questions` or `changes`")
-        return self
 
 
 @dataclass
@@ -198,7 +156,7 @@ class Planning:
         parts = [] if notes.conversation else [await asyncio.to_thread(self._context, spec)]
         parts += [
             _plan_now(plan),
-            _numbering(_with_numbers(present.fixed, plan)),
+            _numbering(present.fixed.with_numbers_of(plan)),
             f"{_WISH}\n\n{wish}",
             self._may_ask(),
         ]
@@ -233,7 +191,9 @@ class Planning:
             self._keep(self.notes.model_copy(update={"conversation": conversation, "spec": _identity(spec)}))
         if conversation[-1].role == "assistant":  # it was stopped before its answer was taken up
             conversation = (*conversation, Message("user", "Go on, and give your answer again."))
-        judge = _Judge(self, spec, present)
+        left = MOST_QUESTIONS - self.notes.asked if self.may_ask else None
+        base = self.proposal or present.plan if self.notes.task == "change" else None
+        judge = ReplyJudge(self.desk, spec, present, base, self.text_with, left)
         packed = await asyncio.to_thread(self._packed, self.notes.task, conversation, exploration)
         for notice in self._left_out.news(packed.left_out):
             yield notice
@@ -255,7 +215,7 @@ class Planning:
         for event in self._taken_up(found.value, judge):
             yield event
 
-    def _taken_up(self, reply: PlanReply | ChangeReply, judge: "_Judge") -> list[Event]:
+    def _taken_up(self, reply: PlanReply | ChangeReply, judge: ReplyJudge) -> list[Event]:
         if reply.questions:
             if not self.may_ask:
                 raise NoUsableAnswer(
@@ -419,55 +379,6 @@ def _last(messages: Sequence[Message], *headings: str) -> int:
     return max(told, default=-1)
 
 
-class _Judge:
-    """What is wrong with a reply beyond its form: the rules of plans, and what compiling it finds."""
-
-    def __init__(self, planning: Planning, spec: TicketSpec, present: Present) -> None:
-        self._planning, self._spec, self._present = planning, spec, present
-        plan = planning.proposal or present.plan if planning.notes.task == "change" else None
-        self._known = {_told(problem) for problem in self._found(plan)} if plan else set[tuple[str, str]]()
-        """What was there before, so that nobody asked the model to see to it; and the warnings that it was told."""
-
-    def _found(self, plan: ImplementationPlan) -> list[Problem]:
-        found = self._planning.desk.problems(plan, self._spec, self._present)
-        return [problem for problem in found if problem.step not in self._present.fixed.steps]
-
-    def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
-        """Of each warning it is told only once: it may be meant."""
-        if reply.questions:
-            return self._against_questions(len(reply.questions))
-        try:
-            plan = self.plan_of(reply)
-            self._planning.text_with(plan)
-        except ChangeRefused as refusal:
-            return str(refusal).splitlines()
-        except BadInput as refusal:
-            return [f"{refusal.message}: leave alone what need not be different, such as overview and risks"]
-        new = [problem for problem in self._found(plan) if _told(problem) not in self._known]
-        self._known |= {_told(problem) for problem in new if problem.is_warning}
-        return [problem.text for problem in new]
-
-    def plan_of(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
-        """Raises `ChangeRefused`."""
-        present = self._present
-        match reply:
-            case PlanReply(plan=PlanDraft() as draft):
-                new = draft.to_plan(self._spec, self._planning.desk.ticket.slug)
-                return made_anew(present.plan, new, present.fixed) if present.plan else new
-            case ChangeReply(changes=PlanChanges() as changes):
-                plan = self._planning.proposal or present.plan
-                assert plan is not None
-                return changed(plan, changes, _with_numbers(present.fixed, plan))
-            case _:
-                raise AssertionError("a reply without questions has a plan or changes")
-
-    def _against_questions(self, count: int) -> list[str]:
-        if not self._planning.may_ask:
-            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
-        left = MOST_QUESTIONS - self._planning.notes.asked
-        return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
-
-
 def _spec(spec: TicketSpec) -> str:
     criteria = "\n".join(f"{number}. {text}" for number, text in enumerate(spec.acceptance_criteria, 1))
     return f"# Spec\n\n{fenced(spec.to_yaml(), 'yaml')}\n\n# Acceptance criteria, by number\n\n{criteria}"
@@ -477,10 +388,6 @@ def _identity(spec: TicketSpec) -> str:
     return digest(spec.to_yaml().encode("utf-8", errors="replace")) or ""
 
 
-def _told(problem: Problem) -> tuple[str, str]:
-    return problem.kind, problem.text
-
-
 def _plan_now(plan: ImplementationPlan) -> str:
     return f"# The plan as it is now\n\n{fenced(plan.to_markdown(), 'markdown')}"
 
@@ -488,10 +395,6 @@ def _plan_now(plan: ImplementationPlan) -> str:
 def _numbering(fixed: Fixed) -> str:
     done = f"Done, and to stay as they are: steps {_list(fixed.steps)}. Plan what is left. " if fixed.steps else ""
     return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
-
-
-def _with_numbers(fixed: Fixed, plan: ImplementationPlan) -> Fixed:
-    return replace(fixed, taken=fixed.taken | {step.number for step in plan.steps})
 
 
 def _in_diff(before: str, after: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Self
 
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_draft import PlanChanges
@@ -25,6 +26,10 @@ class Fixed:
     @property
     def next_number(self) -> int:
         return max(self.taken | self.steps, default=0) + 1
+
+    def with_numbers_of(self, plan: ImplementationPlan) -> Self:
+        """The numbers of a plan that is not written yet are taken, too."""
+        return replace(self, taken=self.taken | {step.number for step in plan.steps})
 
 
 def changed(plan: ImplementationPlan, changes: PlanChanges, fixed: Fixed) -> ImplementationPlan:

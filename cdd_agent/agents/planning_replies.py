@@ -1,0 +1,116 @@
+"""What the model answers when it plans: questions, a whole plan, or changes of one; and what is wrong with that."""
+
+from collections.abc import Callable
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cdd_agent.errors import BadInput
+from cdd_agent.execution.planning import PlanDesk, Present
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan_changing import ChangeRefused, changed, made_anew
+from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
+from cdd_agent.tickets.spec import TicketSpec
+
+MOST_QUESTIONS = 3
+
+
+class Question(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str = Field(min_length=1)
+    why: str = Field(min_length=1, description="What would be different in the plan, by the answer.")
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: tuple[Question, ...] = Field(
+        default=(), max_length=MOST_QUESTIONS, description="Instead of a plan, if you cannot plan without the answers."
+    )
+
+
+class PlanReply(_Reply):
+    """Questions or a whole plan."""
+
+    plan: PlanDraft | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.questions) == (self.plan is not None):
+            raise ValueError("give either `questions` or `plan`")
+        return self
+
+
+class ChangeReply(_Reply):
+    """Questions or the changes."""
+
+    changes: PlanChanges | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.questions) == (self.changes is not None):
+            raise ValueError("give either `questions` or `changes`")
+        return self
+
+
+class ReplyJudge:
+    """What is wrong with a reply beyond its form: the rules of plans, and what compiling it finds."""
+
+    def __init__(
+        self,
+        desk: PlanDesk,
+        spec: TicketSpec,
+        present: Present,
+        base: ImplementationPlan | None,
+        text_with: Callable[[ImplementationPlan], str],
+        questions_left: int | None,
+    ) -> None:
+        """`base` is the plan that is to be changed, None where one is made; `text_with` raises `BadInput` for a plan
+        that cannot be written; without `questions_left` there is nobody to answer any."""
+        self._desk, self._spec, self._present, self._base = desk, spec, present, base
+        self._text_with, self._questions_left = text_with, questions_left
+        self._known = {_told(problem) for problem in self._found(base)} if base else set[tuple[str, str]]()
+        """What was there before, so that nobody asked the model to see to it; and the warnings that it was told."""
+
+    def _found(self, plan: ImplementationPlan) -> list[Problem]:
+        found = self._desk.problems(plan, self._spec, self._present)
+        return [problem for problem in found if problem.step not in self._present.fixed.steps]
+
+    def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
+        """Of each warning it is told only once: it may be meant."""
+        if reply.questions:
+            return self._against_questions(len(reply.questions))
+        try:
+            plan = self.plan_of(reply)
+            self._text_with(plan)
+        except ChangeRefused as refusal:
+            return str(refusal).splitlines()
+        except BadInput as refusal:
+            return [f"{refusal.message}: leave alone what need not be different, such as overview and risks"]
+        new = [problem for problem in self._found(plan) if _told(problem) not in self._known]
+        self._known |= {_told(problem) for problem in new if problem.is_warning}
+        return [problem.text for problem in new]
+
+    def plan_of(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
+        """Raises `ChangeRefused`."""
+        present = self._present
+        match reply:
+            case PlanReply(plan=PlanDraft() as draft):
+                new = draft.to_plan(self._spec, self._desk.ticket.slug)
+                return made_anew(present.plan, new, present.fixed) if present.plan else new
+            case ChangeReply(changes=PlanChanges() as changes):
+                assert self._base is not None
+                return changed(self._base, changes, present.fixed.with_numbers_of(self._base))
+            case _:
+                raise AssertionError("a reply without questions has a plan or changes")
+
+    def _against_questions(self, count: int) -> list[str]:
+        left = self._questions_left
+        if left is None:
+            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
+        return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
+
+
+def _told(problem: Problem) -> tuple[str, str]:
+    return problem.kind, problem.text
