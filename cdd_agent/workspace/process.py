@@ -319,8 +319,8 @@ class _Output:
             chunk = await self._piece_or_exit(until) if self._queue.empty() else self._taken(self._queue.get_nowait())
             if chunk is not None:
                 return chunk
-        with contextlib.suppress(TimeoutError):  # the pipes are closed, but the program may go on
-            await asyncio.wait_for(asyncio.shield(self._exit), max(until - self._loop.time(), 0))
+        # The pipes are closed, but the program may go on. `wait_for` can lose a request to stop that comes at its end.
+        await asyncio.wait({self._exit}, timeout=max(until - self._loop.time(), 0))
         return None
 
     async def _piece_or_exit(self, until: float) -> OutputChunk | None:

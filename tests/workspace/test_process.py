@@ -358,3 +358,22 @@ async def test_a_command_that_keeps_printing_does_not_outlast_its_limit(
             await asyncio.sleep(0.005)  # somebody who shows it takes a while
     assert isinstance(items[-1], CommandResult)
     assert items[-1].timed_out is timed_out
+
+
+async def test_who_stops_when_it_has_just_ended_is_not_overheard() -> None:
+    went_on = False
+
+    async def run() -> None:
+        nonlocal went_on
+        async with aclosing(run_command([sys.executable, "-c", "print('last')"], cwd=Path.cwd(), limit=60)) as items:
+            async for item in items:
+                if isinstance(item, OutputChunk):
+                    await asyncio.sleep(0.5)  # meanwhile it ends
+                    task.cancel()
+        await asyncio.sleep(0)
+        went_on = True
+
+    task = asyncio.create_task(run())
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not went_on
