@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 from cdd_agent.events import Notice, Tone
 from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord
-from cdd_agent.execution.saved import as_json, set_aside
-from cdd_agent.workspace.files import read_bytes, remove, write_atomic
+from cdd_agent.execution.saved import as_json, set_aside, write_text
+from cdd_agent.workspace.files import read_bytes, remove
 from cdd_agent.workspace.redaction import Redactor
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -59,7 +59,7 @@ class Kept(Generic[Form]):
     def write(self, content: Form) -> None:
         """Whole or not at all. Raises `BadInput` when the disk refuses, and when the ticket is not held any more."""
         self.lock.check()
-        write_atomic(self.path, as_json(content).encode("utf-8", errors="replace"))
+        write_text(self.path, as_json(content))
 
     def discard(self) -> None:
         self.lock.check()
