@@ -269,6 +269,14 @@ class ReplyDelta:
 
 
 @dataclass(frozen=True)
+class ThinkingDelta:
+    """A piece of what the model thinks before or between the pieces of its reply; no part of the reply."""
+
+    step: int | None
+    text: str
+
+
+@dataclass(frozen=True)
 class ReplyDelayed:
     """The model will be asked again after this many seconds; told anew as they pass."""
 
@@ -315,7 +323,15 @@ class ToolFinished:
 
 
 ReplyEvent = (
-    ReplyStarted | ReplyDelta | ReplyDelayed | ReplyRestarted | ReplyLost | ReplyFinished | ToolStarted | ToolFinished
+    ReplyStarted
+    | ReplyDelta
+    | ThinkingDelta
+    | ReplyDelayed
+    | ReplyRestarted
+    | ReplyLost
+    | ReplyFinished
+    | ToolStarted
+    | ToolFinished
 )
 
 

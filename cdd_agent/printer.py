@@ -24,6 +24,7 @@ from cdd_agent.events import (
     StepFinished,
     TestsFinished,
     TestsStarted,
+    ThinkingDelta,
     Tone,
     ToolStarted,
     to_json,
@@ -99,6 +100,8 @@ class TextPrinter:
                 self._reply = []
                 self._line("using the saved reply" if saved else f"asking {model}", Tone.QUIET)
                 self._wait("Using the saved reply" if saved else f"Waiting for {model}")
+            case ThinkingDelta():
+                self._wait("Thinking")
             case ReplyDelta(text=text):
                 self._reply.append(text)
                 self._wait(f"Receiving the reply: {sum(map(len, self._reply)):,} characters")

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -58,13 +58,13 @@ class Conversation:
 
     def add(self, messages: Iterable[Message]) -> None:
         """Go on with these, and save them. A disk that refuses is told by `news`."""
-        new = self._redactor.redacted(tuple(messages))
+        new = self._redacted(messages)
         self._said += new
         self._save("messages", new)
 
     def replace(self, messages: Iterable[Message]) -> None:
         """These stand for all that was said so far."""
-        self._said = self._redactor.redacted(tuple(messages))
+        self._said = self._redacted(messages)
         self._save("instead", self._said)
 
     def begin_anew(self) -> None:
@@ -90,6 +90,14 @@ class Conversation:
             return []
         self._is_told = True
         return [Notice(f"The conversation is not saved: {self._problem.message}", Tone.WARNING)]
+
+    def _redacted(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+        """Without secrets. What a provider sent with a message is of no use once it was changed: it goes whole."""
+        return tuple(
+            new if new.provider_data == message.provider_data else replace(new, provider_data=None)
+            for message in messages
+            for new in (self._redactor.redacted(message),)
+        )
 
     def _save(self, key: str, messages: tuple[Message, ...]) -> None:
         if self._problem is not None or not (self._root / ".cdd").is_dir():

@@ -23,9 +23,11 @@ from cdd_agent.events import (
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
+    ThinkingDelta,
     ToolFinished,
     ToolStarted,
 )
+from cdd_agent.llm import port
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import (
     ContextTooLong,
@@ -66,7 +68,8 @@ _FULL = "the window of the model is full"
 _IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
 _STOPPED = {
     StopReason.LENGTH: "The reply was cut by the model's length limit.",
-    StopReason.REFUSED: "The provider's content filter stopped the reply.",
+    StopReason.REFUSED: "The provider's content filter stopped the reply, or the model declined to answer.",
+    StopReason.UNKNOWN: "The reply ended for a reason that is not known to mean that it is whole.",
 }
 
 
@@ -166,8 +169,8 @@ class Dialogue:
                 is_native = False
                 continue
             if not round_.calls or why:
-                yield Added((Message("assistant", round_.said or "…"),), used)
-                problem = _STOPPED.get(round_.stop_reason) or (_NEVER_DONE.format(why) if round_.calls else "")
+                yield Added((round_.last_message,), used)
+                problem = round_.problem or (_NEVER_DONE.format(why) if round_.calls else "")
                 yield Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
                 return
             answers: list[tuple[ToolCall, str]] = []
@@ -310,14 +313,15 @@ class _Round:
         in_use = in_words.FENCE if dialogue.tools and not is_native else None
         self._hidden = frozenset(info for info in (hidden, in_use) if info)
         self.screen = Screen(self._hidden)
-        self.stop_reason = StopReason.STOP
+        self.end = Done()
+        """How it ended, when it is over."""
         self._native_calls: list[ToolCall] = []
         self._said: list[str] = []
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """None of a reply that is not whole: it may have been about to say something else."""
-        if self.stop_reason is not StopReason.STOP:
+        if self.end.stop_reason is not StopReason.STOP:
             return ()
         if self._is_native:
             return tuple(self._native_calls)
@@ -326,7 +330,21 @@ class _Round:
 
     @property
     def message(self) -> Message:
-        return Message("assistant", self.said, tuple(self._native_calls) if self._is_native else ())
+        calls = tuple(self._native_calls) if self._is_native else ()
+        return Message("assistant", self.said, calls, provider_data=self.end.provider_data)
+
+    @property
+    def last_message(self) -> Message:
+        """The same where no call was made. What belongs to calls that nobody answered must not be sent back."""
+        return Message(
+            "assistant", self.said or "…", provider_data=None if self._native_calls else self.end.provider_data
+        )
+
+    @property
+    def problem(self) -> str:
+        """Why the reply is not whole, as a sentence; empty where it is."""
+        problem = _STOPPED.get(self.end.stop_reason, "")
+        return f"{problem[:-1]}: `{self.end.stop_word}`." if self.end.stop_word else problem
 
     @property
     def said(self) -> str:
@@ -343,6 +361,8 @@ class _Round:
                         self._said.append(text)
                         if shown := self.screen.hear(text):
                             yield ReplyDelta(step, shown)
+                    case port.ThinkingDelta(text=text):
+                        yield ThinkingDelta(step, text)
                     case ToolCall():
                         self._native_calls.append(item)
                     case Waiting(seconds=seconds, reason=reason):
@@ -353,7 +373,7 @@ class _Round:
                         self._native_calls.clear()
                         yield ReplyRestarted(step)
                     case Done():
-                        self.stop_reason = item.stop_reason
+                        self.end = item
                         if rest := self.screen.end():
                             yield ReplyDelta(step, rest)
                         yield ReplyFinished(step, item.usage)

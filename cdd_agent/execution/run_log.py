@@ -13,10 +13,20 @@ from typing import get_args
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
-from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelayed, ReplyDelta, StepDiff, event_name, to_json
+from cdd_agent.events import (
+    ActionOutput,
+    CommandOutput,
+    Event,
+    ReplyDelayed,
+    ReplyDelta,
+    StepDiff,
+    ThinkingDelta,
+    event_name,
+    to_json,
+)
 from cdd_agent.workspace.files import append_line, read_lines
 
-_NOT_LOGGED = (ReplyDelta, ReplyDelayed, CommandOutput, ActionOutput, StepDiff)
+_NOT_LOGGED = (ReplyDelta, ThinkingDelta, ReplyDelayed, CommandOutput, ActionOutput, StepDiff)
 _LONGEST = 4 * 1024 * 1024
 """Bytes of a line that is read; of a longer one there are only pieces, which are no entries."""
 _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}

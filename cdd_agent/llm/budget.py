@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.around import Around
 from cdd_agent.llm.known_models import Price
-from cdd_agent.llm.port import Done, EmptyReply, Model, ModelError, ModelEvent, Request, TextDelta, ToolCall, Usage
+from cdd_agent.llm.port import (
+    Done,
+    EmptyReply,
+    Model,
+    ModelError,
+    ModelEvent,
+    Request,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
 
 CEILING = 8_192
 """Tokens that a reply is taken to have at most, before it comes. What models could write (often 64,000) would stop a
@@ -143,7 +154,7 @@ class _Call:
 
     def hear(self, event: ModelEvent) -> None:
         match event:
-            case TextDelta(text=text):
+            case TextDelta(text=text) | ThinkingDelta(text=text):
                 self.written += _weight(text)
             case ToolCall(name=name, arguments=arguments):
                 self.written += _weight(name) + _weight(arguments)
@@ -170,6 +181,7 @@ def estimated_prompt(request: Request) -> int:
     """How many tokens a request has at most, as a rule."""
     texts = [message.content for message in request.messages]
     texts += [call.name + call.arguments for message in request.messages for call in message.tool_calls]
+    texts += [message.provider_data.data for message in request.messages if message.provider_data is not None]
     texts += [tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in request.tools]
     return _tokens(sum(map(_weight, texts))) + 4 * len(request.messages)
 

@@ -13,11 +13,26 @@ from pydantic import TypeAdapter
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.around import Around
-from cdd_agent.llm.port import Done, Model, ModelError, ModelEvent, RateLimited, Request, TextDelta, ToolCall
+from cdd_agent.llm.port import (
+    Done,
+    Model,
+    ModelError,
+    ModelEvent,
+    RateLimited,
+    Request,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+)
 from cdd_agent.llm.scripted import ERRORS
 from cdd_agent.workspace.redaction import Redactor
 
-_KINDS: dict[str, type[ModelEvent]] = {"text": TextDelta, "tool_call": ToolCall, "done": Done}
+_KINDS: dict[str, type[ModelEvent]] = {
+    "text": TextDelta,
+    "thinking": ThinkingDelta,
+    "tool_call": ToolCall,
+    "done": Done,
+}
 
 
 @dataclass(frozen=True)
@@ -74,16 +89,18 @@ class Recorded(Around):
     def _presentable(self, events: list[tuple[float, ModelEvent]]) -> Iterator[tuple[float, ModelEvent]]:
         """The same without secrets, which can lie across two pieces."""
         stream, at = self._redactor.stream(), 0.0
+        kind: type[TextDelta | ThinkingDelta] = TextDelta
         for at, event in events:
-            if isinstance(event, TextDelta):
+            if type(event) is not kind and (rest := stream.end()):
+                yield at, kind(rest)
+            if isinstance(event, TextDelta | ThinkingDelta):
+                kind = type(event)
                 if text := stream.feed(event.text):
-                    yield at, TextDelta(text)
-                continue
-            if rest := stream.end():
-                yield at, TextDelta(rest)
-            yield at, self._redactor.redacted(event)
+                    yield at, kind(text)
+            else:
+                yield at, self._redactor.redacted(event)
         if rest := stream.end():
-            yield at, TextDelta(rest)
+            yield at, kind(rest)
 
     def _error(self, error: ModelError) -> dict[str, Any]:
         kinds = (name for kind in type(error).__mro__ for name, known in ERRORS.items() if known is kind)

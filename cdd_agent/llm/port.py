@@ -28,6 +28,19 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
+class ProviderData:
+    """What a provider sent with an assistant's message and wants back unchanged: thoughts, signatures, ids of items.
+
+    Only the adapter that made it reads it; everybody else keeps it with its message, or drops it whole.
+    """
+
+    origin: str
+    """The model and the endpoint that it is from: no other is sent it."""
+    data: str
+    """JSON, in a form of the adapter's own."""
+
+
+@dataclass(frozen=True)
 class Message:
     """One message of a conversation, in the roles of OpenAI's chat completions."""
 
@@ -37,6 +50,8 @@ class Message:
     """Of an assistant: the calls that it made."""
     tool_call_id: str | None = None
     """Of a tool: the call that this is the answer to."""
+    provider_data: ProviderData | None = None
+    """Of an assistant: what belongs to it besides, for the model that made it."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +69,23 @@ class TextDelta:
     text: str
 
 
+@dataclass(frozen=True)
+class ThinkingDelta:
+    """A piece of the model's thoughts, or of their summary: no part of the reply."""
+
+    text: str
+
+
 class StopReason(StrEnum):
-    """Why the model stopped writing."""
+    """Why the model stopped writing. Only after `STOP` is the reply whole."""
 
     STOP = "stop"
     LENGTH = "length"
     """The reply was cut by a length limit: it must not be used as if it were whole."""
     REFUSED = "refused"
-    """The provider's content filter stopped it."""
+    """The provider's content filter stopped it, or the model declined to go on."""
+    UNKNOWN = "unknown"
+    """For a reason that is not known to mean that the reply is whole."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +93,19 @@ class Usage:
     """Tokens of one call, as the provider counted them."""
 
     prompt_tokens: int
+    """All of the request, whatever of it was read from a cache or written to one."""
     completion_tokens: int
+    """All that the model wrote, its thoughts included."""
     estimated: bool = False
     """The provider did not count them, or the reply did not come whole."""
     usd: float | None = None
-    """What they cost, where the model's price is known."""
+    """What they cost, where the provider says so or the model's price is known."""
+    cached_tokens: int = 0
+    """Those of the prompt that were read from a cache."""
+    cache_write_tokens: int = 0
+    """Those of the prompt that were written to a cache at a price of their own."""
+    reasoning_tokens: int = 0
+    """Those of the completion that were thoughts."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +114,10 @@ class Done:
 
     stop_reason: StopReason = StopReason.STOP
     usage: Usage | None = None
+    provider_data: ProviderData | None = None
+    """What the provider wants back with the assistant's message."""
+    stop_word: str = ""
+    """The provider's own word for an `UNKNOWN` reason."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +134,7 @@ class StartedAgain:
     """The call is made again: what came of the reply so far does not count."""
 
 
-ModelEvent = TextDelta | ToolCall | Waiting | StartedAgain | Done
+ModelEvent = TextDelta | ThinkingDelta | ToolCall | Waiting | StartedAgain | Done
 
 
 class Model(Protocol):

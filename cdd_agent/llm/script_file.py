@@ -53,7 +53,7 @@ class ScriptFile:
                 raise self._refusal(line, f"`empty` is {entry['empty']!r}", "Write `empty: true`, or a `reply`.")
             return ScriptedReply(when=self._when(line, entry), slow=self._slow(line, entry))
         needed = "tool_calls" if isinstance(entry, dict) and "tool_calls" in entry else "reply"
-        optional = {"reply", "tool_calls", "when", "stop", "cut", "slow"}
+        optional = {"reply", "tool_calls", "when", "stop", "cut", "slow", "thinking"}
         self._check_keys(line, entry, required={needed}, optional=optional)
         stop = self._one_of(line, "stop", entry.get("stop", "stop"), list(StopReason))
         cut = entry.get("cut")
@@ -66,6 +66,7 @@ class ScriptFile:
             tool_calls=self._tool_calls(line, entry.get("tool_calls", [])),
             cut=cut,
             slow=self._slow(line, entry),
+            thinking=self._text(line, "thinking", entry.get("thinking", "")),
         )
 
     def _tool_calls(self, line: int, calls: object) -> tuple[ToolCall, ...]:

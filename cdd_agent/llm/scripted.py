@@ -21,6 +21,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
+    ThinkingDelta,
     ToolCall,
     Usage,
 )
@@ -58,6 +59,8 @@ class ScriptedReply:
     """The connection breaks after this many characters."""
     slow: float = 0.0
     """Seconds until anything comes."""
+    thinking: str = ""
+    """Thoughts that come before the text."""
 
     def fits(self, request: Request) -> bool:
         return self.when is None or self.when in _last_user_message(request)
@@ -100,6 +103,7 @@ class ScriptedModel:
               - {name: read_file, arguments: {path: a.py}}
             cut: 20              # optional: the connection breaks after so many characters
             slow: 2              # optional: seconds until anything comes
+            thinking: "..."      # optional: thoughts that come before the reply
           - empty: true          # instead of a reply: one with nothing in it
           - error: rate_limited  # instead of a reply: one of `ERRORS`
             retry_after: 2       # optional, of `rate_limited` only: seconds
@@ -140,9 +144,10 @@ class ScriptedModel:
             if reply.error is not None:
                 was_heard = True
                 raise reply.error
-            for piece in pieces(reply.text[: reply.cut]):
-                await asyncio.sleep(len(piece) / self.pace if self.pace else 0)
-                yield TextDelta(piece)
+            for kind, text in ((ThinkingDelta, reply.thinking), (TextDelta, reply.text[: reply.cut])):
+                for piece in pieces(text):
+                    await asyncio.sleep(len(piece) / self.pace if self.pace else 0)
+                    yield kind(piece)
             was_heard = True
         finally:
             if not was_heard:  # nobody waited for its end: it can be asked for again

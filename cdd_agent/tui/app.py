@@ -46,6 +46,7 @@ from cdd_agent.events import (
     StepStarted,
     StepsUndone,
     TestsStarted,
+    ThinkingDelta,
     TicketsListed,
     Tone,
     ToolStarted,
@@ -256,6 +257,8 @@ class Shell(App[CddError]):
         match event:
             case ReplyStarted(saved=saved, model=model):
                 activity.busy("Using the saved reply" if saved else f"Waiting for {model}")
+            case ThinkingDelta():
+                activity.busy("Thinking")
             case ReplyDelta(text=text):
                 activity.busy("Receiving the reply")
                 transcript.write(text)
