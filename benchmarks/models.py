@@ -66,10 +66,10 @@ def ask():
     return model.stream(Request((Message("user", "Hello."),)))
 """
 _DIRECT = """
-from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.providers import endpoint_of
 
-model = OpenAICompatibleModel("openai/m", endpoint_of("openai/m", sys.argv[1]))
+model = DirectModel("openai/m", endpoint_of("openai/m", sys.argv[1]))
 """
 _LITELLM = """
 from cdd_agent.llm.litellm_adapter import LitellmModel

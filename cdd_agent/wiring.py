@@ -409,9 +409,9 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
         cassette = root / config.model.removeprefix(_REPLAY)
         return ReplayedModel.from_file(cassette, _redactor(config), in_time=watched)
     if endpoint := direct_endpoint(config):
-        from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+        from cdd_agent.llm.direct.model import DirectModel
 
-        return OpenAICompatibleModel(config.model, endpoint)
+        return DirectModel(config.model, endpoint)
     from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider
 
     expect_provider(config.model, config.api_base)

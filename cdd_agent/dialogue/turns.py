@@ -336,9 +336,8 @@ class _Round:
     @property
     def last_message(self) -> Message:
         """The same where no call was made. What belongs to calls that nobody answered must not be sent back."""
-        return Message(
-            "assistant", self.said or "…", provider_data=None if self._native_calls else self.end.provider_data
-        )
+        is_whole = self.end.stop_reason is StopReason.STOP and not self._native_calls
+        return Message("assistant", self.said or "…", provider_data=self.end.provider_data if is_whole else None)
 
     @property
     def problem(self) -> str:

@@ -10,21 +10,24 @@ import threading
 import warnings
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 from cdd_agent.errors import BadInput
-from cdd_agent.llm.chat_completions import (
-    STOP_REASONS,
+from cdd_agent.llm.direct.chat_completions import (
     Characters,
     ToolCallPieces,
     last_events,
     messages_of,
     tools_of,
 )
+from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import calls_tools, has_provider, window_of
 from cdd_agent.llm.port import (
+    Done,
     ModelEvent,
     Request,
     StopReason,
@@ -59,15 +62,18 @@ class LitellmModel:
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
-        stop_reason, usage, empty, calls = StopReason.STOP, None, True, ToolCallPieces()
+        done, empty, calls = Done(), True, ToolCallPieces()
         characters = Characters()
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):
                 async for chunk in chunks:
-                    usage = _usage(chunk) or usage
+                    done = replace(done, usage=_usage(chunk) or done.usage)
                     for choice in chunk.choices[:1]:
-                        stop_reason = STOP_REASONS.get(choice.finish_reason, stop_reason)
+                        if word := choice.finish_reason:
+                            reason = stop_reason_of(word)
+                            word = word if reason is StopReason.UNKNOWN else ""
+                            done = replace(done, stop_reason=reason, stop_word=word)
                         if choice.delta.content:
                             empty = False
                             if text := characters.take(choice.delta.content):
@@ -75,6 +81,8 @@ class LitellmModel:
                         for piece in choice.delta.tool_calls or ():
                             empty = False
                             calls.add(piece.index, piece.id or "", *_named(piece.function))
+        except ServerFailed as error:
+            raise translated(error.failure, self.name, self.api_base, lambda: "") from error
         except _vendor_errors(litellm) as error:
             key_hint = partial(_key_hint, litellm, self.name)
             raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
@@ -82,7 +90,7 @@ class LitellmModel:
             raise unfinished(self.name, empty=empty)
         if rest := characters.end():
             yield TextDelta(rest)
-        for event in last_events(stop_reason, usage, calls):
+        for event in last_events(done, calls):
             yield event
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
@@ -164,9 +172,23 @@ def _import_quietly() -> Any:
     litellm.telemetry = False
     litellm.disable_aiohttp_transport = True  # httpx closes its connections without complaints at exit
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # otherwise 100 equal pieces, say of a table, fail
+    core_helpers: Any = importlib.import_module("litellm.litellm_core_utils.core_helpers")
+    core_helpers._FINISH_REASON_MAP = _OwnWords(core_helpers._FINISH_REASON_MAP)
     for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(logger).handlers = [logging.NullHandler()]
     return litellm
+
+
+class _OwnWords(dict[str, str]):
+    """litellm's table of finish reasons, in which a word that does not mean a whole reply stays what it is.
+
+    litellm makes a plain "stop" of each word that it does not know, and of several that report a failure.
+    """
+
+    def get(self, word: str, default: object = None) -> str:
+        del default
+        meaning = super().get(word, word)
+        return word if meaning == "stop" else meaning
 
 
 @contextmanager

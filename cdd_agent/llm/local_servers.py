@@ -57,7 +57,7 @@ async def models_at(api_base: str, key: str | None = None, patience: float = _PA
 
     Raises `ModelError` for a proxy that cannot be used.
     """
-    from cdd_agent.llm.openai_compatible import prepare  # not for a shell whose model is configured
+    from cdd_agent.llm.direct.model import prepare  # not for a shell whose model is configured
 
     await asyncio.to_thread(prepare, api_base)
     import httpx
@@ -71,7 +71,7 @@ async def models_at(api_base: str, key: str | None = None, patience: float = _PA
 
 async def _answer(url: "httpx.URL", key: str | None) -> bytes:
     """The body of an answer. Raises `ValueError` for one that is refused, packed or too long."""
-    from cdd_agent.llm.openai_compatible import client_for
+    from cdd_agent.llm.direct.model import client_for
 
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if key:

@@ -16,6 +16,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelEvent,
     ModelNotFound,
+    ProviderData,
     RateLimited,
     Request,
     RequestRejected,
@@ -61,6 +62,8 @@ class ScriptedReply:
     """Seconds until anything comes."""
     thinking: str = ""
     """Thoughts that come before the text."""
+    provider_data: ProviderData | None = None
+    """What it wants back with its message."""
 
     def fits(self, request: Request) -> bool:
         return self.when is None or self.when in _last_user_message(request)
@@ -157,7 +160,7 @@ class ScriptedModel:
         if reply.stop is StopReason.STOP:
             for call in reply.tool_calls:
                 yield call
-        yield Done(reply.stop, _usage(request, reply.text))
+        yield Done(reply.stop, _usage(request, reply.text), reply.provider_data)
 
 
 def pieces(text: str) -> list[str]:

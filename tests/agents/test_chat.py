@@ -29,7 +29,7 @@ from cdd_agent.events import (
     ReplyStarted,
     ToolFinished,
 )
-from cdd_agent.llm.port import ContextTooLong, Message, StopReason, ToolCall
+from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.wiring import open_session
@@ -572,3 +572,16 @@ async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_withou
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "```tool" in asked_last(project)[2].content
     assert "Answer of read_file:" in asked_last(project)[3].content
+
+
+async def test_what_a_provider_wants_back_is_saved_unchanged_or_not_at_all(project: Sandbox) -> None:
+    secret = "hunter2-hunter2-42"
+    kept, dropped = ProviderData("model", '{"signature": "abc"}'), ProviderData("model", f'{{"text": "{secret}"}}')
+    conversation = Conversation(project.root, Redactor({secret: "TOKEN"}))
+    conversation.add([Message("assistant", "One.", provider_data=kept)])
+    conversation.add([Message("assistant", "Two.", provider_data=dropped)])
+
+    again = Conversation(project.root, Redactor())
+    again.resume()
+
+    assert [message.provider_data for message in again.messages] == [kept, None]

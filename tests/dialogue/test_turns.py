@@ -22,7 +22,7 @@ from cdd_agent.dialogue.turns import (
     shown_call,
 )
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ReplyRestarted, ReplyStarted, ToolFinished, ToolStarted
+from cdd_agent.events import ReplyRestarted, ReplyStarted, ThinkingDelta, ToolFinished, ToolStarted
 from cdd_agent.llm.patient import Patient
 from cdd_agent.llm.port import (
     ConnectionFailed,
@@ -30,6 +30,7 @@ from cdd_agent.llm.port import (
     Message,
     ModelError,
     ModelEvent,
+    ProviderData,
     Request,
     RequestRejected,
     StopReason,
@@ -401,3 +402,42 @@ async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) ->
 )
 def test_a_call_is_shown_in_a_line(call: ToolCall) -> None:
     assert len(shown_call(call)) < 1_200
+
+
+SIGNED = ProviderData("scripted", '[{"type": "thinking", "signature": "abc"}]')
+
+
+async def test_what_a_provider_wants_back_stays_with_the_message_that_it_sent(root: Path) -> None:
+    looks = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
+    model = ScriptedModel([looks, ScriptedReply("It says alpha.", provider_data=ProviderData("scripted", "[]"))])
+
+    result = await heard(Dialogue(model, read_only_tools(root)).turn(ASKED))
+
+    assert [message.provider_data for message in model.requests[1].messages if message.role == "assistant"] == [SIGNED]
+    assert [message.provider_data for message in result.added] == [SIGNED, None, ProviderData("scripted", "[]")]
+
+
+async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(root: Path) -> None:
+    cut = replace(calls(("read_file", {"path": "a.txt"})), stop=StopReason.LENGTH, provider_data=SIGNED)
+    late = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
+
+    for limits, reply in ((Limits(), cut), (Limits(rounds=0), late)):
+        result = await heard(Dialogue(ScriptedModel([reply]), read_only_tools(root), limits=limits).turn(ASKED))
+
+        assert [(message.tool_calls, message.provider_data) for message in result.added] == [((), None)]
+
+
+async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> None:
+    model = ScriptedModel([ScriptedReply("Done.", thinking="They want ```tool\n{}\n``` it short.")])
+
+    result = await heard(Dialogue(model, read_only_tools(root), "off").turn(ASKED))
+
+    thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
+    assert thoughts == "They want ```tool\n{}\n``` it short."
+    assert (result.seen, result.turn.text, result.added) == ("Done.", "Done.", [Message("assistant", "Done.")])
+
+
+async def test_a_reply_that_ended_for_an_unknown_reason_is_not_whole(root: Path) -> None:
+    model = ScriptedModel([ScriptedReply("Half a", stop=StopReason.UNKNOWN)])
+
+    assert "not known" in (await heard(Dialogue(model).turn(ASKED))).turn.problem

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -46,6 +46,7 @@ FINISH_REASON_OF = {
     StopReason.STOP: "stop",
     StopReason.LENGTH: "length",
     StopReason.REFUSED: "content_filter",
+    StopReason.UNKNOWN: "unheard_of",
 }
 
 
@@ -322,7 +323,7 @@ def directly(base: str) -> Model:
     """A model that is asked at an API base over httpx, as `openai/…` is by default."""
     endpoint = endpoint_of("openai/test-model", base)
     assert endpoint is not None
-    return OpenAICompatibleModel("openai/test-model", endpoint)
+    return DirectModel("openai/test-model", endpoint)
 
 
 def main() -> None:

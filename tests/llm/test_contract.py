@@ -11,8 +11,9 @@ import pytest
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import ExitCode
-from cdd_agent.llm import litellm_adapter, openai_compatible
-from cdd_agent.llm.chat_completions import ToolCallPieces
+from cdd_agent.llm import litellm_adapter
+from cdd_agent.llm.direct import model as direct_model
+from cdd_agent.llm.direct.chat_completions import ToolCallPieces
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -106,6 +107,40 @@ async def test_says_why_the_model_stopped(model: MakeModel, reason: StopReason) 
 
     assert isinstance(last, Done)
     assert last.stop_reason is reason
+
+
+async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_made(served: MakeServed) -> None:
+    call = ToolCall("call_1", "read_file", "{}")
+    for word in ("max_time", "FINISH_REASON_UNSPECIFIED", "TOO_MANY_TOOL_CALLS", "pause_turn", "Stopped early"):
+        with LoopbackServer([Answer("half a", finish_reason=word, tool_calls=(call,))]) as server:
+            events = await events_of(served(server.url))
+
+        assert events[-1] == Done(StopReason.UNKNOWN, events[-1].usage, stop_word=word), word
+        assert not [event for event in events if isinstance(event, ToolCall)], word
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        *((word, StopReason.STOP) for word in ("stop", "STOP", "tool_calls", "end_turn", "eos", "COMPLETE")),
+        *((word, StopReason.LENGTH) for word in ("length", "MAX_TOKENS", "model_context_window_exceeded")),
+        *((word, StopReason.REFUSED) for word in ("content_filter", "refusal", "SAFETY", "sensitive")),
+    ],
+)
+async def test_words_of_many_providers_are_known(served: MakeServed, word: str, reason: StopReason) -> None:
+    with LoopbackServer([Answer("Hello", finish_reason=word)]) as server:
+        *_, last = await events_of(served(server.url))
+
+    assert isinstance(last, Done)
+    assert (last.stop_reason, last.stop_word) == (reason, "")
+
+
+@pytest.mark.parametrize("word", ["error", "network_error", "MALFORMED_FUNCTION_CALL", "insufficient_system_resource"])
+async def test_a_word_that_reports_a_failure_is_one_and_may_be_asked_again(served: MakeServed, word: str) -> None:
+    error = await failure_on(served, Answer("half a", finish_reason=word))
+
+    assert error.mends
+    assert word in error.message
 
 
 async def test_an_empty_reply_is_just_done(model: MakeModel) -> None:
@@ -343,7 +378,7 @@ async def test_a_server_that_is_not_there(served: MakeServed, base: str, becomes
 async def test_silence_is_a_failed_connection(
     served: MakeServed, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for adapter in (litellm_adapter, openai_compatible):
+    for adapter in (litellm_adapter, direct_model):
         monkeypatch.setattr(adapter, "SILENCE_TIMEOUT", 0.2)
 
     error = await failure_on(served, answer)

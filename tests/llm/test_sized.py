@@ -5,7 +5,7 @@ import pytest
 from cdd_agent.llm.port import BadAnswer, ContextTooLong, Message, Request
 from cdd_agent.llm.sized import Sized
 from tests.llm.server import Answer, LoopbackServer
-from tests.llm.test_openai_compatible import model_at
+from tests.llm.test_direct import model_at
 from tests.projects import Sandbox, Step, run_all
 
 NOTHING = Answer(raw="", content_type="text/event-stream")

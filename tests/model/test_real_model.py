@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.failures import Failure, translated
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
-from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
 from cdd_agent.llm.port import BadAnswer, ContextTooLong, Done, Message, Model, Request, TextDelta
 from cdd_agent.llm.providers import endpoint_of
 from tests.model.conftest import Server
@@ -63,7 +63,7 @@ def through_litellm(api_base: str) -> Model:
 def directly(api_base: str) -> Model:
     endpoint = endpoint_of(NAME, api_base, {})
     assert endpoint is not None
-    return OpenAICompatibleModel(NAME, endpoint)
+    return DirectModel(NAME, endpoint)
 
 
 ADAPTERS = {"litellm": through_litellm, "direct": directly}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import LoopbackServer, failure
 from tests.projects import SLUG, Sandbox, Step, check, says
@@ -21,7 +21,7 @@ def limited(sandbox: Sandbox) -> Iterator[LoopbackServer]:
     with LoopbackServer([failure(429, LIMIT, headers={"Retry-After": "3"}), says("a.txt", "good")]) as server:
         endpoint = endpoint_of("openai/any-model", server.url, {})
         assert endpoint is not None
-        sandbox.real_model, sandbox.time = OpenAICompatibleModel("openai/any-model", endpoint), None
+        sandbox.real_model, sandbox.time = DirectModel("openai/any-model", endpoint), None
         yield server
 
 

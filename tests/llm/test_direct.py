@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.llm import answers, event_stream
-from cdd_agent.llm.answers import documents
-from cdd_agent.llm.chat_completions import Reply
-from cdd_agent.llm.openai_compatible import OpenAICompatibleModel
+from cdd_agent.llm.direct import answers, event_stream
+from cdd_agent.llm.direct.answers import documents
+from cdd_agent.llm.direct.chat_completions import Reply
+from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -41,13 +41,13 @@ MODEL = "openai/test-model"
 REQUEST = Request((Message("user", "Say hello."),))
 
 
-def model_at(base: str, name: str = MODEL) -> OpenAICompatibleModel:
+def model_at(base: str, name: str = MODEL) -> DirectModel:
     endpoint = endpoint_of(name, base)
     assert endpoint is not None
-    return OpenAICompatibleModel(name, endpoint)
+    return DirectModel(name, endpoint)
 
 
-async def events_of(model: OpenAICompatibleModel) -> list[ModelEvent]:
+async def events_of(model: DirectModel) -> list[ModelEvent]:
     return [event async for event in model.stream(REQUEST)]
 
 
@@ -338,7 +338,7 @@ async def test_a_missing_key_is_named_before_anything_is_sent() -> None:
     endpoint = endpoint_of("groq/llama")
     assert endpoint is not None
     with pytest.raises(AuthenticationFailed, match="There is no key for groq/llama") as raised:
-        await events_of(OpenAICompatibleModel("groq/llama", endpoint))
+        await events_of(DirectModel("groq/llama", endpoint))
 
     assert "GROQ_API_KEY" in raised.value.hint
 
@@ -363,7 +363,7 @@ async def test_a_conversation_may_hold_what_is_not_unicode() -> None:
 def test_importing_the_adapter_imports_nothing_slow() -> None:
     code = """
 import sys
-import cdd_agent.llm.openai_compatible
+import cdd_agent.llm.direct.model
 print(*{"httpx", "pydantic", "litellm", "yaml"} & sys.modules.keys())
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's chat completions, called over httpx: a fraction of a second to import, not three.
+"""Models that are asked over httpx, in whichever protocol: a fraction of a second to import, not three.
 
 One call, one connection: calls share nothing but the certificates that are trusted. So a model can be used from any
 event loop, and closing the iterator closes the connection.
@@ -6,7 +6,6 @@ event loop, and closing the iterator closes the connection.
 
 import asyncio
 import json
-import re
 import ssl
 import sys
 import threading
@@ -14,10 +13,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cdd_agent.llm.answers import documents, read_complaint
-from cdd_agent.llm.chat_completions import NoReply, Reply, ServerFailed, messages_of, tools_of
+from cdd_agent.llm.direct.answers import documents, read_complaint
+from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import calls_tools, window_of
 from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
 
 _LAST_PORT = 65_535
+_HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSION}"}
 
 
-class OpenAICompatibleModel:
-    """A model at an endpoint that speaks chat completions itself."""
+class DirectModel:
+    """A model at an endpoint, asked in a protocol that it speaks."""
 
-    def __init__(self, name: str, endpoint: Endpoint) -> None:
+    def __init__(self, name: str, endpoint: Endpoint, protocol: WireProtocol | None = None) -> None:
+        """`protocol` is chat completions if none is given."""
         self.name = name
         self.endpoint = endpoint
-        self._asks_for_usage = True
+        self.protocol = protocol or ChatCompletions(endpoint)
 
     @property
     def calls_tools(self) -> bool:
@@ -58,7 +60,7 @@ class OpenAICompatibleModel:
         await asyncio.to_thread(prepare, self.endpoint.base)
         import httpx
 
-        reply = Reply()
+        reply = self.protocol.reader()
         try:
             async with aclosing(self._texts(request)) as texts:
                 async for text in texts:
@@ -74,7 +76,7 @@ class OpenAICompatibleModel:
 
     async def _texts(self, request: Request) -> AsyncGenerator[str, None]:
         """The JSON texts of the answer. Closing it closes the connection."""
-        url = _url(self.endpoint.base)
+        url = _url(self.endpoint.base, self.protocol.path)
         async with (
             client_for(url) as client,
             aclosing(await self._send(client, url, request)) as response,
@@ -86,29 +88,16 @@ class OpenAICompatibleModel:
     async def _send(self, client: "httpx.AsyncClient", url: "httpx.URL", request: Request) -> "httpx.Response":
         """The server's answer, when it begins. Raises `ServerFailed` where it is a refusal."""
         while True:
-            call = client.build_request("POST", url, content=self._body(request), headers=self._headers())
-            response = await client.send(call, stream=True)
+            call = self.protocol.call(request)
+            headers = {**_HEADERS, **self.endpoint.headers, **call.headers}
+            post = client.build_request("POST", url, content=json.dumps(call.body).encode(), headers=headers)
+            response = await client.send(post, stream=True)
             if response.is_success:
                 return response
             async with aclosing(response):
                 failure = await read_complaint(response)
-            if not (self._asks_for_usage and _refuses_to_count(failure)):
+            if not self.protocol.adapts_to(failure):
                 raise ServerFailed(failure)
-            self._asks_for_usage = False
-
-    def _body(self, request: Request) -> bytes:
-        body: dict[str, Any] = {"model": self.endpoint.model, "messages": messages_of(request), "stream": True}
-        if self._asks_for_usage:
-            body["stream_options"] = {"include_usage": True}
-        if request.tools:
-            body["tools"] = tools_of(request)
-        return json.dumps(body).encode()
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSION}", **self.endpoint.headers}
-        if self.endpoint.key is not None:
-            headers["Authorization"] = f"Bearer {self.endpoint.key}"
-        return headers
 
     def _check_key(self) -> None:
         """Raise before a call that cannot succeed, or cannot even be written."""
@@ -120,7 +109,7 @@ class OpenAICompatibleModel:
                 f"The key for {self.name} has characters that no key has.", hint=self.endpoint.key_hint
             )
 
-    def _error(self, error: Exception, outer: BaseException | None, reply: Reply) -> ModelError:
+    def _error(self, error: Exception, outer: BaseException | None, reply: ReplyReader) -> ModelError:
         if isinstance(error, NoReply) and reply.empty:
             return unfinished(self.name, empty=True)
         failure = error.failure if isinstance(error, ServerFailed) else Failure.of(error, outer)
@@ -138,7 +127,7 @@ def prepare(base: str) -> None:
         _trusted(_is_plain_and_local(_url(base)))
 
 
-def _url(base: str) -> "httpx.URL":
+def _url(base: str, end: str = "") -> "httpx.URL":
     """Where calls go. Raises `InvalidURL`."""
     import httpx
 
@@ -150,7 +139,7 @@ def _url(base: str) -> "httpx.URL":
     if (url.port or 0) > _LAST_PORT:
         raise httpx.InvalidURL(f"there is no port {url.port}")
     path = url.path.rstrip("/")
-    return url.copy_with(path=path if path.endswith("/chat/completions") else f"{path}/chat/completions")
+    return url.copy_with(path=path if path.endswith(end) else f"{path}{end}")
 
 
 def client_for(url: "httpx.URL") -> "httpx.AsyncClient":
@@ -183,8 +172,3 @@ def _trusted(nobody: bool) -> ssl.SSLContext:
 
 def _is_plain_and_local(url: "httpx.URL") -> bool:
     return url.scheme == "http" and is_this_computer(url.host)
-
-
-def _refuses_to_count(failure: Failure) -> bool:
-    """Whether a server does not know `stream_options`, by which it is asked for the usage."""
-    return failure.status in (400, 422) and re.search("stream_options|include_usage", failure.all_words) is not None

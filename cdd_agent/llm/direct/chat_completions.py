@@ -1,25 +1,20 @@
 """OpenAI's chat completions as JSON: a request as they want it, and a reply put together from its pieces.
 
-Knows nothing of how the bytes travel. What servers write is never trusted to have a shape.
+The other modules of this package know how the bytes travel. What servers write is never trusted to have a shape.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
+from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, status_of
+from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import Done, Message, ModelEvent, Request, StopReason, TextDelta, ToolCall, Usage
-
-STOP_REASONS = {
-    "length": StopReason.LENGTH,
-    "max_tokens": StopReason.LENGTH,
-    "model_length": StopReason.LENGTH,
-    "content_filter": StopReason.REFUSED,
-}
-"""By the word that a server gives; every other one is a plain stop."""
-_FAILED: dict[str, int | None] = {"error": None, "insufficient_system_resource": 503}
-"""Words for a reply that is not whole, and the HTTP statuses that say the same."""
+from cdd_agent.llm.providers import Endpoint
 
 
 def messages_of(request: Request) -> list[dict[str, Any]]:
@@ -120,39 +115,57 @@ class ToolCallPieces:
         return [ToolCall(*map(_whole_characters, part)) for part in parts]
 
 
-def last_events(stop_reason: StopReason, usage: Usage | None, calls: ToolCallPieces) -> Iterator[ModelEvent]:
-    """How a reply ends: its calls, then `Done`. In a reply that was cut a call may be cut, too: none is given."""
-    if stop_reason is StopReason.STOP:
+def last_events(done: Done, calls: ToolCallPieces) -> Iterator[ModelEvent]:
+    """How a reply ends: its calls, then `Done`. Of a reply that is not whole no call is given: it may be cut, too."""
+    if done.stop_reason is StopReason.STOP:
         yield from calls.whole()
-    yield Done(stop_reason, usage)
+    yield done
 
 
-class ServerFailed(Exception):
-    """The server reported a failure in place of a piece of the reply."""
+class ChatCompletions:
+    """The protocol that most servers speak."""
 
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.words)
-        self.failure = failure
+    path = "/chat/completions"
 
+    def __init__(self, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
+        self._endpoint, self._options = endpoint, options
+        self._asks_for_usage = True
 
-class NoReply(Exception):
-    """What the server sent is not a piece of a reply."""
+    def call(self, request: Request) -> Call:
+        body: dict[str, Any] = {"model": self._endpoint.model, "messages": messages_of(request), "stream": True}
+        if self._asks_for_usage:
+            body["stream_options"] = {"include_usage": True}
+        if request.tools:
+            body["tools"] = tools_of(request)
+        key = self._endpoint.key
+        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
+        return Call({**body, **self._options.body}, headers)
+
+    def reader(self) -> "Reply":
+        return Reply()
+
+    def adapts_to(self, failure: Failure) -> bool:
+        """Some servers do not know `stream_options`, by which they are asked for the usage."""
+        was_asked = self._asks_for_usage and failure.status in (400, 422)
+        if was_asked and re.search("stream_options|include_usage", failure.all_words):
+            self._asks_for_usage = False
+            return True
+        return False
 
 
 class Reply:
-    """One reply in the making. `finished`: the server itself said why it is over."""
+    """One reply in the making."""
 
     def __init__(self) -> None:
         self.finished = False
         self.empty = True
-        """Nothing that looks like a reply has come."""
         self._stop_reason = StopReason.STOP
+        self._stop_word = ""
         self._usage: Usage | None = None
         self._calls = ToolCallPieces()
         self._characters = Characters()
 
     def take(self, text: str) -> Iterator[ModelEvent]:
-        """Give the text of a chunk, or of a whole answer. Raises `ServerFailed` and `NoReply`."""
         document = read_json(text)
         if not isinstance(document, dict):
             raise NoReply("not a JSON object")
@@ -167,10 +180,9 @@ class Reply:
             yield from self._choice(choice)
 
     def end(self) -> Iterator[ModelEvent]:
-        """Give the calls, and that the reply is over."""
         if rest := self._characters.end():
             yield TextDelta(rest)
-        yield from last_events(self._stop_reason, self._usage, self._calls)
+        yield from last_events(Done(self._stop_reason, self._usage, stop_word=self._stop_word), self._calls)
 
     def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
         piece = _dict(choice.get("delta")) or _dict(choice.get("message"))
@@ -190,11 +202,12 @@ class Reply:
             )
         if "delta" not in choice and "message" in choice:
             self.finished = True  # a whole answer, whatever it says
-        if reason := _string(choice.get("finish_reason")):
-            if reason in _FAILED:
-                raise ServerFailed(Failure(status=_FAILED[reason], words=f"it stopped with `{reason}`"))
+        if word := _string(choice.get("finish_reason")):
+            reason = stop_reason_of(word)
             self.finished = True
-            self._stop_reason = STOP_REASONS.get(reason, self._stop_reason)
+            if reason is not StopReason.STOP:  # what was refused above stays so
+                self._stop_reason = reason
+                self._stop_word = word if reason is StopReason.UNKNOWN else ""
 
 
 def failure_in(document: dict[str, Any], status: int | None = None) -> Failure | None:

@@ -1,0 +1,66 @@
+"""The wire protocols: ways in which models are asked over HTTP, seen from the one place that sends and receives."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.port import ModelEvent, Request
+
+
+class ServerFailed(Exception):
+    """The server reported a failure in place of a piece of the reply."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.words)
+        self.failure = failure
+
+
+class NoReply(Exception):
+    """What the server sent is not a piece of a reply."""
+
+
+class ReplyReader(Protocol):
+    """Puts one reply together from the JSON texts of an answer."""
+
+    finished: bool
+    """The server itself said why the reply is over."""
+    empty: bool
+    """Nothing that looks like a reply has come."""
+
+    def take(self, text: str) -> Iterator[ModelEvent]:
+        """Give the text of an event, or of a whole answer. Raises `ServerFailed` and `NoReply`."""
+        ...
+
+    def end(self) -> Iterator[ModelEvent]:
+        """The calls, and `Done`; once, after the last text of a reply that is `finished`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is sent for a request, beside what every protocol sends."""
+
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+
+
+class WireProtocol(Protocol):
+    """How a request is written and how its answer is read, for one model at one endpoint."""
+
+    @property
+    def path(self) -> str:
+        """What the address of a call ends in, as `/chat/completions`."""
+        ...
+
+    def call(self, request: Request) -> Call:
+        """What to send for a request; the key is among the headers."""
+        ...
+
+    def reader(self) -> ReplyReader:
+        """For the answer to one call."""
+        ...
+
+    def adapts_to(self, failure: Failure) -> bool:
+        """Learn from a refused request; whether the same request, written anew, may be taken."""
+        ...

@@ -1,0 +1,33 @@
+"""What a person may set of how a model works, the same words for every provider; adapters translate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Effort(StrEnum):
+    """How much a model thinks. What a provider does not know becomes the nearest that it knows."""
+
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    MAX = "max"
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """None: whatever the provider does by itself."""
+
+    effort: Effort | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request's JSON, over what an adapter writes there."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    watched: bool = False
+    """A person reads along: where thoughts come only if they are asked for, they are."""
+
+
+NO_OPTIONS = ModelOptions()
