@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
-.PHONY: demo test test-crash test-model check format bench picture lock clean
+.PHONY: demo test test-crash test-model check format bench picture models lock clean
 
 demo: $(READY)          ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
@@ -42,6 +42,9 @@ bench: $(READY)         ## the figures of docs/performance.md
 
 picture: $(READY)       ## the pictures of the documentation, from runs of the demo and of the tutorial
 	@$(BIN)/python docs/picture.py
+
+models: $(READY)        ## the table of known models, from the litellm that is installed
+	@$(BIN)/python tools/known_models.py
 
 lock: $(READY)          ## take newer versions of the dependencies into requirements.lock
 	@$(BIN)/pip install --quiet uv

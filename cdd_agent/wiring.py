@@ -300,11 +300,11 @@ def equipped(
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
     from cdd_agent.llm.around import NeverEmpty
-    from cdd_agent.llm.known_models import FREE, Price, price_of
+    from cdd_agent.llm.known_models import FREE, Price, known_model
     from cdd_agent.llm.sized import Sized
 
     def price() -> Price | None:
-        return FREE if _costs_nothing(model) else price_of(model.name)
+        return FREE if _costs_nothing(model) else known_model(model.name).price
 
     sized = Sized(model, config.context_window) if config.context_window else model
     budgeted = Budgeted(

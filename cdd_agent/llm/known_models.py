@@ -1,82 +1,116 @@
-"""What is known of a model without asking it: litellm's own tables, read as the files that they are, since importing
-litellm takes seconds."""
+"""What is known of a model without asking it: a small table, made from litellm's at release time (`make models`).
+
+Importing litellm takes seconds, and its own tables are megabytes.
+"""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from cdd_agent.llm.port import Usage
 
-_TABLE = "model_prices_and_context_window_backup.json"
-_PROVIDERS = "provider_endpoints_support_backup.json"
-
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars for a token. What a provider takes off for a prompt it has seen before is not known here."""
+    """US dollars for a token."""
 
     prompt: float
     completion: float
+    cache_read: float | None = None
+    """Of the prompt's tokens that were read from a cache; None: as much as the others."""
+    cache_write: float | None = None
+    """Of those that were written to one."""
+    above: "tuple[int, Price] | None" = None
+    """For a prompt of more tokens than these, another price holds for the whole call."""
 
     def of(self, usage: Usage) -> float:
-        return usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
+        if self.above is not None and usage.prompt_tokens > self.above[0]:
+            return self.above[1].of(usage)
+        read = self.prompt if self.cache_read is None else self.cache_read
+        write = self.prompt if self.cache_write is None else self.cache_write
+        plain = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
+        cached = usage.cached_tokens * read + usage.cache_write_tokens * write
+        return max(plain, 0) * self.prompt + cached + usage.completion_tokens * self.completion
 
 
 FREE = Price(0.0, 0.0)
 
 
-def price_of(model: str) -> Price | None:
-    """The price of a model string; None where the table does not know it."""
-    entry = _entry(model)
-    match entry.get("input_cost_per_token"), entry.get("output_cost_per_token"):
-        case ((int() | float() as prompt), (int() | float() as completion)):
-            return Price(prompt, completion)
-    return None
+@dataclass(frozen=True)
+class KnownModel:
+    """The facts about one model; None and False where nobody knows."""
+
+    window: int | None = None
+    """Tokens that a request may have."""
+    longest_reply: int | None = None
+    """Tokens that it can write, its thoughts included."""
+    price: Price | None = None
+    calls_tools: bool = False
+    sees: bool = False
+    """It takes pictures."""
+    thinks: bool = False
+    thinks_adaptively: bool = False
+    """It takes Anthropic's `thinking: {type: adaptive}`."""
+    takes_effort: bool = False
+    """It takes Anthropic's `output_config.effort`."""
+    refuses_sampling: bool = False
+    """It takes no temperature."""
+    only_by_responses: bool = False
+    """OpenAI offers it by the Responses API alone."""
+    efforts: frozenset[str] = field(default_factory=frozenset)
+    """Those among none, minimal, xhigh and max that it is known to take beside low, medium and high."""
 
 
-def calls_tools(model: str) -> bool:
-    """Whether the table says so."""
-    return _entry(model).get("supports_function_calling") is True
-
-
-def window_of(model: str) -> int | None:
-    """How many tokens a request may have."""
-    tokens = _entry(model).get("max_input_tokens")
-    return tokens if isinstance(tokens, int) and tokens > 0 else None
-
-
-def has_provider(model: str) -> bool:
-    """Whether the tables know who offers it. Where they do not, litellm may all the same."""
-    prefix, slash, _ = model.partition("/")
-    if not slash:
-        return bool(_entry(model))
-    if prefix in _read(_PROVIDERS).get("providers", {}):
-        return True
-    return any(entry.get("litellm_provider") == prefix for entry in _read(_TABLE).values())
+UNKNOWN = KnownModel()
+_EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
 
 
 @cache
-def _entry(model: str) -> Mapping[str, Any]:
-    """Of a model string, as `provider/name` or as the name alone; empty where the table does not know it."""
-    table = _read(_TABLE)
-    entry = table.get(model)
+def known_model(model: str) -> KnownModel:
+    """The facts about a model string, as `provider/name` or as the name alone; `UNKNOWN` where the table has none."""
+    models = _table()["models"]
+    row = models.get(model)
     provider, _, name = model.partition("/")
-    if entry is None and (found := table.get(name)) and found.get("litellm_provider") == provider:
-        entry = found
-    return entry or {}
+    if row is None and (found := models.get(name)) and found[0] == provider:
+        row = found
+    if row is None:
+        return UNKNOWN
+    cells: list[Any] = list(row) + [None] * (6 - len(row))
+    _, window, longest_reply, flags, prices, above = cells
+    flags = flags or ""
+    return KnownModel(
+        window,
+        longest_reply,
+        _price(prices, above),
+        calls_tools="t" in flags,
+        sees="v" in flags,
+        thinks="r" in flags,
+        thinks_adaptively="a" in flags,
+        takes_effort="o" in flags,
+        refuses_sampling="s" in flags,
+        only_by_responses="R" in flags,
+        efforts=frozenset(effort for flag, effort in _EFFORTS.items() if flag in flags),
+    )
 
 
-def _read(table: str) -> dict[str, Any]:
-    """By model, or as it is; empty where litellm, or a litellm that is like ours, is not installed."""
-    found = find_spec("litellm")
-    for folder in (found.submodule_search_locations or ()) if found else ():
-        try:
-            content = json.loads((Path(folder) / table).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        return content if isinstance(content, dict) else {}
-    return {}
+def has_provider(model: str) -> bool:
+    """Whether the table knows who offers it. Where it does not, litellm may all the same."""
+    prefix, slash, _ = model.partition("/")
+    return prefix in _table()["providers"] if slash else model in _table()["models"]
+
+
+def _price(prices: list[float | None] | None, above: list[Any] | None) -> Price | None:
+    if prices is None:
+        return None
+    price = Price(*prices)  # type: ignore[arg-type]  # the first two are numbers: the table is our own
+    return replace(price, above=(above[0], Price(*above[1:]))) if above else price
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    content = json.loads((files("cdd_agent.llm") / "known_models.json").read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content

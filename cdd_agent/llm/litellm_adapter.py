@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from cdd_agent.llm.direct.chat_completions import (
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
-from cdd_agent.llm.known_models import calls_tools, has_provider, window_of
+from cdd_agent.llm.known_models import has_provider, known_model
 from cdd_agent.llm.port import (
     Done,
     ModelEvent,
@@ -49,11 +50,11 @@ class LitellmModel:
 
     @property
     def calls_tools(self) -> bool:
-        return calls_tools(self.name)
+        return known_model(self.name).calls_tools
 
     @property
     def window(self) -> int | None:
-        return window_of(self.name)
+        return known_model(self.name).window
 
     def warm_up(self) -> None:
         """Begin the slow import without waiting for it; the first call joins it."""
@@ -62,6 +63,7 @@ class LitellmModel:
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
+        _forget_clients_of_other_loops(litellm)
         done, empty, calls = Done(), True, ToolCallPieces()
         characters = Characters()
         try:
@@ -177,6 +179,21 @@ def _import_quietly() -> Any:
     for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(logger).handlers = [logging.NullHandler()]
     return litellm
+
+
+_loop: weakref.ref[asyncio.AbstractEventLoop] | None = None
+"""The event loop of the last call."""
+
+
+def _forget_clients_of_other_loops(litellm: Any) -> None:
+    """litellm has an HTTP client for all event loops, and others by the address of their loop, which a later loop may
+    have: a call in a new loop would go out on a connection of an old one, and fail."""
+    global _loop  # noqa: PLW0603  # as global as litellm's clients
+    loop = asyncio.get_running_loop()
+    if _loop is None or _loop() is not loop:
+        vars(litellm).pop("module_level_aclient", None)  # made anew when it is asked for
+        litellm.in_memory_llm_clients_cache.flush_cache()
+        _loop = weakref.ref(loop)
 
 
 class _OwnWords(dict[str, str]):

@@ -1,5 +1,7 @@
 """A budget: every call is counted, also a lost one, and none begins that could pass what is left."""
 
+import subprocess
+import sys
 from contextlib import aclosing
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
 from cdd_agent.llm.around import Around, NeverEmpty
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent, Tally, estimated_prompt
-from cdd_agent.llm.known_models import Price, price_of
+from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
@@ -192,11 +194,41 @@ async def test_calls_of_tools_are_a_part_of_the_reply() -> None:
 
 @pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "openai/gpt-5", "gemini/gemini-2.5-pro"])
 def test_the_prices_of_well_known_models_are_known(name: str) -> None:
-    price = price_of(name)
+    price = known_model(name).price
     assert price
     assert 0 < price.prompt < price.completion < 0.001
 
 
 @pytest.mark.parametrize("name", ["openai/my-own", "mistral/gpt-5", "", "gpt-5-of-mine"])
 def test_other_prices_are_not_guessed(name: str) -> None:
-    assert price_of(name) is None
+    assert known_model(name).price is None
+
+
+def test_cached_tokens_have_prices_of_their_own() -> None:
+    price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
+
+    assert price.of(Usage(100, 10, cached_tokens=60, cache_write_tokens=30)) == pytest.approx(40 + 24 + 150 + 200)
+    assert Price(4.0, 20.0).of(Usage(100, 10, cached_tokens=60)) == pytest.approx(600)
+
+
+def test_a_long_prompt_has_another_price_for_the_whole_call() -> None:
+    price = Price(1.0, 2.0, above=(100, Price(3.0, 4.0)))
+
+    assert (price.of(Usage(100, 1)), price.of(Usage(101, 1))) == (102.0, 307.0)
+
+
+def test_what_models_can_do_is_known_without_litellm() -> None:
+    code = """
+import sys
+from cdd_agent.llm.known_models import UNKNOWN, has_provider, known_model
+claude = known_model("anthropic/claude-opus-5")
+assert claude.window > 500_000 and claude.longest_reply > 50_000 and claude.price.cache_read < claude.price.prompt
+assert claude.calls_tools and claude.sees and claude.thinks and claude.thinks_adaptively and claude.refuses_sampling
+assert known_model("openai/gpt-5-codex").only_by_responses and not known_model("openai/gpt-5").only_by_responses
+assert known_model("openai/gpt-5.6").price.above is not None
+assert known_model("nobody/nothing") == UNKNOWN and has_provider("anthropic/new") and not has_provider("nobody/new")
+print(*{"litellm"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert (done.stdout.strip(), done.stderr) == ("", "")

@@ -240,3 +240,29 @@ def test_litellm_neither_writes_to_the_screen_nor_calls_home() -> None:
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(server.requests) == 6
+
+
+LOOPS = """
+import asyncio, os, sys
+from cdd_agent.llm.litellm_adapter import LitellmModel
+from cdd_agent.llm.port import Message, ModelError, Request
+
+async def call():
+    try:
+        async for _ in LitellmModel("anthropic/claude-test", sys.argv[1]).stream(Request((Message("user", "Hello."),))):
+            pass
+    except ModelError as error:
+        print(type(error).__name__, flush=True)
+
+os.environ["ANTHROPIC_API_KEY"] = "a-key-for-tests"
+for _ in range(3):
+    asyncio.new_event_loop().run_until_complete(call())
+os._exit(0)  # without the complaints of loops that nobody closes
+"""
+
+
+def test_no_call_goes_out_on_a_connection_of_another_event_loop() -> None:
+    with LoopbackServer([failure(401)] * 3) as server:
+        done = run_python(LOOPS, server.url.removesuffix("/v1"))
+
+    assert done.stdout.split() == ["AuthenticationFailed"] * 3, done.stderr

@@ -19,7 +19,7 @@ from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.failures import Failure, translated, unfinished
-from cdd_agent.llm.known_models import calls_tools, window_of
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
 from cdd_agent.llm.providers import Endpoint, is_this_computer
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
@@ -44,11 +44,11 @@ class DirectModel:
 
     @property
     def calls_tools(self) -> bool:
-        return calls_tools(self.name)
+        return known_model(self.name).calls_tools
 
     @property
     def window(self) -> int | None:
-        return window_of(self.name)
+        return known_model(self.name).window
 
     def warm_up(self) -> None:
         """Import httpx and read the trusted certificates, in a thread; the first call joins it."""
