@@ -359,7 +359,7 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
     [
         ({"MODEL": "groq/llama"}, 2, "groq/llama: GROQ_API_KEY not set"),
         ({"MODEL": "groq/llama", "KEY": "GROQ_API_KEY"}, 0, "at https://api.groq.com/openai/v1, asked directly"),
-        ({"MODEL": "anthropic/claude", "MODEL_ADAPTER": "direct"}, 2, "does not know how to ask anthropic/claude"),
+        ({"MODEL": "bedrock/claude", "MODEL_ADAPTER": "direct"}, 2, "does not know how to ask bedrock/claude"),
         ({"MODEL": "groq/llama", "MODEL_ADAPTER": "curl"}, 2, "allowed: 'auto', 'litellm' or 'direct'"),
     ],
 )

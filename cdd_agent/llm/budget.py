@@ -174,7 +174,10 @@ class _Call:
         return self.usage if usage is None else self._priced(usage)
 
     def _priced(self, usage: Usage) -> Usage:
-        return usage if self.price is None else replace(usage, usd=self.price.of(usage))
+        """With the provider's own word on the cost, if there is one, or by the price."""
+        if usage.usd is not None or self.price is None:
+            return usage
+        return replace(usage, usd=self.price.of(usage))
 
 
 def estimated_prompt(request: Request) -> int:

@@ -1,4 +1,4 @@
-"""Providers and servers that speak OpenAI's chat completions themselves: where they are, and which key they take.
+"""Providers and servers that are asked directly: where they are, which key they take, and which protocol they speak.
 
 The prefixes of model strings and the names of variables are litellm's, so that the same settings serve both adapters.
 """
@@ -8,9 +8,17 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from cdd_agent.errors import BadInput
 from cdd_agent.web_address import web_address
+
+
+class Speaks(StrEnum):
+    """The wire protocol of an endpoint."""
+
+    CHAT_COMPLETIONS = "chat completions"
+    ANTHROPIC_MESSAGES = "anthropic messages"
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class Provider:
     """What its addresses end in, where people are used to leaving it out."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers, and the variables that hold their values."""
+    speaks: Speaks = Speaks.CHAT_COMPLETIONS
     other_api: re.Pattern[str] | None = None
     """Names of models that it offers by another API only, at its own address."""
 
@@ -48,6 +57,13 @@ PROVIDERS: Mapping[str, Provider] = {
         ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
         headers={"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"},
         other_api=re.compile(r"^responses/|-pro\b|codex|deep-research|computer-use|-instruct"),
+    ),
+    "anthropic": Provider(
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_KEY",),
+        ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+        path="/v1",
+        speaks=Speaks.ANTHROPIC_MESSAGES,
     ),
     "openrouter": _hosted("OPENROUTER", "https://openrouter.ai/api/v1", "OR_API_KEY"),
     "deepseek": _hosted("DEEPSEEK", "https://api.deepseek.com/v1"),
@@ -77,7 +93,11 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 """By the prefix of the model string."""
 
-_OPENAI_WITHOUT_PREFIX = re.compile(r"(?:gpt-[345]|chatgpt-|o[1-9](?:-|$))")
+_WITHOUT_PREFIX = {
+    "openai": re.compile(r"(?:gpt-[345]|chatgpt-|o[1-9](?:-|$))"),
+    "anthropic": re.compile(r"claude-"),
+}
+"""Models that people name without their provider."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +111,7 @@ class Endpoint:
     key_variable: str = ""
     """Where the key is from, or would be."""
     needs_key: bool = False
+    speaks: Speaks = Speaks.CHAT_COMPLETIONS
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -115,8 +136,8 @@ def endpoint_of(
     """
     environment = os.environ if environment is None else environment
     prefix, slash, name = model.partition("/")
-    if not slash and _OPENAI_WITHOUT_PREFIX.match(model):
-        prefix, name = "openai", model
+    if not slash:
+        prefix, name = next((known for known, names in _WITHOUT_PREFIX.items() if names.match(model)), ""), model
     provider = PROVIDERS.get(prefix)
     if provider is None or not name:
         return None
@@ -132,6 +153,7 @@ def endpoint_of(
         environment[found].strip() if found else None,
         found or provider.keys[0],
         needs_key=provider.needs_key and not chosen,
+        speaks=provider.speaks,
         headers={header: value for header, name in provider.headers.items() if (value := _plain(environment, name))},
     )
 

@@ -24,6 +24,8 @@ OWN = "http://127.0.0.1:9000/v1"
         ("mistral/devstral", "http://here", {}, "http://here/v1", "devstral"),
         ("groq/llama", None, {}, "https://api.groq.com/openai/v1", "llama"),
         ("xai/grok-4", None, {}, "https://api.x.ai/v1", "grok-4"),
+        ("anthropic/claude-opus-5", None, {}, "https://api.anthropic.com/v1", "claude-opus-5"),
+        ("claude-opus-5", None, {"ANTHROPIC_BASE_URL": "http://here"}, "http://here/v1", "claude-opus-5"),
         ("ollama/qwen3:8b", None, {}, "http://127.0.0.1:11434/v1", "qwen3:8b"),
         ("ollama_chat/qwen3", None, {"OLLAMA_API_BASE": "http://box:1"}, "http://box:1/v1", "qwen3"),
         ("lm_studio/qwen3", "http://127.0.0.1:1/v1", {}, "http://127.0.0.1:1/v1", "qwen3"),
@@ -40,7 +42,7 @@ def test_a_model_string_leads_to_an_endpoint(
 
 @pytest.mark.parametrize(
     "model",
-    ["anthropic/claude", "gemini/x", "frobnicate", "", "openai/", "/x", "azure/gpt-4o", "openai/o3-pro", "gpt-oss:20b"],
+    ["gemini/x", "frobnicate", "", "openai/", "/x", "azure/gpt-4o", "openai/o3-pro", "gpt-oss:20b"],
 )
 def test_others_are_not_for_the_direct_adapter(model: str) -> None:
     assert endpoint_of(model, None, {}) is None
@@ -53,7 +55,7 @@ def test_an_address_in_the_environment_that_is_none_is_refused_with_its_variable
 
 
 def test_an_api_base_alone_does_not_make_another_provider_s_model_direct() -> None:
-    assert endpoint_of("anthropic/claude", OWN, {}) is None
+    assert endpoint_of("bedrock/claude", OWN, {}) is None
 
 
 def test_the_key_is_the_provider_s_own() -> None:

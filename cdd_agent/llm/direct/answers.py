@@ -5,9 +5,10 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from cdd_agent.llm.direct.chat_completions import failure_of, read_json
 from cdd_agent.llm.direct.event_stream import EventStream, EventTooLong
+from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.direct.protocol import NoReply
+from cdd_agent.llm.direct.reported_failures import failure_of
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.retry_after import seconds_to_wait
 

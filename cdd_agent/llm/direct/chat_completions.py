@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json, sendable_arguments
 from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
+from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
-from cdd_agent.llm.failures import Failure, status_of
+from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import Done, Message, ModelEvent, Request, StopReason, TextDelta, ToolCall, Usage
 from cdd_agent.llm.providers import Endpoint
@@ -37,21 +39,16 @@ def _message(message: Message) -> dict[str, Any]:
     content: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         content["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _sendable(call.arguments)}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": sendable_arguments(call.arguments)},
+            }
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
         content["tool_call_id"] = message.tool_call_id
     return content
-
-
-def _sendable(arguments: str) -> str:
-    """Arguments as a server takes them back: some refuse a conversation in which a model wrote broken JSON."""
-    return (
-        arguments
-        if isinstance(read_json(arguments), dict)
-        else json.dumps({"not_json": arguments} if arguments else {})
-    )
 
 
 class Characters:
@@ -172,11 +169,11 @@ class Reply:
         if failure := failure_in(document):
             raise ServerFailed(failure)
         self._usage = _usage(document.get("usage")) or self._usage
-        choices = _list(document.get("choices"))
+        choices = as_list(document.get("choices"))
         if not choices and "choices" not in document and "usage" not in document:
             return  # a piece of another kind, as some servers mix in
         self.empty = False
-        for choice in map(_dict, choices[:1]):
+        for choice in map(as_dict, choices[:1]):
             yield from self._choice(choice)
 
     def end(self) -> Iterator[ModelEvent]:
@@ -185,24 +182,24 @@ class Reply:
         yield from last_events(Done(self._stop_reason, self._usage, stop_word=self._stop_word), self._calls)
 
     def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
-        piece = _dict(choice.get("delta")) or _dict(choice.get("message"))
-        if refusal := _string(piece.get("refusal")):
+        piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
+        if refusal := as_string(piece.get("refusal")):
             self._stop_reason = StopReason.REFUSED
             yield TextDelta(_whole_characters(refusal))
         if text := self._characters.take(_text(piece.get("content"))):
             yield TextDelta(text)
-        for call in map(_dict, _list(piece.get("tool_calls"))):
-            function, index = _dict(call.get("function")), call.get("index")
+        for call in map(as_dict, as_list(piece.get("tool_calls"))):
+            function, index = as_dict(call.get("function")), call.get("index")
             arguments = function.get("arguments")
             self._calls.add(
                 index if isinstance(index, int) else None,
-                _string(call.get("id")),
-                _string(function.get("name")),
-                json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments),
+                as_string(call.get("id")),
+                as_string(function.get("name")),
+                json.dumps(arguments) if isinstance(arguments, dict) else as_string(arguments),
             )
         if "delta" not in choice and "message" in choice:
             self.finished = True  # a whole answer, whatever it says
-        if word := _string(choice.get("finish_reason")):
+        if word := as_string(choice.get("finish_reason")):
             reason = stop_reason_of(word)
             self.finished = True
             if reason is not StopReason.STOP:  # what was refused above stays so
@@ -210,32 +207,8 @@ class Reply:
                 self._stop_word = word if reason is StopReason.UNKNOWN else ""
 
 
-def failure_in(document: dict[str, Any], status: int | None = None) -> Failure | None:
-    """The failure that an answer reports, in any of the forms in which servers do. `status`: the answer's own."""
-    error = document.get("error")
-    if error is None and (document.get("object") == "error" or document.get("type") == "error" or status):
-        error = document
-    if not error:
-        return None
-    facts = error if isinstance(error, dict) else {}
-    codes = [facts.get(name) for name in ("code", "status", "type")]
-    said = error if isinstance(error, str) else facts.get("message") or facts.get("detail")
-    raw = _dict(facts.get("metadata")).get("raw")  # what the provider behind OpenRouter said
-    words = " ".join(dict.fromkeys(_as_text(part) for part in (said, raw) if part)) or _as_text(error)
-    all_words = "\n".join([words, *map(str, codes)])
-    return Failure(status=status or status_of(*codes), words=words, all_words=all_words)
-
-
-def failure_of(text: str, status: int) -> Failure:
-    """The failure that the body of a refusal tells of, JSON or not."""
-    document = read_json(text)
-    document = document[0] if isinstance(document, list) and document else document
-    told = failure_in(document, status) if isinstance(document, dict) else None
-    return told or Failure(status=status, words=text, all_words=text)
-
-
 def _usage(counted: object) -> Usage | None:
-    numbers = [_dict(counted).get(name) for name in ("prompt_tokens", "completion_tokens")]
+    numbers = [as_dict(counted).get(name) for name in ("prompt_tokens", "completion_tokens")]
     if not any(isinstance(number, int) for number in numbers):
         return None
     prompt, completion = (number if isinstance(number, int) else 0 for number in numbers)
@@ -245,29 +218,5 @@ def _usage(counted: object) -> Usage | None:
 def _text(content: object) -> str:
     """A message's text, which some send as a list of parts; thoughts are no text."""
     if isinstance(content, list):
-        return "".join(_string(part.get("text")) for part in map(_dict, content) if part.get("type") == "text")
-    return _string(content)
-
-
-def read_json(text: str) -> Any:
-    """The JSON value that a text is, or None."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
+        return "".join(as_string(part.get("text")) for part in map(as_dict, content) if part.get("type") == "text")
+    return as_string(content)

@@ -16,12 +16,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cdd_agent.llm.direct.answers import documents, read_complaint
+from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import known_model
+from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
-from cdd_agent.llm.providers import Endpoint, is_this_computer
+from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
 from cdd_agent.version import VERSION
 
@@ -36,11 +38,11 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSI
 class DirectModel:
     """A model at an endpoint, asked in a protocol that it speaks."""
 
-    def __init__(self, name: str, endpoint: Endpoint, protocol: WireProtocol | None = None) -> None:
-        """`protocol` is chat completions if none is given."""
+    def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
         self.name = name
         self.endpoint = endpoint
-        self.protocol = protocol or ChatCompletions(endpoint)
+        self.options = options
+        self.protocol = _protocol(name, endpoint, options)
 
     @property
     def calls_tools(self) -> bool:
@@ -89,7 +91,7 @@ class DirectModel:
         """The server's answer, when it begins. Raises `ServerFailed` where it is a refusal."""
         while True:
             call = self.protocol.call(request)
-            headers = {**_HEADERS, **self.endpoint.headers, **call.headers}
+            headers = {**_HEADERS, **self.endpoint.headers, **call.headers, **self.options.headers}
             post = client.build_request("POST", url, content=json.dumps(call.body).encode(), headers=headers)
             response = await client.send(post, stream=True)
             if response.is_success:
@@ -114,6 +116,14 @@ class DirectModel:
             return unfinished(self.name, empty=True)
         failure = error.failure if isinstance(error, ServerFailed) else Failure.of(error, outer)
         return translated(failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint)
+
+
+def _protocol(name: str, endpoint: Endpoint, options: ModelOptions) -> WireProtocol:
+    match endpoint.speaks:
+        case Speaks.CHAT_COMPLETIONS:
+            return ChatCompletions(endpoint, options)
+        case Speaks.ANTHROPIC_MESSAGES:
+            return AnthropicMessages(name, endpoint, options)
 
 
 def prepare(base: str) -> None:

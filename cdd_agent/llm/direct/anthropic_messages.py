@@ -1,0 +1,314 @@
+"""Anthropic's Messages API as JSON: thoughts that come back signed, caches that are asked for, results in one message.
+
+The rules are those of platform.claude.com/docs (thinking, prompt caching, handling stop reasons).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
+from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
+from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.stop_reasons import stop_reason_of
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.known_models import known_model
+from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
+from cdd_agent.llm.port import (
+    Done,
+    Message,
+    ModelEvent,
+    ProviderData,
+    Request,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolDefinition,
+    Usage,
+)
+from cdd_agent.llm.providers import Endpoint
+
+_VERSION = "2023-06-01"
+_LONGEST_REPLY = 32_000
+"""Tokens, of a model that nobody knows; one that writes less says so, and is believed."""
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_MARK = {"type": "ephemeral"}
+_LEAST_BUDGET = 1_024
+_BUDGETS = {Effort.LOW: 4_096, Effort.MEDIUM: 10_240, Effort.HIGH: 24_576, Effort.MAX: 48_000}
+"""Tokens of thoughts, for models that take a budget instead of an effort."""
+_OPTIONAL = {
+    "thinking": r"\bthinking\b(?! blocks?)",
+    "output_config": r"output_config|\beffort\b",
+    "temperature": r"\btemperature\b",
+    "cache_control": r"cache_control",
+}
+"""Fields that can be left out where a model refuses them, and how a refusal names them."""
+_REFUSES_THOUGHTS = re.compile(r"signature|thinking`? blocks?|redacted_thinking", re.IGNORECASE)
+_SHORTER = re.compile(r"max_tokens: (?P<sent>\d+) > (?P<most>\d+)")
+
+
+class AnthropicMessages:
+    """Claude, and whoever else speaks this protocol."""
+
+    path = "/messages"
+
+    def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
+        self._endpoint, self._options = endpoint, options
+        self._known = known_model(name)
+        self._longest_reply = options.max_output_tokens or self._known.longest_reply or _LONGEST_REPLY
+        self._left_out: set[str] = set()
+        """Fields that this model has refused."""
+        self._returns_thoughts = True
+
+    def call(self, request: Request) -> Call:
+        headers = {"anthropic-version": _VERSION}
+        if self._endpoint.key is not None:
+            headers["x-api-key"] = self._endpoint.key
+        system = "\n\n".join(message.content for message in request.messages if message.role == "system")
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "max_tokens": self._longest_reply,
+            "stream": True,
+            "messages": self._messages(request),
+        }
+        if system:
+            body["system"] = [{"type": "text", "text": system}]
+        if request.tools:
+            body["tools"] = [_tool(tool) for tool in request.tools]
+        if "cache_control" not in self._left_out:
+            _mark_for_the_cache(body)
+        fields = {**self._thinking(), **self._temperature()}
+        body |= {name: value for name, value in fields.items() if name not in self._left_out}
+        return Call({**body, **self._options.body}, headers)
+
+    def reader(self) -> "MessageReader":
+        return MessageReader(self._origin)
+
+    def adapts_to(self, failure: Failure) -> bool:
+        if failure.status != 400:
+            return False
+        words = failure.all_words
+        if (shorter := _SHORTER.search(words)) and int(shorter["most"]) < self._longest_reply:
+            self._longest_reply = int(shorter["most"])
+            return True
+        if self._returns_thoughts and _REFUSES_THOUGHTS.search(words):
+            self._returns_thoughts = False
+            return True
+        refused = {name for name, wording in _OPTIONAL.items() if re.search(wording, words)} - self._left_out
+        self._left_out |= refused
+        return bool(refused)
+
+    @property
+    def _origin(self) -> str:
+        return f"{self._endpoint.model} at {self._endpoint.base}"
+
+    def _thinking(self) -> dict[str, Any]:
+        """How much it thinks, and whether its thoughts can be read."""
+        effort, known = self._options.effort, self._known
+        seen = {"display": "summarized"} if self._options.watched else {}
+        if effort is Effort.NONE:
+            return {"thinking": {"type": "disabled"}} if known.thinks else {}
+        if known.thinks_adaptively:
+            return {
+                **({"thinking": {"type": "adaptive", **seen}} if seen or effort else {}),
+                **({"output_config": {"effort": effort.value}} if effort else {}),
+            }
+        if effort is None or not known.thinks:
+            return {}
+        if known.takes_effort:
+            return {"output_config": {"effort": "high" if effort is Effort.MAX else effort.value}}
+        budget = min(_BUDGETS[effort], self._longest_reply // 2)
+        return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _LEAST_BUDGET else {}
+
+    def _temperature(self) -> dict[str, Any]:
+        """Refused by the models of the 5 generation, and by others where they think."""
+        temperature = self._options.temperature
+        is_taken = temperature is not None and not self._known.refuses_sampling and not self._thinking()
+        return {"temperature": temperature} if is_taken else {}
+
+    def _messages(self, request: Request) -> list[dict[str, Any]]:
+        """Roles take turns: what a person and tools say in a row is one message, with the tools' answers first."""
+        messages: list[dict[str, Any]] = []
+        for message in request.messages:
+            if message.role == "system":
+                continue
+            role = "assistant" if message.role == "assistant" else "user"
+            blocks = self._assistant(message) if role == "assistant" else _said(message)
+            if messages and messages[-1]["role"] == role:
+                messages[-1]["content"] += blocks
+            else:
+                messages.append({"role": role, "content": blocks})
+        for said in messages:
+            if said["role"] == "user":
+                said["content"].sort(key=lambda block: block["type"] != "tool_result")
+        return messages
+
+    def _assistant(self, message: Message) -> list[dict[str, Any]]:
+        sent = message.provider_data
+        if sent is not None and sent.origin == self._origin and self._returns_thoughts:
+            return [as_dict(block) for block in as_list(read_json(sent.data))]
+        text = [{"type": "text", "text": message.content}] if message.content.strip() else []
+        calls = [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": as_object(call.arguments)}
+            for call in message.tool_calls
+        ]
+        return [*text, *calls] or [{"type": "text", "text": "…"}]
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+
+
+def _said(message: Message) -> list[dict[str, Any]]:
+    """What a person or a tool says; a text must not be empty."""
+    text = message.content if message.content.strip() else "…"
+    if message.tool_call_id is None:
+        return [{"type": "text", "text": text}]
+    return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": text}]
+
+
+def _mark_for_the_cache(body: dict[str, Any]) -> None:
+    """Three of the four marks that a request may have: after tools and system, which stay for a run; at the end; and at
+    the end of the request before, as a mark finds what was written at most 20 blocks ahead of it."""
+    users = [message["content"] for message in body["messages"] if message["role"] == "user"]
+    for blocks in (body.get("system", []), *users[-2:]):
+        if blocks:
+            blocks[-1] = {**blocks[-1], "cache_control": _MARK}
+
+
+@dataclass
+class _Block:
+    """A block of the answer in the making, as it began, and what was added to each of its texts."""
+
+    began: dict[str, Any]
+    added: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, name: str, piece: str) -> None:
+        self.added.setdefault(name, []).append(piece)
+
+    def text(self, name: str) -> str:
+        return as_string(self.began.get(name)) + "".join(self.added.get(name, ()))
+
+    @property
+    def call(self) -> ToolCall:
+        written = "".join(self.added.get("input", ())) or json.dumps(as_dict(self.began.get("input")))
+        return ToolCall(as_string(self.began.get("id")), as_string(self.began.get("name")), written)
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The block as the provider wants it back."""
+        if self.began.get("type") == "tool_use":
+            return {**self.began, "input": as_object(self.call.arguments)}
+        return {**self.began, **{name: self.text(name) for name in self.added}}
+
+
+_DELTAS: Mapping[str, tuple[str, str]] = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+    "input_json_delta": ("partial_json", "input"),
+}
+"""By the kind of a piece: the field that holds it, and the field of the block that it belongs to."""
+
+
+class MessageReader:
+    """One message in the making, from events or as a whole."""
+
+    def __init__(self, origin: str) -> None:
+        self.finished = False
+        self.empty = True
+        self._origin = origin
+        self._blocks: dict[int, _Block] = {}
+        self._done = Done()
+        self._counted: dict[str, Any] = {}
+
+    def take(self, text: str) -> Iterator[ModelEvent]:
+        document = read_json(text)
+        if not isinstance(document, dict):
+            raise NoReply("not a JSON object")
+        if failure := failure_in(document):
+            raise ServerFailed(failure)
+        match document.get("type"):
+            case "message":
+                yield from self._message(document)
+            case "message_start":
+                self.empty = False
+                self._counted |= as_dict(as_dict(document.get("message")).get("usage"))
+            case "content_block_start":
+                yield from self._begin(self._index(document), as_dict(document.get("content_block")))
+            case "content_block_delta":
+                yield from self._add(self._index(document), as_dict(document.get("delta")))
+            case "message_delta":
+                self._counted |= {name: n for name, n in as_dict(document.get("usage")).items() if n is not None}
+                self._stop(as_dict(document.get("delta")))
+            case _:
+                pass  # a ping, the end of a block or of the message, or what will come next year
+
+    def end(self) -> Iterator[ModelEvent]:
+        blocks = [block for _, block in sorted(self._blocks.items())]
+        if self._done.stop_reason is StopReason.STOP:
+            yield from (block.call for block in blocks if block.began.get("type") == "tool_use")
+        data = None
+        if any(block.began.get("type") in _THOUGHTS for block in blocks):
+            whole = [block.whole for block in blocks if block.began.get("type") != "text" or block.text("text").strip()]
+            data = ProviderData(self._origin, json.dumps(whole, ensure_ascii=False))
+        yield Done(self._done.stop_reason, self._usage, data, self._done.stop_word)
+
+    def _message(self, message: dict[str, Any]) -> Iterator[ModelEvent]:
+        """A whole answer, as some servers send though a stream was asked for."""
+        self.empty = False
+        self._counted |= as_dict(message.get("usage"))
+        for index, block in enumerate(as_list(message.get("content"))):
+            yield from self._begin(index, as_dict(block))
+        self._stop(message)
+
+    def _index(self, document: dict[str, Any]) -> int:
+        return as_int(document.get("index")) or 0
+
+    def _begin(self, index: int, block: dict[str, Any]) -> Iterator[ModelEvent]:
+        self.empty = False
+        self._blocks[index] = _Block(block)
+        if block.get("type") in ("text", "thinking"):
+            yield from _shown(as_string(block["type"]), as_string(block.get(as_string(block["type"]))))
+
+    def _add(self, index: int, delta: dict[str, Any]) -> Iterator[ModelEvent]:
+        kind = as_string(delta.get("type"))
+        if kind not in _DELTAS:
+            return
+        source, target = _DELTAS[kind]
+        piece = as_string(delta.get(source))
+        began = {"type": target} if target in ("text", "thinking") else {}
+        self._blocks.setdefault(index, _Block(began)).add(target, piece)
+        self.empty = False
+        yield from _shown(target, piece)
+
+    def _stop(self, said: dict[str, Any]) -> None:
+        if word := as_string(said.get("stop_reason")):
+            reason = stop_reason_of(word)
+            self._done = Done(reason, stop_word=word if reason is StopReason.UNKNOWN else "")
+            self.finished = True
+
+    @property
+    def _usage(self) -> Usage | None:
+        counted = {name: as_int(number) for name, number in self._counted.items()}
+        if counted.get("input_tokens") is None and counted.get("output_tokens") is None:
+            return None
+        read, written = (counted.get(f"cache_{name}_input_tokens") or 0 for name in ("read", "creation"))
+        thought = as_int(as_dict(self._counted.get("output_tokens_details")).get("thinking_tokens"))
+        return Usage(
+            (counted.get("input_tokens") or 0) + read + written,
+            counted.get("output_tokens") or 0,
+            cached_tokens=read,
+            cache_write_tokens=written,
+            reasoning_tokens=thought or 0,
+        )
+
+
+def _shown(kind: str, piece: str) -> Iterator[ModelEvent]:
+    if piece and kind == "text":
+        yield TextDelta(piece)
+    elif piece and kind == "thinking":
+        yield ThinkingDelta(piece)

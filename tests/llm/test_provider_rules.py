@@ -1,0 +1,170 @@
+"""Every provider's rules, kept in replies, in loops with tools, and after a kill in the middle of one."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from pydantic import TypeAdapter
+
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.dialogue.turns import Added, Dialogue
+from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
+from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.options import ModelOptions
+from cdd_agent.llm.port import Message, Usage
+from cdd_agent.llm.providers import endpoint_of
+from tests.dialogue.talking import heard
+from tests.llm.simulators.anthropic import Anthropic
+from tests.llm.simulators.base import Said, Simulator
+
+ASKED = (Message("system", "You carry out steps. " * 40), Message("user", "What is in the files? " * 40))
+LOOKS = [Said(f"Look {n}.", f"Perhaps in a{n}.", (("read_file", {"path": f"a{n}.txt"}),)) for n in range(5)]
+SIX_ROUNDS = [*LOOKS, Said("They say what they say.", "That is all.")]
+_MESSAGES = TypeAdapter(tuple[Message, ...])
+
+
+@dataclass(frozen=True)
+class Provider:
+    """How one is simulated, and how its model is named."""
+
+    model: str
+    simulated: Callable[[list[Said]], Simulator]
+    key: str
+    caches: bool = True
+    """It reads what is repeated from a cache, if it is asked as it wants to be."""
+
+    def asked_at(self, url: str, options: ModelOptions | None = None) -> DirectModel:
+        endpoint = endpoint_of(self.model, url, {self.key: "a-key"})
+        assert endpoint is not None
+        return DirectModel(self.model, endpoint, options or ModelOptions())
+
+
+PROVIDERS = {
+    "claude-opus-5": Provider("anthropic/claude-opus-5", Anthropic, "ANTHROPIC_API_KEY"),
+}
+
+
+@pytest.fixture(params=PROVIDERS)
+def provider(request: pytest.FixtureRequest) -> Provider:
+    return PROVIDERS[request.param]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for n in range(5):
+        (tmp_path / f"a{n}.txt").write_text(f"content of {n}\n" * 50)
+    return tmp_path
+
+
+def usages(events: list[Event]) -> list[Usage]:
+    return [event.usage for event in events if isinstance(event, ReplyFinished) and event.usage is not None]
+
+
+def as_saved(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What a dialogue is after it was written to the disk and read again."""
+    return _MESSAGES.validate_json(_MESSAGES.dump_json(messages))
+
+
+async def test_a_reply_comes_whole_with_its_usage(provider: Provider) -> None:
+    with provider.simulated([Said("Hello there.", "They greet me.")]) as simulator:
+        result = await heard(Dialogue(provider.asked_at(simulator.url)).turn(ASKED))
+
+    assert (result.seen, result.turn.problem, simulator.refusals) == ("Hello there.", "", [])
+    (usage,), (bill,) = usages(result.events), simulator.bills
+    assert (usage.prompt_tokens, usage.completion_tokens) == (bill.prompt, bill.completion)
+
+
+async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(provider: Provider) -> None:
+    with provider.simulated([Said("Hello there.", "They greet me, I think.")]) as simulator:
+        model = provider.asked_at(simulator.url, ModelOptions(watched=True))
+        result = await heard(Dialogue(model).turn(ASKED))
+
+    thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
+    assert (thoughts, result.seen) == ("They greet me, I think.", "Hello there.")
+
+
+async def test_a_loop_of_six_rounds_is_taken_and_counted_as_it_is_billed(provider: Provider, root: Path) -> None:
+    with provider.simulated(SIX_ROUNDS) as simulator:
+        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root)).turn(ASKED))
+
+    assert (result.turn.text, simulator.refusals, len(simulator.bills)) == ("They say what they say.", [], 6)
+    counted = [
+        (usage.prompt_tokens, usage.cached_tokens, usage.cache_write_tokens, usage.completion_tokens)
+        for usage in usages(result.events)
+    ]
+    assert counted == [(bill.prompt, bill.cached, bill.written, bill.completion) for bill in simulator.bills]
+
+
+async def test_what_a_loop_repeats_is_read_from_the_cache(provider: Provider, root: Path) -> None:
+    if not provider.caches:
+        pytest.skip("it has no cache")
+    with provider.simulated(SIX_ROUNDS) as simulator:
+        await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root)).turn(ASKED))
+
+    repeated = sum(bill.prompt for bill in simulator.bills[:-1])  # each request repeats the one before it
+    assert sum(bill.cached for bill in simulator.bills[1:]) >= 0.95 * repeated
+
+
+async def test_a_loop_that_was_killed_goes_on_with_what_the_provider_wants_back(provider: Provider, root: Path) -> None:
+    with provider.simulated(SIX_ROUNDS) as simulator:
+        spoken, rounds = ASKED, 0
+        turn = Dialogue(provider.asked_at(simulator.url), read_only_tools(root)).turn(ASKED)
+        async for item in turn:
+            if isinstance(item, Added):
+                spoken, rounds = (*spoken, *item.messages), rounds + 1
+                if rounds == 3:
+                    break
+        await turn.aclose()
+        again = Dialogue(provider.asked_at(simulator.url), read_only_tools(root)).turn(as_saved(spoken))
+        result = await heard(again)
+
+    assert (result.turn.text, simulator.refusals, len(simulator.bills)) == ("They say what they say.", [], 6)
+
+
+async def test_another_model_gets_nothing_of_the_first_one_s_thoughts(provider: Provider, root: Path) -> None:
+    with provider.simulated(SIX_ROUNDS[:1]) as first, provider.simulated(SIX_ROUNDS[1:]) as second:
+        model = provider.asked_at(first.url)
+        tools, spoken = read_only_tools(root), ASKED
+        turn = Dialogue(model, tools).turn(ASKED)
+        async for item in turn:
+            if isinstance(item, Added):
+                spoken = (*spoken, *item.messages)
+                break
+        await turn.aclose()
+        result = await heard(Dialogue(provider.asked_at(second.url), tools).turn(spoken))
+
+    assert (result.turn.problem, second.refusals) == ("", [])
+    assert not [piece for piece in first.opaque if piece in json.dumps(second.sent[0].body)]
+
+
+async def test_calls_in_parallel_are_answered_together(provider: Provider, root: Path) -> None:
+    both = Said("", "Two at once.", tuple(("read_file", {"path": f"a{n}.txt"}) for n in range(3)))
+    with provider.simulated([both, both, Said("Done.")]) as simulator:
+        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root)).turn(ASKED))
+
+    assert (result.turn.text, simulator.refusals) == ("Done.", [])
+
+
+def post(simulator: Simulator, path: str, body: dict[str, object], **headers: str) -> httpx.Response:
+    return httpx.post(simulator.url.removesuffix("/v1") + path, json=body, headers=headers)
+
+
+def test_a_naive_client_is_refused_by_anthropic() -> None:
+    plain = {"model": "claude-opus-5", "messages": [{"role": "user", "content": "Hello."}]}
+    headers = {"x-api-key": "a-key", "anthropic-version": "2023-06-01"}
+    naive: list[dict[str, object]] = [
+        plain,  # no max_tokens
+        {**plain, "max_tokens": 1_000_000},
+        {**plain, "max_tokens": 9, "temperature": 0.2},
+        {**plain, "max_tokens": 9, "stream_options": {}},
+        {**plain, "max_tokens": 9, "messages": [*plain["messages"], {"role": "assistant", "content": "Hel"}]},
+        {**plain, "max_tokens": 9, "thinking": {"type": "enabled", "budget_tokens": 1024}},
+    ]
+    with Anthropic([Said("Hello.")]) as simulator:
+        statuses = [post(simulator, "/v1/messages", body, **headers).status_code for body in naive]
+        accepted = post(simulator, "/v1/messages", {**plain, "max_tokens": 9}, **headers).status_code
+
+    assert (statuses, accepted) == ([400] * len(naive), 200)
