@@ -214,6 +214,12 @@ _RULES = (
         quotes=False,
     ),
     _Rule(
+        BadAnswer,
+        "{model} made a call of a tool that its server could not read",
+        "Ask again; if it stays, `tool_calls: off` in .cdd/config.yaml does without.",
+        wording=r"tool_use_failed|failed_generation",
+    ),
+    _Rule(
         ContextTooLong,
         "The request is too long for {model}",
         "Use a model with a larger context, or a smaller step.",

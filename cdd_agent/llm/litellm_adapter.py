@@ -16,13 +16,8 @@ from functools import cache, partial
 from typing import Any
 
 from cdd_agent.errors import BadInput
-from cdd_agent.llm.direct.chat_completions import (
-    Characters,
-    ToolCallPieces,
-    last_events,
-    messages_of,
-    tools_of,
-)
+from cdd_agent.llm.direct.chat_completions import message_of, tools_of
+from cdd_agent.llm.direct.chat_reply import Characters, ToolCallPieces, last_events
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
@@ -103,7 +98,7 @@ class LitellmModel:
         tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
         return {
             "model": self.name,
-            "messages": messages_of(request),
+            "messages": [message_of(message) for message in request.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves `stream_options` out where a provider does not know it

@@ -84,6 +84,10 @@ PROVIDERS: Mapping[str, Provider] = {
     "moonshot": _hosted("MOONSHOT", "https://api.moonshot.ai/v1"),
     "novita": _hosted("NOVITA", "https://api.novita.ai/v3/openai"),
     "nvidia_nim": _hosted("NVIDIA_NIM", "https://integrate.api.nvidia.com/v1"),
+    "gemini": _hosted("GEMINI", "https://generativelanguage.googleapis.com/v1beta/openai", "GOOGLE_API_KEY"),
+    "minimax": _hosted("MINIMAX", "https://api.minimax.io/v1"),
+    "zai": _hosted("ZAI", "https://api.z.ai/api/paas/v4"),
+    "dashscope": _hosted("DASHSCOPE", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
     "sambanova": _hosted("SAMBANOVA", "https://api.sambanova.ai/v1"),
     "ollama": _local("OLLAMA", 11434),
     "ollama_chat": _local("OLLAMA", 11434),
@@ -107,6 +111,10 @@ class Endpoint:
     base: str
     model: str
     """The name that the server knows."""
+    provider: str = ""
+    """The prefix of the model string."""
+    is_chosen: bool = False
+    """Somebody has set the address: what is there may not be the provider's own."""
     key: str | None = field(default=None, repr=False)
     key_variable: str = ""
     """Where the key is from, or would be."""
@@ -150,6 +158,8 @@ def endpoint_of(
     return Endpoint(
         base if base.endswith(provider.path) else base + provider.path,
         name,
+        prefix,
+        bool(chosen),
         environment[found].strip() if found else None,
         found or provider.keys[0],
         needs_key=provider.needs_key and not chosen,

@@ -13,7 +13,7 @@ from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm import litellm_adapter
 from cdd_agent.llm.direct import model as direct_model
-from cdd_agent.llm.direct.chat_completions import ToolCallPieces
+from cdd_agent.llm.direct.chat_reply import ToolCallPieces
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,

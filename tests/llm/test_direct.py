@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.llm.direct import answers, event_stream
 from cdd_agent.llm.direct.answers import documents
-from cdd_agent.llm.direct.chat_completions import Reply
+from cdd_agent.llm.direct.chat_reply import Reply
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -31,6 +31,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
+    ThinkingDelta,
     ToolCall,
     Usage,
 )
@@ -107,7 +108,8 @@ async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
     for content_type in ("text/event-stream", "application/json", "text/plain; charset=latin-1"):
         events = await events_on(raw(body, content_type))
 
-        assert events == [TextDelta("Hello"), Done(StopReason.STOP, None)]
+        text = [event for event in events if not isinstance(event, ThinkingDelta)]
+        assert text == [TextDelta("Hello"), Done(StopReason.STOP, None, text[-1].provider_data)]
 
 
 @pytest.mark.parametrize(

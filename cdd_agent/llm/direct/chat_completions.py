@@ -1,27 +1,28 @@
-"""OpenAI's chat completions as JSON: a request as they want it, and a reply put together from its pieces.
+"""OpenAI's chat completions as JSON, in the dialects that providers have made of them: how a request is written.
 
-The other modules of this package know how the bytes travel. What servers write is never trusted to have a shape.
+`chat_reply.py` reads the answer.
 """
 
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
+from hashlib import sha256
+from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
-from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json, sendable_arguments
-from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
-from cdd_agent.llm.direct.reported_failures import failure_in
-from cdd_agent.llm.direct.stop_reasons import stop_reason_of
+from cdd_agent.llm.direct.chat_reply import THOUGHTS, Reply
+from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fields
+from cdd_agent.llm.direct.json_values import as_dict, as_list, read_json, sendable_arguments
+from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import Done, Message, ModelEvent, Request, StopReason, TextDelta, ToolCall, Usage
+from cdd_agent.llm.port import (
+    Message,
+    Request,
+)
 from cdd_agent.llm.providers import Endpoint
-
-
-def messages_of(request: Request) -> list[dict[str, Any]]:
-    """The messages of a request, as JSON."""
-    return [_message(message) for message in request.messages]
 
 
 def tools_of(request: Request) -> list[dict[str, Any]]:
@@ -35,7 +36,8 @@ def tools_of(request: Request) -> list[dict[str, Any]]:
     ]
 
 
-def _message(message: Message) -> dict[str, Any]:
+def message_of(message: Message) -> dict[str, Any]:
+    """A message as JSON, without what its provider wants back."""
     content: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         content["tool_calls"] = [
@@ -51,172 +53,171 @@ def _message(message: Message) -> dict[str, Any]:
     return content
 
 
-class Characters:
-    """Text in pieces, as whole characters: JSON may hold half of one, and some servers cut between the halves."""
-
-    def __init__(self) -> None:
-        self._half = ""
-
-    def take(self, piece: str) -> str:
-        """What is whole of the text by now."""
-        text, self._half = self._half + piece, ""
-        if "\ud800" <= text[-1:] <= "\udbff":
-            text, self._half = text[:-1], text[-1]
-        return _whole_characters(text)
-
-    def end(self) -> str:
-        """What is left, when no more will come."""
-        return _whole_characters(self._half)
-
-
-def _whole_characters(text: str) -> str:
-    """Two halves that belong together are one character; one alone is shown as `\ufffd`."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-@dataclass
-class _CallInPieces:
-    id: str
-    name: str
-    arguments: list[str] = field(default_factory=list)
-
-
-class ToolCallPieces:
-    """Puts calls together from pieces that may arrive interleaved, numbered or not."""
-
-    def __init__(self) -> None:
-        self._calls: list[_CallInPieces] = []
-        self._at: dict[int, _CallInPieces] = {}
-        """The call that a number stands for now: some servers give every call the number 0."""
-
-    def add(self, index: int | None, id_: str, name: str, arguments: str) -> None:
-        """Take a piece; what it leaves out is empty."""
-        call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls else None)
-        if call is None or self._begins_another(call, index, id_, name):
-            call = _CallInPieces(id_ or f"call_{len(self._calls) + 1}", name)
-            self._calls.append(call)
-        call.name = call.name or name
-        call.arguments.append(arguments)
-        if index is not None:
-            self._at[index] = call
-
-    def _begins_another(self, call: _CallInPieces, index: int | None, id_: str, name: str) -> bool:
-        """Whether a piece that has the number of `call` is not its continuation: that one brings no new name."""
-        if not name or id_ == call.id:
-            return False
-        return bool(id_) or index is None or name != call.name
-
-    def whole(self) -> list[ToolCall]:
-        """The calls, in the order in which they began."""
-        parts = ((call.id, call.name, "".join(call.arguments)) for call in self._calls)
-        return [ToolCall(*map(_whole_characters, part)) for part in parts]
-
-
-def last_events(done: Done, calls: ToolCallPieces) -> Iterator[ModelEvent]:
-    """How a reply ends: its calls, then `Done`. Of a reply that is not whole no call is given: it may be cut, too."""
-    if done.stop_reason is StopReason.STOP:
-        yield from calls.whole()
-    yield done
-
-
 class ChatCompletions:
-    """The protocol that most servers speak."""
+    """The protocol that most servers speak, in the dialect of the endpoint's provider."""
 
     path = "/chat/completions"
 
-    def __init__(self, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
+    def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
         self._endpoint, self._options = endpoint, options
-        self._asks_for_usage = True
+        self._known = known_model(name)
+        self._dialect = DIALECTS.get(endpoint.provider, PLAIN)
+        self._left_out: set[str] = set()
+        """Fields that the server has refused."""
+        self._cache_key = uuid4().hex
+        if not self._dialect.asks_for_usage:
+            self._left_out.add("stream_options")
 
     def call(self, request: Request) -> Call:
-        body: dict[str, Any] = {"model": self._endpoint.model, "messages": messages_of(request), "stream": True}
-        if self._asks_for_usage:
-            body["stream_options"] = {"include_usage": True}
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "messages": self._messages(request),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
         if request.tools:
             body["tools"] = tools_of(request)
+        fields = {name: value for name, value in {**body, **self._settings()}.items() if name not in self._left_out}
         key = self._endpoint.key
         headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-        return Call({**body, **self._options.body}, headers)
+        return Call({**fields, **self._options.body}, headers)
 
-    def reader(self) -> "Reply":
-        return Reply()
+    def reader(self) -> Reply:
+        return Reply(self._origin, keeps_text=self._dialect.keeps_text)
 
     def adapts_to(self, failure: Failure) -> bool:
-        """Some servers do not know `stream_options`, by which they are asked for the usage."""
-        was_asked = self._asks_for_usage and failure.status in (400, 422)
-        if was_asked and re.search("stream_options|include_usage", failure.all_words):
-            self._asks_for_usage = False
+        """Servers name the field that they do not know, or that they miss."""
+        if failure.status not in (400, 422):
+            return False
+        words = failure.all_words
+        if not self._dialect.needs_thoughts and _MISSES_THOUGHTS.search(words):
+            self._dialect = replace(self._dialect, needs_thoughts=True)
             return True
-        return False
+        if not self._dialect.needs_own_calls and _MISSES_DETAILS.search(words):
+            self._dialect = replace(self._dialect, needs_own_calls=True)
+            return True
+        if "max_completion_tokens" in words and self._dialect.limit == "max_tokens" and self._options.max_output_tokens:
+            self._dialect = replace(self._dialect, limit="max_completion_tokens")
+            return True
+        refused = {name for name, wording in _OPTIONAL.items() if re.search(wording, words)} - self._left_out
+        self._left_out |= refused
+        return bool(refused)
+
+    @property
+    def _origin(self) -> str:
+        return f"{self._endpoint.model} at {self._endpoint.base}"
+
+    def _settings(self) -> dict[str, Any]:
+        """What a person has chosen, and what the provider knows besides, in its own words."""
+        options, fields = self._options, dict[str, Any]()
+        if options.effort is not None:
+            fields |= effort_fields(self._endpoint.provider, self._endpoint.model, self._known, options.effort)
+        if options.temperature is not None and not self._known.refuses_sampling:
+            fields["temperature"] = options.temperature
+        if options.max_output_tokens is not None:
+            fields[self._dialect.limit] = options.max_output_tokens
+        if self._dialect.routes_by_key and not self._endpoint.is_chosen:
+            fields["prompt_cache_key"] = self._cache_key
+        if self._dialect.states_cost:
+            fields["usage"] = {"include": True}
+        if self._dialect.signs_calls and options.watched:
+            fields["extra_body"] = {"google": {"thinking_config": {"include_thoughts": True}}}
+        return fields
+
+    def _messages(self, request: Request) -> list[dict[str, Any]]:
+        messages = [self._message(message) for message in request.messages]
+        if self._dialect.needs_own_calls:
+            messages = list(_others_calls_in_words(messages))
+        if self._dialect.short_ids:
+            _shorten_ids(messages)
+        if self._dialect.answers_end_rounds:
+            messages = list(_with_a_word_between(messages))
+        if self._endpoint.provider == "openrouter" and self._endpoint.model.startswith("anthropic/"):
+            _mark_for_the_cache(messages)
+        return messages
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        """With what the provider wants back: with calls all of it, of other messages only what it keeps a list of."""
+        content = message_of(message)
+        if message.role != "assistant":
+            return content
+        sent = message.provider_data
+        data = as_dict(read_json(sent.data)) if sent is not None and sent.origin == self._origin else {}
+        calls = content.get("tool_calls", [])
+        for name, value in as_dict(data.get("message")).items():
+            is_taken = name not in THOUGHTS or (calls and self._dialect.takes_thoughts)
+            if is_taken and name not in self._left_out:
+                content[name] = value
+        for call, extra in zip(calls, as_list(data.get("calls")), strict=False):
+            if extra is not None and "extra_content" not in self._left_out:
+                call["extra_content"] = extra
+        if calls and self._dialect.needs_thoughts:
+            content.setdefault("reasoning_content", "")
+        if calls and self._dialect.signs_calls:
+            calls[0].setdefault("extra_content", dict(UNSIGNED))
+        return content
 
 
-class Reply:
-    """One reply in the making."""
-
-    def __init__(self) -> None:
-        self.finished = False
-        self.empty = True
-        self._stop_reason = StopReason.STOP
-        self._stop_word = ""
-        self._usage: Usage | None = None
-        self._calls = ToolCallPieces()
-        self._characters = Characters()
-
-    def take(self, text: str) -> Iterator[ModelEvent]:
-        document = read_json(text)
-        if not isinstance(document, dict):
-            raise NoReply("not a JSON object")
-        if failure := failure_in(document):
-            raise ServerFailed(failure)
-        self._usage = _usage(document.get("usage")) or self._usage
-        choices = as_list(document.get("choices"))
-        if not choices and "choices" not in document and "usage" not in document:
-            return  # a piece of another kind, as some servers mix in
-        self.empty = False
-        for choice in map(as_dict, choices[:1]):
-            yield from self._choice(choice)
-
-    def end(self) -> Iterator[ModelEvent]:
-        if rest := self._characters.end():
-            yield TextDelta(rest)
-        yield from last_events(Done(self._stop_reason, self._usage, stop_word=self._stop_word), self._calls)
-
-    def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
-        piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
-        if refusal := as_string(piece.get("refusal")):
-            self._stop_reason = StopReason.REFUSED
-            yield TextDelta(_whole_characters(refusal))
-        if text := self._characters.take(_text(piece.get("content"))):
-            yield TextDelta(text)
-        for call in map(as_dict, as_list(piece.get("tool_calls"))):
-            function, index = as_dict(call.get("function")), call.get("index")
-            arguments = function.get("arguments")
-            self._calls.add(
-                index if isinstance(index, int) else None,
-                as_string(call.get("id")),
-                as_string(function.get("name")),
-                json.dumps(arguments) if isinstance(arguments, dict) else as_string(arguments),
-            )
-        if "delta" not in choice and "message" in choice:
-            self.finished = True  # a whole answer, whatever it says
-        if word := as_string(choice.get("finish_reason")):
-            reason = stop_reason_of(word)
-            self.finished = True
-            if reason is not StopReason.STOP:  # what was refused above stays so
-                self._stop_reason = reason
-                self._stop_word = word if reason is StopReason.UNKNOWN else ""
+_OPTIONAL = {
+    "stream_options": "stream_options|include_usage",
+    "reasoning_content": "reasoning_content",
+    "reasoning_details": "reasoning_details",
+    "reasoning": r"\breasoning\b(?!_)",
+    "reasoning_effort": r"reasoning[_.]effort",
+    "thinking": r"\bthinking\b",
+    "temperature": r"\btemperature\b",
+    "prompt_cache_key": "prompt_cache_key",
+    "max_tokens": r"\bmax_tokens\b",
+    "max_completion_tokens": r"\bmax_completion_tokens\b",
+    "extra_content": "extra_content",
+    "extra_body": "extra_body",
+    "usage": r"\busage\b",
+}
+"""Fields that can be left out where a server refuses them, and how a refusal names them."""
+_MISSES_THOUGHTS = re.compile(r"reasoning_content\W.{0,60}(?:must be passed back|is missing|required)", re.IGNORECASE)
+_MISSES_DETAILS = re.compile("reasoning.details.{0,60}(?:preserved|required|missing)", re.IGNORECASE)
+_CACHE_MARK = {"type": "ephemeral"}
 
 
-def _usage(counted: object) -> Usage | None:
-    numbers = [as_dict(counted).get(name) for name in ("prompt_tokens", "completion_tokens")]
-    if not any(isinstance(number, int) for number in numbers):
-        return None
-    prompt, completion = (number if isinstance(number, int) else 0 for number in numbers)
-    return Usage(prompt, completion)
+def _others_calls_in_words(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Calls that nothing of the provider's goes with, and their answers, as if they had been said."""
+    names: dict[str, str] = {}
+    for message in messages:
+        if message.get("tool_calls") and "reasoning_details" not in message:
+            names |= {call["id"]: call["function"]["name"] for call in message["tool_calls"]}
+            calls = (f"{call['function']['name']} {call['function']['arguments']}" for call in message["tool_calls"])
+            words = "\n".join(filter(None, (message["content"], "I used these tools:", *calls)))
+            yield {"role": "assistant", "content": words}
+        elif message.get("tool_call_id") in names:
+            yield {"role": "user", "content": f"Answer of {names[message['tool_call_id']]}:\n{message['content']}"}
+        else:
+            yield message
 
 
-def _text(content: object) -> str:
-    """A message's text, which some send as a list of parts; thoughts are no text."""
-    if isinstance(content, list):
-        return "".join(as_string(part.get("text")) for part in map(as_dict, content) if part.get("type") == "text")
-    return as_string(content)
+def _shorten_ids(messages: list[dict[str, Any]]) -> None:
+    """Ids as Mistral has them: its own stay, others become new ones, the same in call and answer."""
+    for message in messages:
+        for call in message.get("tool_calls", []):
+            call["id"] = _short_id(call["id"])
+        if "tool_call_id" in message:
+            message["tool_call_id"] = _short_id(message["tool_call_id"])
+
+
+def _short_id(id_: str) -> str:
+    return id_ if re.fullmatch("[A-Za-z0-9]{9}", id_) else sha256(id_.encode(errors="replace")).hexdigest()[:9]
+
+
+def _with_a_word_between(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Where a person speaks after a tool, the assistant says a word first: Mistral refuses it otherwise."""
+    for before, message in pairwise([{"role": ""}, *messages]):
+        if before["role"] == "tool" and message["role"] == "user":
+            yield {"role": "assistant", "content": "…"}
+        yield message
+
+
+def _mark_for_the_cache(messages: list[dict[str, Any]]) -> None:
+    """Claude behind OpenRouter caches what it is told to: the system prompt, and all up to the last two turns."""
+    others = [message for message in messages if message["role"] in ("user", "tool")]
+    for message in (*(one for one in messages[:1] if one["role"] == "system"), *others[-2:]):
+        text = {"type": "text", "text": message["content"], "cache_control": _CACHE_MARK}
+        message["content"] = [text] if message["content"] else message["content"]

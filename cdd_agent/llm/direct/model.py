@@ -121,7 +121,7 @@ class DirectModel:
 def _protocol(name: str, endpoint: Endpoint, options: ModelOptions) -> WireProtocol:
     match endpoint.speaks:
         case Speaks.CHAT_COMPLETIONS:
-            return ChatCompletions(endpoint, options)
+            return ChatCompletions(name, endpoint, options)
         case Speaks.ANTHROPIC_MESSAGES:
             return AnthropicMessages(name, endpoint, options)
 

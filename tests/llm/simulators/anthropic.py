@@ -106,7 +106,7 @@ class Anthropic(Simulator):
         index = 0
         if self.thinks and said.thinking:
             is_seen = body.get("thinking", {}).get("display") == "summarized"
-            text, signature = said.thinking if is_seen else "", f"signature-{turn}/+=="
+            text, signature = said.thinking if is_seen else "", f"signature-{self.number}-{turn}/+=="
             block = {"type": "thinking", "thinking": text, "signature": signature}
             self.opaque.append(signature)
             self.issued[signature] = {"block": block, "group": [signature]}

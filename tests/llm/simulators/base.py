@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
@@ -70,6 +71,8 @@ class Simulator:
     sent: list[Sent] = field(default_factory=list)
     bills: list[Bill] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    number: int = field(default_factory=count(1).__next__)
+    """No two give the same ids and signatures."""
     opaque: list[str] = field(default_factory=list)
     """What was given that only the model which made it can read: signatures, encrypted thoughts."""
 

@@ -1,0 +1,282 @@
+"""A reply in the form of chat completions, put together from its pieces: text, thoughts, calls, and all that is theirs.
+
+What servers write is never trusted to have a shape.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string, read_json
+from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
+from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.stop_reasons import stop_reason_of
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.port import (
+    Done,
+    ModelEvent,
+    ProviderData,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
+from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
+
+THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
+"""Fields that hold thoughts as text: a server uses one of them, some the same text in two. It wants them back within a
+loop with tools; later it does not read them, or refuses them."""
+
+
+class Characters:
+    """Text in pieces, as whole characters: JSON may hold half of one, and some servers cut between the halves."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def take(self, piece: str) -> str:
+        """What is whole of the text by now."""
+        text, self._half = self._half + piece, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return _whole_characters(text)
+
+    def end(self) -> str:
+        """What is left, when no more will come."""
+        return _whole_characters(self._half)
+
+
+def _whole_characters(text: str) -> str:
+    """Two halves that belong together are one character; one alone is shown as `\ufffd`."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+@dataclass
+class _CallInPieces:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class ToolCallPieces:
+    """Puts calls together from pieces that may arrive interleaved, numbered or not."""
+
+    def __init__(self) -> None:
+        self._calls: list[_CallInPieces] = []
+        self._at: dict[int, _CallInPieces] = {}
+        """The call that a number stands for now: some servers give every call the number 0."""
+
+    def add(self, index: int | None, id_: str, name: str, arguments: str) -> None:
+        """Take a piece; what it leaves out is empty."""
+        call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls else None)
+        if call is None or self._begins_another(call, index, id_, name):
+            call = _CallInPieces(id_ or f"call_{len(self._calls) + 1}", name)
+            self._calls.append(call)
+        call.name = call.name or name
+        call.arguments.append(arguments)
+        if index is not None:
+            self._at[index] = call
+
+    def _begins_another(self, call: _CallInPieces, index: int | None, id_: str, name: str) -> bool:
+        """Whether a piece that has the number of `call` is not its continuation: that one brings no new name."""
+        if not name or id_ == call.id:
+            return False
+        return bool(id_) or index is None or name != call.name
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def whole(self) -> list[ToolCall]:
+        """The calls, in the order in which they began."""
+        parts = ((call.id, call.name, "".join(call.arguments)) for call in self._calls)
+        return [ToolCall(*map(_whole_characters, part)) for part in parts]
+
+
+def last_events(done: Done, calls: ToolCallPieces) -> Iterator[ModelEvent]:
+    """How a reply ends: its calls, then `Done`. Of a reply that is not whole no call is given: it may be cut, too."""
+    if done.stop_reason is StopReason.STOP:
+        yield from calls.whole()
+    yield done
+
+
+class Reply:
+    """One reply in the making."""
+
+    def __init__(self, origin: str = "", *, keeps_text: bool = False) -> None:
+        """`keeps_text`: its provider wants thoughts that are in the text back there."""
+        self.finished = False
+        self.empty = True
+        self._origin, self._keeps_text = origin, keeps_text
+        self._stop_reason = StopReason.STOP
+        self._stop_word = ""
+        self._usage: Usage | None = None
+        self._calls = ToolCallPieces()
+        self._extra: list[Any] = []
+        """Of each call what its provider wants back with it."""
+        self._characters = Characters()
+        self._filter = TextFilter()
+        self._text: list[str] = []
+        self._thoughts: dict[str, list[str]] = {}
+        """By the field that they came in."""
+        self._details: list[dict[str, Any]] = []
+        self._parts: list[dict[str, Any]] = []
+        """The content, where it comes as a list with thoughts in it."""
+
+    def take(self, text: str) -> Iterator[ModelEvent]:
+        document = read_json(text)
+        if isinstance(document, list) and len(document) == 1:
+            document = document[0]  # as Google reports errors
+        if not isinstance(document, dict):
+            raise NoReply("not a JSON object")
+        if failure := failure_in(document):
+            raise ServerFailed(failure)
+        self._usage = _usage(document.get("usage")) or self._usage
+        choices = as_list(document.get("choices"))
+        if not choices and "choices" not in document and "usage" not in document:
+            return  # a piece of another kind, as some servers mix in
+        self.empty = False
+        for choice in map(as_dict, choices[:1]):
+            yield from self._choice(choice)
+
+    def end(self) -> Iterator[ModelEvent]:
+        if rest := self._characters.end():
+            yield from self._said(rest)
+        yield from self._filter.end()
+        try:
+            leaked = self._filter.calls()
+        except UnreadableCall as error:
+            raise ServerFailed(Failure(words="a call of a tool that cannot be read", all_words=str(error))) from error
+        if leaked and not self._calls.whole() and self._stop_reason is StopReason.STOP:
+            yield from leaked
+        yield from last_events(Done(self._stop_reason, self._usage, self._data, self._stop_word), self._calls)
+
+    @property
+    def _data(self) -> ProviderData | None:
+        """What the provider wants back; the same thoughts in two fields are sent in one."""
+        message: dict[str, Any] = {}
+        if self._details:
+            message["reasoning_details"] = self._details
+        elif self._thoughts:
+            name, pieces = next(iter(self._thoughts.items()))
+            message[name] = "".join(pieces)
+        if self._parts:
+            message["content"] = self._parts
+        elif self._keeps_text:
+            message["content"] = "".join(self._text)
+        if not message and not any(self._extra):
+            return None
+        return ProviderData(self._origin, json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False))
+
+    def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
+        piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
+        yield from self._thought(piece)
+        if refusal := as_string(piece.get("refusal")):
+            self._stop_reason = StopReason.REFUSED
+            yield TextDelta(_whole_characters(refusal))
+        yield from self._content(piece.get("content"))
+        for call in map(as_dict, as_list(piece.get("tool_calls"))):
+            self._call(call)
+        if "delta" not in choice and "message" in choice:
+            self.finished = True  # a whole answer, whatever it says
+        if word := as_string(choice.get("finish_reason")):
+            reason = stop_reason_of(word)
+            self.finished = True
+            if reason is not StopReason.STOP:  # what was refused above stays so
+                self._stop_reason = reason
+                self._stop_word = word if reason is StopReason.UNKNOWN else ""
+
+    def _content(self, content: object) -> Iterator[ModelEvent]:
+        """A piece of the text, which some send as a list of parts, with their thoughts among them."""
+        if not isinstance(content, list):
+            if text := self._characters.take(as_string(content)):
+                yield from self._said(text)
+            return
+        for part in map(as_dict, content):
+            if part.get("type") == "text" and (text := self._characters.take(as_string(part.get("text")))):
+                yield from self._said(text)
+            elif part.get("type") == "thinking":
+                thought = "".join(as_string(as_dict(one).get("text")) for one in as_list(part.get("thinking")))
+                if thought:
+                    yield ThinkingDelta(thought)
+        if self._parts or any(as_dict(part).get("type") == "thinking" for part in content):
+            for part in map(as_dict, content):
+                _join_part(self._parts, part)
+
+    def _said(self, text: str) -> Iterator[ModelEvent]:
+        self._text.append(text)
+        yield from self._filter.feed(text)
+
+    def _thought(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
+        told = False
+        for name in THOUGHTS:
+            thought = as_string(piece.get(name))
+            if name in piece and isinstance(piece[name], str):
+                self._thoughts.setdefault(name, []).append(thought)
+            if thought and not told:
+                told = True
+                yield ThinkingDelta(_whole_characters(thought))
+        for detail in map(as_dict, as_list(piece.get("reasoning_details"))):
+            _join_detail(self._details, detail)
+            text = as_string(detail.get("text")) or as_string(detail.get("summary"))
+            if text and not told:
+                yield ThinkingDelta(_whole_characters(text))
+
+    def _call(self, call: dict[str, Any]) -> None:
+        function, index = as_dict(call.get("function")), call.get("index")
+        arguments = function.get("arguments")
+        self._calls.add(
+            index if isinstance(index, int) else None,
+            as_string(call.get("id")),
+            as_string(function.get("name")).partition("<|")[0],  # harmony's marks, left by some servers
+            json.dumps(arguments) if isinstance(arguments, dict) else as_string(arguments),
+        )
+        self._extra += [None] * (len(self._calls) - len(self._extra))
+        if call.get("extra_content") is not None:
+            self._extra[-1] = call["extra_content"]
+
+
+def _join_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
+    """Add a piece of a detail to the one that it goes on with: of the same kind, and the same number if it has one."""
+    last = details[-1] if details else None
+    same = last is not None and all(last.get(name) == piece.get(name) for name in ("type", "index"))
+    if last is None or not same or piece.get("type") == "reasoning.encrypted":
+        details.append(dict(piece))
+        return
+    for name, value in piece.items():
+        joins = name in ("text", "summary", "data") and isinstance(last.get(name), str) and isinstance(value, str)
+        if joins:
+            last[name] += value
+        elif value is not None:
+            last[name] = value
+
+
+def _join_part(parts: list[dict[str, Any]], piece: dict[str, Any]) -> None:
+    """The same of the parts of a content."""
+    last = parts[-1] if parts else {}
+    if last.get("type") == piece.get("type") == "text":
+        last["text"] = as_string(last.get("text")) + as_string(piece.get("text"))
+    elif last.get("type") == piece.get("type") == "thinking":
+        for thought in map(as_dict, as_list(piece.get("thinking"))):
+            _join_part(last["thinking"], thought)
+    else:
+        parts.append({**piece, "thinking": as_list(piece.get("thinking"))} if "thinking" in piece else dict(piece))
+
+
+def _usage(counted: object) -> Usage | None:
+    facts = as_dict(counted)
+    prompt, completion = (as_int(facts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
+    if prompt is None and completion is None:
+        return None
+    of_prompt, of_completion = (as_dict(facts.get(f"{name}_tokens_details")) for name in ("prompt", "completion"))
+    cached = as_int(of_prompt.get("cached_tokens")) or as_int(facts.get("prompt_cache_hit_tokens"))
+    cost = facts.get("cost")
+    return Usage(
+        prompt or 0,
+        completion or 0,
+        usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        cached_tokens=cached or 0,
+        cache_write_tokens=as_int(of_prompt.get("cache_write_tokens")) or 0,
+        reasoning_tokens=as_int(of_completion.get("reasoning_tokens")) or 0,
+    )

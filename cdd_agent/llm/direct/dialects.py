@@ -1,0 +1,90 @@
+"""How providers of chat completions differ: what each wants otherwise than the protocol's own servers do.
+
+What a server does not take is learned from its refusals as well (`ChatCompletions.adapts_to`); here is what is known
+before. `docs/models.md` has the sources.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cdd_agent.llm.known_models import KnownModel
+from cdd_agent.llm.options import Effort
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One provider's."""
+
+    asks_for_usage: bool = True
+    """It knows `stream_options`."""
+    limit: str = "max_tokens"
+    """The field for the longest reply."""
+    takes_thoughts: bool = True
+    """It knows the fields in which others send and take thoughts as text."""
+    needs_thoughts: bool = False
+    """Each message with calls must have `reasoning_content`, if only an empty one."""
+    keeps_text: bool = False
+    """Thoughts are in the text, and have to stay there word for word."""
+    signs_calls: bool = False
+    """Calls are signed; the first of a message must have a signature."""
+    needs_own_calls: bool = False
+    """Calls that another model made are refused, as nothing of its own goes with them."""
+    short_ids: bool = False
+    """Ids of calls are nine letters or digits."""
+    answers_end_rounds: bool = False
+    """After answers of tools comes the assistant, and no word of a person."""
+    routes_by_key: bool = False
+    """`prompt_cache_key` helps to find the cache."""
+    states_cost: bool = False
+    """It tells what a call cost, if it is asked to."""
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "openai": Dialect(limit="max_completion_tokens", routes_by_key=True),
+    "openrouter": Dialect(states_cost=True),
+    "deepseek": Dialect(needs_thoughts=True),
+    "moonshot": Dialect(needs_thoughts=True),
+    "mistral": Dialect(asks_for_usage=False, takes_thoughts=False, short_ids=True, answers_end_rounds=True),
+    "codestral": Dialect(asks_for_usage=False, takes_thoughts=False, short_ids=True, answers_end_rounds=True),
+    "gemini": Dialect(takes_thoughts=False, signs_calls=True),
+    "minimax": Dialect(keeps_text=True),
+}
+"""By the prefix of the model string."""
+PLAIN = Dialect()
+UNSIGNED: Mapping[str, Any] = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""Stands for a signature on calls that another model made."""
+
+
+def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) -> dict[str, Any]:
+    """What tells a model of a provider how much to think."""
+    match provider:
+        case "openrouter":
+            is_off = effort is Effort.NONE
+            return {"reasoning": {"enabled": False} if is_off else {"effort": _openai_word(effort, known)}}
+        case "deepseek" | "zai":
+            switch = {"thinking": {"type": "disabled" if effort is Effort.NONE else "enabled"}}
+            return {**switch, "reasoning_effort": "max"} if effort is Effort.MAX and provider == "deepseek" else switch
+        case "moonshot" if effort is Effort.NONE:
+            return {"thinking": {"type": "disabled"}}
+        case "moonshot":
+            return {"reasoning_effort": "high" if effort is Effort.MEDIUM else effort.value}
+        case "mistral" | "codestral":
+            return {"reasoning_effort": "none" if effort in (Effort.NONE, Effort.LOW) else "high"}
+        case "xai":
+            return {"reasoning_effort": "low" if effort in (Effort.NONE, Effort.LOW) else "high"}
+        case "openai" if not known.thinks and model.startswith("gpt-4"):
+            return {}
+        case _:
+            return {"reasoning_effort": _openai_word(effort, known)}
+
+
+def _openai_word(effort: Effort, known: KnownModel) -> str:
+    """OpenAI's word for an effort, as far as the model is known to have one."""
+    match effort:
+        case Effort.MAX:
+            return next((word for word in ("max", "xhigh") if word in known.efforts), "high")
+        case Effort.NONE:
+            return "minimal" if "minimal" in known.efforts and "none" not in known.efforts else "none"
+        case _:
+            return effort.value

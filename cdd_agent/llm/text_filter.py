@@ -1,0 +1,153 @@
+"""What some servers leave in a reply's text and is none of it: thoughts in tags or channels, and calls of tools.
+
+Such markup is looked for where prose is: before the first line that looks like code or an edit. From there on
+nothing is touched, so that no file that a reply brings can lose a line that only looks like it.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall
+
+_OPENING = re.compile(
+    r" {0,3}(?:"
+    r"<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
+    r"|<\|channel\|>(?P<channel>analysis|commentary|final)[^<\n]*<\|message\|>"
+    r"|(?P<role><\|start\|>assistant)"
+    r"|(?P<call><tool_call>)"
+    r")",
+    re.IGNORECASE,
+)
+_LONGEST_OPENING = 80
+_CODE = re.compile(r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)")
+_CODE_BEGINS = ("```", "~~~", "---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
+_CHANNEL_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>")
+_CALL_END = "</tool_call>"
+_FUNCTION = re.compile(r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+
+
+class UnreadableCall(Exception):
+    """A call of a tool in the text that cannot be made sense of."""
+
+
+class TextFilter:
+    """Takes the text of one reply in pieces, and gives it with thoughts apart. What may become markup waits."""
+
+    def __init__(self) -> None:
+        self._waiting = ""
+        self._ends: tuple[str, ...] = ()
+        """What ends the thoughts or the call that the text is in; none: it is in the reply."""
+        self._call: list[str] | None = None
+        """The call that the text is in."""
+        self._is_line_start = True
+        self._ends_line = False
+        """A line break that comes now ends the line of what was hidden."""
+        self._is_code = False
+        self._calls: list[str] = []
+
+    def feed(self, piece: str) -> Iterator[TextDelta | ThinkingDelta]:
+        """What is known by now to be text or thought."""
+        self._waiting += piece
+        while self._waiting and (step := self._hidden() if self._ends else self._shown()) is not None:
+            yield from step
+
+    def end(self) -> Iterator[TextDelta | ThinkingDelta]:
+        """The rest, when no more will come."""
+        rest, self._waiting = self._waiting, ""
+        if self._call is not None:
+            self._calls.append("".join([*self._call, rest]))
+        elif rest:
+            yield ThinkingDelta(rest) if self._ends else TextDelta(rest)
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that were in the text. Raises `UnreadableCall`."""
+        return tuple(_call(text, number) for number, text in enumerate(self._calls, 1))
+
+    def _shown(self) -> list[TextDelta | ThinkingDelta] | None:
+        """The next part of the reply's own text; None: it has to wait for more."""
+        if self._ends_line:
+            self._waiting, self._ends_line = self._waiting.removeprefix("\n"), False
+            return []
+        if not self._is_line_start or self._is_code:
+            line, newline, rest = self._waiting.partition("\n")
+            text, self._waiting = (self._waiting, "") if self._is_code else (line + newline, rest)
+            self._is_line_start = bool(newline)
+            return [TextDelta(text)]
+        if _CODE.match(self._waiting):
+            self._is_code = True
+            return []
+        if found := _OPENING.match(self._waiting):
+            self._waiting = self._waiting[found.end() :]
+            self._enter(found)
+            return []
+        if self._may_open():
+            return None
+        self._is_line_start = False
+        return []
+
+    def _may_open(self) -> bool:
+        """Whether the line that waits could still become markup, or the beginning of code."""
+        line = self._waiting.lstrip(" ")
+        is_short = "\n" not in line and len(line) < _LONGEST_OPENING
+        could_be_code = any(start.startswith(line) for start in _CODE_BEGINS)
+        return is_short and (could_be_code or line.startswith("<"))
+
+    def _enter(self, found: re.Match[str]) -> None:
+        if found["tag"]:
+            self._ends = (f"</{found['tag'].lower()}>",)
+        elif found["call"]:
+            self._ends, self._call = (_CALL_END,), []
+        elif (found["channel"] or "final").lower() != "final":
+            self._ends = _CHANNEL_ENDS
+
+    def _hidden(self) -> list[TextDelta | ThinkingDelta] | None:
+        lower = self._waiting.lower()
+        places = [(place, end) for end in self._ends if (place := lower.find(end)) >= 0]
+        if places:
+            place, end = min(places)
+            text, rest = self._waiting[:place], self._waiting[place:]
+            # A mark that begins what comes next is read again.
+            self._ends_line = end not in ("<|start|>", "<|channel|>")
+            self._waiting = rest[len(end) :] if self._ends_line else rest
+            self._ends, self._is_line_start = (), True
+            told = self._keep(text)
+            if self._call is not None:
+                self._calls.append("".join(self._call))
+                self._call = None
+            return told
+        cut = lower.rfind("<")
+        sure = len(lower) if cut < 0 or not any(end.startswith(lower[cut:]) for end in self._ends) else cut
+        if not sure:
+            return None
+        text, self._waiting = self._waiting[:sure], self._waiting[sure:]
+        return self._keep(text)
+
+    def _keep(self, text: str) -> list[TextDelta | ThinkingDelta]:
+        if self._call is not None:
+            self._call.append(text)
+            return []
+        return [ThinkingDelta(text)] if text else []
+
+
+def _call(text: str, number: int) -> ToolCall:
+    """A call as Qwen's models write it: JSON with name and arguments, or tags."""
+    if found := _FUNCTION.search(text):
+        arguments = {match["name"]: _value(match["value"]) for match in _PARAMETER.finditer(found["body"])}
+        return ToolCall(f"call_{number}", found["name"], json.dumps(arguments, ensure_ascii=False))
+    try:
+        written = json.loads(text)
+        name, arguments = written["name"], written.get("arguments", {})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableCall(text) from error
+    return ToolCall(f"call_{number}", str(name), arguments if isinstance(arguments, str) else json.dumps(arguments))
+
+
+def _value(text: str) -> object:
+    """Numbers, lists and the like are written as JSON; all else is a text."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, str) else value

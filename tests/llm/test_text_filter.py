@@ -1,0 +1,82 @@
+"""Thoughts and calls that servers leave in the text: found however the text is cut, and nothing else is touched."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.llm.port import TextDelta, ToolCall
+from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
+
+
+def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
+    """The text, the thoughts, and the filter."""
+    text_filter = TextFilter()
+    events = [event for piece in pieces for event in text_filter.feed(piece)]
+    events += text_filter.end()
+    texts = "".join(event.text for event in events if isinstance(event, TextDelta))
+    return texts, "".join(event.text for event in events if not isinstance(event, TextDelta)), text_filter
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "thoughts"),
+    [
+        ("<think>Hm.</think>Hello.", "Hello.", "Hm."),
+        ("\n <think>\nHm.\n</think>\nHello.", "\nHello.", "\nHm.\n"),
+        ("<THINKING>Hm.</thinking>Hello.", "Hello.", "Hm."),
+        ("Okay.\n<think>Hm.</think>\nHello.", "Okay.\nHello.", "Hm."),
+        ("<think>a</think>\n<think>b</think>Hello.", "Hello.", "ab"),
+        ("<think>never ends", "", "never ends"),
+        (
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hello.",
+            "Hello.",
+            "Hm.",
+        ),
+        ("<|channel|>analysis<|message|>Hm.<|channel|>final<|message|>Hello.", "Hello.", "Hm."),
+        ("a < b, and <b>so</b>\n<i>on</i>\n<", "a < b, and <b>so</b>\n<i>on</i>\n<", ""),
+        ("Say <think> in a line.", "Say <think> in a line.", ""),
+        ("```text:a\n<think>\nx\n</think>\n```\n", "```text:a\n<think>\nx\n</think>\n```\n", ""),
+        ("a.py\n<<<<<<< SEARCH\n<think>\n=======\n", "a.py\n<<<<<<< SEARCH\n<think>\n=======\n", ""),
+        ("--- a/x\n+++ b/x\n<tool_call>\n", "--- a/x\n+++ b/x\n<tool_call>\n", ""),
+    ],
+)
+def test_thoughts_are_told_apart_from_the_reply(reply: str, text: str, thoughts: str) -> None:
+    assert filtered(reply)[:2] == (text, thoughts)
+
+
+@given(st.text(alphabet="<>|/think`~ \nabcol_{}-@", max_size=60), st.data())
+def test_how_a_text_is_cut_makes_no_difference(reply: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(reply)), max_size=6)))
+    pieces = [reply[start:end] for start, end in zip([0, *cuts], [*cuts, len(reply)], strict=True)]
+
+    assert filtered(*pieces)[:2] == filtered(reply)[:2]
+
+
+@given(st.text(alphabet="<>|/x`~ \nabco_{}-@", max_size=60))
+def test_without_such_markup_nothing_is_lost(reply: str) -> None:
+    assert filtered(reply)[:2] == (reply, "")
+
+
+@pytest.mark.parametrize(
+    ("written", "call"),
+    [
+        ('{"name": "read_file", "arguments": {"path": "a"}}', ("read_file", '{"path": "a"}')),
+        ('{"name": "read_file", "arguments": "{}"}', ("read_file", "{}")),
+        ('{"name": "git_status"}', ("git_status", "{}")),
+        (
+            "<function=read_file>\n<parameter=path>\na b.txt\n</parameter>\n<parameter=line>3</parameter></function>",
+            ("read_file", '{"path": "a b.txt", "line": 3}'),
+        ),
+    ],
+)
+def test_a_call_in_the_text_is_a_call(written: str, call: tuple[str, str]) -> None:
+    text, _, found = filtered(f"I look.\n<tool_call>\n{written}\n</tool_call>")
+
+    assert (text, found.calls()) == ("I look.\n", (ToolCall("call_1", *call),))
+
+
+@pytest.mark.parametrize("written", ["", "{", "[]", '{"arguments": {}}', "read_file(a)"])
+def test_a_call_that_cannot_be_read_is_an_error(written: str) -> None:
+    _, _, found = filtered(f"<tool_call>{written}</tool_call>")
+
+    with pytest.raises(UnreadableCall):
+        found.calls()
