@@ -22,6 +22,7 @@ from cdd_agent.events import (
     Tone,
     to_json,
 )
+from cdd_agent.execution.baseline import Baseline
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.wording import described
 from tests.execution.calculator import (
@@ -188,6 +189,51 @@ async def test_one_that_takes_too_long_is_told_and_ends_nothing(sandbox: Sandbox
     assert "still running after 3 s" in taken.problem
     assert described(taken)[0][1] is Tone.WARNING
     assert f"failed (exit code 1): {SUB}" in (of(StepFinished, events)[0].error or "")  # nothing is known: it is new
+
+
+HANGS_AT_ITS_END = """\
+import atexit, os, time
+
+atexit.register(lambda: os.path.exists("quick.txt") or time.sleep(60))
+"""
+INTERRUPTED_ONCE = """\
+import os, pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if not os.path.exists("quick.txt"):
+        session.exitstatus = 3
+"""
+ENDED_IN_A_TEST = """\
+import os, pytest
+
+def pytest_runtest_logreport(report):
+    if report.nodeid.endswith("test_sub") and report.when == "call" and not os.path.exists("quick.txt"):
+        pytest.exit("enough", returncode=2)
+"""
+
+
+@pytest.mark.parametrize(
+    "conftest", [HANGS_AT_ITS_END, INTERRUPTED_ONCE, ENDED_IN_A_TEST], ids=["hangs", "interrupted", "ended"]
+)
+async def test_nothing_is_excused_by_one_that_was_of_no_use(sandbox: Sandbox, conftest: str) -> None:
+    """It has told of each test, and yet did not come to its end: what is said of it holds."""
+    calculator(sandbox, Step("quick.txt"), conftest_dot_py=conftest)
+    sandbox.flags = {"test_timeout": 4}
+
+    events = await run_all(sandbox.replies(says("quick.txt", "x")))
+
+    taken = of(BaselineTaken, events)[0]
+    assert taken.problem
+    assert (taken.passed, taken.failed, taken.skipped) == (None, None, None)
+    assert sandbox.statuses() == ["failed"]
+    assert SUB in (of(StepFinished, events)[0].error or "")
+
+
+def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(tmp_path: Path) -> None:
+    saved = {"step": 1, "command": "pytest", "problem": "it was ended", "tests": {"results": {SUB: "failed"}}}
+    (tmp_path / "baseline.json").write_text(json.dumps(saved))
+    assert Baseline.load(tmp_path / "baseline.json") == Baseline(step=1, command="pytest", problem="it was ended")
 
 
 @pytest.mark.parametrize(
