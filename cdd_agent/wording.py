@@ -294,7 +294,7 @@ def _baseline_taken(event: BaselineTaken) -> tuple[str, Tone]:
     elif not said:
         said = "found no tests"
     elif event.failed:
-        said += "; these failures are not blamed on a step"
+        said += "; these failures are not blamed on a step that is not about them"
     return f"{before}: {said} ({event.seconds:.1f} s)", Tone.PLAIN
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -312,6 +312,7 @@ class Engine:
             yield StepStarted(step.number, step.title, number)
             prompt = partial(self.run.prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
+            before = replace(before, agenda=self.run.agenda(step))
             async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.run.history)) as events:
                 async for item in events:
                     if isinstance(item, Outcome):

@@ -18,6 +18,7 @@ from cdd_agent.execution.lock import TicketLock, others_at_work
 from cdd_agent.execution.opening import drift, open_state
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.targets import Agenda
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
@@ -86,6 +87,11 @@ class Run:
     def next_step(self) -> PlanStep | None:
         """The step that would run now: pending, interrupted, or failed. None when all are over."""
         return ready(self.plan, self.state)
+
+    def agenda(self, step: PlanStep) -> Agenda:
+        """The ticket beside this step, which is about to run."""
+        left = [other for other in self.plan.order() if not self.state.of(other.number).status.over]
+        return Agenda(self.spec.acceptance_criteria, tuple(other for other in left if other.number != step.number))
 
     def opened(self) -> PlanOpened:
         return PlanOpened.of(self.spec.title, self.plan, self.state)

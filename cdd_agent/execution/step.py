@@ -34,6 +34,7 @@ from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt, size_with_tools
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.step_tools import StepTools
+from cdd_agent.execution.targets import Assignment
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
 from cdd_agent.llm.budget import estimated_prompt
@@ -164,7 +165,8 @@ class StepRunner:
             yield Outcome(changes, Verification.NONE)
             return
         yield TestsStarted(step.number, check.shown)
-        work = Work(changes, Asked.by(step, attempt.guidance), has_own_check=step.verify is not None)
+        assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
+        work = Work(changes, Asked.by(step, attempt.guidance), step.verify is not None, assignment)
         async with aclosing(verify(check, self.commands, self.test_timeout, attempt.folder, before, work)) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
