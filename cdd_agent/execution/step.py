@@ -54,9 +54,12 @@ class Outcome:
 
     changes: ChangeSet
     verification: Verification | None
-    error: str = ""
+    reason: str = ""
+    """Why it is no better than that."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
+    insufficient: Verification | None = None
+    """How it was verified, where it failed because that is not enough for the run."""
 
 
 class _NoRoomForTools(RequestRejected):
@@ -162,7 +165,7 @@ class StepRunner:
         if check is None or not (step.verify or has_acted):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
-            yield Outcome(changes, Verification.NONE)
+            yield Outcome(changes, Verification.NONE, reason)
             return
         yield TestsStarted(step.number, check.shown)
         assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
@@ -290,6 +293,6 @@ def _usable(bench: Workbench, text: str) -> tuple[Edit, ...]:
 
 def _judged(changes: ChangeSet, verdict: Verdict) -> Outcome:
     if verdict.verification is not None:
-        return Outcome(changes, verdict.verification)
+        return Outcome(changes, verdict.verification, verdict.reason)
     parts = (verdict.reason, verdict.advice, useful_end(verdict.output))
     return Outcome(changes, None, verdict.reason, "\n\n".join(filter(None, parts)))

@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 _TEST_NAME = re.compile(r"tests?[_-](.+)|(.+?)[._-](?:tests?|spec)")
+_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx")
+"""Suffixes of one language."""
 _TEST_FOLDERS = ("test", "tests", "__tests__", "spec", "specs")
 _SOURCES = (".", "src", "lib")
 """Where imports are looked for, in each folder around a test."""
@@ -52,10 +54,12 @@ class TestFile:
         return f"it is named after {path}" if self._is_named_after(root, path) else ""
 
     def _is_named_after(self, root: Path, path: PurePosixPath) -> bool:
-        """Whether its name is that of a file in the part of the project that it tests, and it imports no other of
-        that name."""
+        """Whether its name is that of a file of its language in the part of the project that it tests, and it imports
+        no other of that name."""
         subject = _subject(self.path)
         if subject is None or _name(path) != subject or not path.is_relative_to(_part(self.path)):
+            return False
+        if path.suffix != self.path.suffix and not {path.suffix, self.path.suffix} <= {*_SCRIPTS}:
             return False
         return not any(_name(file) == subject and (root / file).is_file() for file in self.imported)
 

@@ -69,11 +69,11 @@ def test_and_for_nothing_that_only_looks_like_it(tmp_path: Path, test: str, text
         ("tests/unit/test_parser.py", "src/shop/_parser.py"),
         ("tests/test_shop.py", "src/shop/__init__.py"),
         ("tests/test_main.py", "shop/__main__.py"),
-        ("tests/test_parser.py", "native/parser.rs"),
         ("parser_test.py", "parser.py"),
         ("shop/parser_test.py", "shop/parser.py"),
         ("src/parser.test.js", "src/parser.js"),
-        ("src/__tests__/parser.spec.ts", "src/parser.ts"),
+        ("src/__tests__/parser.spec.js", "src/parser.tsx"),
+        ("src/parser_test.go", "src/parser.go"),
     ],
 )
 def test_a_test_is_for_what_it_is_named_after(tmp_path: Path, test: str, path: str) -> None:
@@ -84,6 +84,8 @@ def test_a_test_is_for_what_it_is_named_after(tmp_path: Path, test: str, path: s
     ("test", "path"),
     [
         ("tests/test_parser.py", "parsers.py"),
+        ("tests/test_parser.py", "parser.txt"),
+        ("tests/test_parser.py", "native/parser.rs"),
         ("tests/test_parser.py", "src/test_parser.py"),
         ("services/a/tests/test_utils.py", "services/b/utils.py"),
         ("shop/parser_test.py", "other/parser.py"),

@@ -59,7 +59,7 @@ CASES = {
     "it changed what a test imports": Case(step(), (CALC_TEST,), changes=("calc.py",)),
     "it was to change what a test imports": Case(step("Do it.", "calc.py"), (CALC_TEST,), changes=("notes.txt",)),
     "it made what could not be imported": Case(step(), (SHOP,), changes=("shop/till.py",)),
-    "it changed what a test is named after": Case(step(), (NET,), changes=("native/net.rs",)),
+    "it changed what a test is named after": Case(step(), (NET,), changes=("net.py",)),
     # Named by a criterion.
     "a criterion, and it is the last step": Case(step(), (NET,), criteria=("Fast.", "tests/test_net.py passes")),
     "a criterion that the last step answers for": Case(
