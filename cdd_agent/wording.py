@@ -1,6 +1,6 @@
 """What events say to people, the same in the shell and without a screen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from cdd_agent.events import (
@@ -336,7 +336,7 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     what = "done" if good else event.status.value.replace("_", " ")
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(event.status, Tone.WARNING)
     lines = [(f"{event.ticket_slug} {what}: {', '.join(counts)}", tone)]
-    lines += [(f"  {unproven_in_words(step)}", Tone.WARNING) for step in event.unproven]
+    lines += [(f"  {what}", Tone.WARNING) for what in _unproven(event.unproven)]
     if event.require and event.unproven:
         lines.append(
             (f"The run has failed by `require: {event.require}`: not each step's tests have passed.", Tone.ERROR)
@@ -346,10 +346,11 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     return lines
 
 
-def unproven_in_words(step: Unproven) -> str:
-    """A step that is over without having been verified, and how, in a line."""
-    why = "skipped" if step.why is StepStatus.SKIPPED else REMARKS[Verification(step.why)]
-    return f"step {step.step} {why}: {step.title}"
+def _unproven(steps: Sequence[Unproven]) -> Iterator[str]:
+    """The steps that no tests have shown to be done, a line for each reason."""
+    for why in dict.fromkeys(step.why for step in steps):
+        what = "skipped" if why is StepStatus.SKIPPED else REMARKS[Verification(why)]
+        yield f"{what}: {', '.join(f'{step.step}. {step.title}' for step in steps if step.why is why)}"
 
 
 def _step(step: StepView) -> str:

@@ -88,11 +88,13 @@ class Asked:
     def names_test(self, test: str, defined: Collection[str] = ()) -> bool:
         """Whether the step names this test, its class or its file. What could not be collected is named by any of the
         tests that are `defined` in it, too."""
-        return any(_is_named(test, defined, words) for _, words in self._told)
+        name = _Name.of(test, defined)
+        return not name.spellings.isdisjoint(self._vocabulary) and any(name.is_in(words) for _, words in self._told)
 
     def lets_fail(self, test: str, defined: Collection[str], later: Collection[int]) -> bool:
         """Whether a sentence that names this test says that it may fail, or will until one of the `later` steps."""
-        return any(_may_fail(sentence, later) and _is_named(test, defined, words) for sentence, words in self._told)
+        name = _Name.of(test, defined)
+        return any(name.is_in(words) and _may_fail(sentence, later) for sentence, words in self._told)
 
     def lets_tests_fail(self, later: Collection[int]) -> bool:
         """Whether a sentence says that tests may fail, or will until one of the `later` steps, whichever they are."""
@@ -106,6 +108,11 @@ class Asked:
             return re.sub(r":\d+$", "", word.partition("[")[0]).removeprefix("./")
 
         return tuple((sentence, frozenset(map(name, _words(sentence)))) for sentence in self.sentences)
+
+    @cached_property
+    def _vocabulary(self) -> frozenset[str]:
+        """All names at once: most tests are not among them."""
+        return frozenset[str]().union(*(words for _, words in self._told))
 
     def to_shorten(self, path: str) -> bool:
         """Whether the step is about this file, and about taking something away: much of the file may go then."""
@@ -144,13 +151,25 @@ def _names(file: str, inside: Sequence[str]) -> set[str]:
     return {*places, *paths, "::".join(inside), ".".join(inside)} - {""}
 
 
-def _is_named(test: str, defined: Collection[str], words: Collection[str]) -> bool:
-    """By its file; or by its own name, unless that is said of another file."""
-    file, _, inside = test.partition("[")[0].partition("::")
-    names = {*_names(file, inside.split("::") if inside else []), *([] if inside else defined)}
-    named = names.intersection(words)
-    of_another = any(".py" in word and word not in names for word in words)
-    return any(name.startswith((file, _last(file))) or not of_another for name in named)
+@dataclass(frozen=True)
+class _Name:
+    """What a test may be called."""
+
+    file: str
+    spellings: frozenset[str]
+
+    @classmethod
+    def of(cls, test: str, defined: Collection[str]) -> Self:
+        file, _, inside = test.partition("[")[0].partition("::")
+        spellings = _names(file, inside.split("::") if inside else [])
+        return cls(file, frozenset(spellings.union([] if inside else defined)))
+
+    def is_in(self, words: frozenset[str]) -> bool:
+        """By its file; or by its own name, unless that is said of another file."""
+        said = self.spellings & words
+        if not said or any(spelling.startswith((self.file, _last(self.file))) for spelling in said):
+            return bool(said)
+        return not any(".py" in word and word not in self.spellings for word in words)
 
 
 def _may_fail(sentence: str, later: Collection[int]) -> bool:

@@ -101,13 +101,15 @@ class Assignment:
             return "the step names it", own.only_writes_tests
         if why := own.tie(self.root, file):
             return why, True
-        return ("an acceptance criterion names it" if self.step in self._answerable(test, file) else ""), True
+        criteria = self._criteria_naming(test, file)
+        is_last_resort = criteria and not self._left  # no step that is left after it could take care of it
+        return ("an acceptance criterion names it" if is_last_resort or criteria & {*own.step.serves} else ""), True
 
     def _last_of_those_left(self, test: str, file: TestFile) -> int | None:
-        answerable = self._answerable(test, file)
+        criteria = self._criteria_naming(test, file)
         for scope in reversed(self._left):
             could_fix = not scope.only_writes_tests and scope.tie(self.root, file)
-            if could_fix or scope.names(test, file) or scope.step in answerable:
+            if could_fix or scope.names(test, file) or criteria & {*scope.step.serves}:
                 return scope.step.number
         return None
 
@@ -118,14 +120,10 @@ class Assignment:
             return True
         return own.only_writes_tests and file.path in own.files and own.asked.lets_tests_fail(numbers)
 
-    def _answerable(self, test: str, file: TestFile) -> list[PlanStep]:
-        """The steps that serve a criterion that names this test; where none of those left does, the last one."""
-        steps = (self.step, *self.agenda.later)
-        answerable: list[PlanStep] = []
-        for number, criterion in enumerate(self._criteria, 1):
-            if criterion.names_test(test, file.defined):
-                answerable += [step for step in steps if number in step.serves] or steps[-1:]
-        return answerable
+    def _criteria_naming(self, test: str, file: TestFile) -> set[int]:
+        """The acceptance criteria that name this test, by their place."""
+        criteria = enumerate(self._criteria, 1)
+        return {number for number, criterion in criteria if criterion.names_test(test, file.defined)}
 
     @cached_property
     def _own(self) -> _Scope:

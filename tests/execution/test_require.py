@@ -50,9 +50,9 @@ async def test_the_summary_names_the_steps_that_no_tests_have_shown_to_be_done(s
     assert to_json(summary)["unproven"][2] == {"step": 4, "title": "Make d.txt", "why": "skipped"}
     said = [text.strip() for text, _ in described(summary)]
     assert said[1:] == [
-        "step 1 old failures remain: Make notes.txt",
-        "step 3 unverified: Make b.txt",
-        "step 4 skipped: Make d.txt",
+        "old failures remain: 1. Make notes.txt",
+        "unverified: 3. Make b.txt",
+        "skipped: 4. Make d.txt",
     ]
 
 

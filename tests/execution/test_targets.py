@@ -74,6 +74,15 @@ CASES = {
         left=(step(number=2, serves=(1,)), README),
         criteria=("test_net passes",),
     ),
+    "a criterion, and a later step brings what the test imports": Case(
+        step("Do it.", "shop/cart.py"),
+        later=((SHOP, 2),),
+        left=(step("Do it.", "shop/till.py", number=2), README),
+        criteria=("tests/test_shop.py passes",),
+    ),
+    "a criterion, and it brings what the test imports": Case(
+        step("Do it.", "shop/till.py"), (SHOP,), left=(README,), criteria=("tests/test_shop.py passes",)
+    ),
     # Left to later steps.
     "a later step changes the same file": Case(
         step("Add mul.", "calc.py"), later=((CALC_TEST, 2),), left=(SECOND, README)
