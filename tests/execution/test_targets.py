@@ -124,6 +124,18 @@ CASES = {
         (CALC_TEST,),
         left=(README,),
     ),
+    "it writes tests first, and then the code": Case(
+        step("Write failing tests, then make them pass.", "calc.py", "tests/test_calc.py"), (CALC_TEST,)
+    ),
+    "it writes failing tests, and others are for it to fix": Case(
+        step("Write failing tests.", "tests/test_calc.py"), (NET,), criteria=("test_net passes",)
+    ),
+    "it writes tests, and a note that the plan does not name": Case(
+        step("Write test_sub.", "tests/test_calc.py"),
+        later=((CALC_TEST, 2),),
+        left=(SECOND,),
+        changes=("tests/test_calc.py", "notes.txt"),
+    ),
     # Left red with leave.
     "its words let the test fail": Case(step("Make test_sub fast; test_sub may still fail.", "calc.py")),
     "its words let another test fail": Case(step("Make it fast; test_net may still fail.", "calc.py"), (CALC_TEST,)),
@@ -138,6 +150,15 @@ def test_which_tests_a_step_is_about(tmp_path: Path, case: Case) -> None:
     agenda = Agenda(case.criteria, case.left)
     targets = Assignment(tmp_path, case.step, agenda, case.guidance, changed(*case.changes)).targets(RED)
     assert (tuple(targets.due), tuple(targets.later.items())) == (case.due, case.later)
+
+
+def test_a_reply_that_takes_the_import_out_of_a_red_test_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_it.py").write_text("def test_sub(): assert 0\n")
+    path = PurePosixPath("tests/test_it.py")
+    changes = ChangeSet((FileChange(path, b"from calc import sub\n", b"def test_sub(): assert 0\n"),))
+    targets = Assignment(tmp_path, step("Do it.", "calc.py"), changes=changes).targets(["tests/test_it.py::test_sub"])
+    assert targets.due == {"tests/test_it.py::test_sub": "it imports calc.py"}
 
 
 def test_what_did_not_fail_is_nobodys_target(tmp_path: Path) -> None:
