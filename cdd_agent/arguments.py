@@ -38,6 +38,7 @@ _DEFAULTS = {
     "model": None,
     "api_base": None,
     "max_attempts": None,
+    "require": None,
     "record": None,
     "interrupted": "What was done is saved; the same command goes on from here.",
     "root": None,
@@ -193,6 +194,7 @@ def _exec(commands: Commands) -> None:
         "carry out a ticket's plan to its end",
         "cdd exec feature-user-auth --yes",
         "cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5",
+        "cdd exec feature-user-auth --require verified --json",
         "CDD_API_BASE=http://127.0.0.1:11434/v1 cdd exec feature-user --model openai/qwen3-coder",
     )
     _slug(execute)
@@ -200,6 +202,11 @@ def _exec(commands: Commands) -> None:
     _json(execute, "one event a line, nothing else on standard output")
     _model_flags(execute)
     execute.add_argument("--max-attempts", type=int, metavar="N", help="model attempts a step, the first included")
+    execute.add_argument(
+        "--require",
+        choices=("verified", "off"),
+        help="verified: a step that is only unharmed, unverified or skipped fails the run (exit code 1)",
+    )
     execute.add_argument("--start-over", action="store_true", help="from the first step; the old run's record is kept")
 
 

@@ -173,7 +173,7 @@ The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` sa
 
 
 def _exec(options: argparse.Namespace) -> int:
-    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "record")}
+    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
     return _run_plan(
         options,
         options.project,

@@ -106,6 +106,8 @@ class Config(_Section):
     max_attempts: int = Field(3, ge=1, le=100)
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YamlOff] = "off"
+    require: Annotated[Literal["off", "verified"], _YamlOff] = "off"
+    """`verified`: a step that is only unharmed, unverified or skipped fails the run."""
     commands: Commands = Commands()
     web: Web = Web()
     budget: Budget = Budget()
@@ -151,6 +153,7 @@ _FROM_ENVIRONMENT = (
     "test_timeout",
     "max_attempts",
     "approval",
+    "require",
 )
 
 

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 
 if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import OfferedModel
@@ -584,15 +584,24 @@ class RunFinished:
     files: tuple[str, ...]
     with_old_failures: int = 0
     """Completed steps whose check still shows failures that were there before the run."""
+    unproven: tuple[Unproven, ...] = ()
+    """The steps that were skipped, are unverified, or left old failures."""
+    require: Literal["verified"] | None = None
+    """The rule that held, if one did: by it each of those has failed the run."""
 
     @classmethod
-    def of(cls, plan: ImplementationPlan, state: ExecutionState) -> RunFinished:
+    def of(
+        cls, plan: ImplementationPlan, state: ExecutionState, require: Literal["verified"] | None = None
+    ) -> RunFinished:
+        from cdd_agent.tickets.state import unproven  # this module is read before anything is run
+
+        found = unproven(plan, state)
         steps = [state.of(step.number) for step in plan.steps]
         worked = [step.completed_at - step.started_at for step in steps if step.completed_at and step.started_at]
         files = {path for step in steps for path in (*step.files_created, *step.files_modified, *step.files_deleted)}
         return cls(
             state.ticket_slug,
-            state.status,
+            RunStatus.FAILED if require and found else state.status,
             completed=sum(step.status is StepStatus.COMPLETED for step in steps),
             skipped=sum(step.status is StepStatus.SKIPPED for step in steps),
             unverified=sum(step.verification is Verification.NONE for step in steps),
@@ -600,6 +609,8 @@ class RunFinished:
             seconds=sum(worked, timedelta()).total_seconds() if worked else None,
             files=tuple(sorted(files)),
             with_old_failures=sum(step.verification is Verification.BASELINE for step in steps),
+            unproven=found,
+            require=require,
         )
 
 

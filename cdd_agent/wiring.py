@@ -267,7 +267,15 @@ def open_engine(
         config.tool_calls,
     )
     own = [*project.tickets.places, *([_shown(root, config.record)] if config.record else [])]
-    engine = Engine.open(root, ticket, runner, own=own, commits=config.commit == "step", start_over=start_over)
+    engine = Engine.open(
+        root,
+        ticket,
+        runner,
+        own=own,
+        commits=config.commit == "step",
+        require=None if config.require == "off" else config.require,
+        start_over=start_over,
+    )
     return engine
 
 

@@ -1,6 +1,6 @@
 """What events say to people, the same in the shell and without a screen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from cdd_agent.events import (
@@ -39,7 +39,7 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
 )
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
@@ -193,7 +193,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case StepFinished():
             return [_step_finished(event)]
         case RunFinished():
-            return [_run_finished(event)]
+            return _run_finished(event)
         case _:
             return []
 
@@ -294,7 +294,7 @@ def _baseline_taken(event: BaselineTaken) -> tuple[str, Tone]:
     elif not said:
         said = "found no tests"
     elif event.failed:
-        said += "; these failures are not blamed on a step"
+        said += "; these failures are not blamed on a step that is not about them"
     return f"{before}: {said} ({event.seconds:.1f} s)", Tone.PLAIN
 
 
@@ -325,7 +325,7 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
             return f"Step {event.step} is pending {where}", Tone.QUIET
 
 
-def _run_finished(event: RunFinished) -> tuple[str, Tone]:
+def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     counts = [f"{event.completed}/{event.total} steps completed"]
     counts += [f"{event.unverified} of them unverified"] if event.unverified else []
     counts += [f"{event.with_old_failures} of them with old failures"] if event.with_old_failures else []
@@ -335,7 +335,22 @@ def _run_finished(event: RunFinished) -> tuple[str, Tone]:
     good = event.status is RunStatus.COMPLETED
     what = "done" if good else event.status.value.replace("_", " ")
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(event.status, Tone.WARNING)
-    return f"{event.ticket_slug} {what}: {', '.join(counts)}", tone
+    lines = [(f"{event.ticket_slug} {what}: {', '.join(counts)}", tone)]
+    lines += [(f"  {what}", Tone.WARNING) for what in _unproven(event.unproven)]
+    if event.require and event.unproven:
+        lines.append(
+            (f"The run has failed by `require: {event.require}`: not each step's tests have passed.", Tone.ERROR)
+        )
+    elif event.require and good:
+        lines.append((f"`require: {event.require}` held: each step's tests have passed.", Tone.GOOD))
+    return lines
+
+
+def _unproven(steps: Sequence[Unproven]) -> Iterator[str]:
+    """The steps that no tests have shown to be done, a line for each reason."""
+    for why in dict.fromkeys(step.why for step in steps):
+        what = "skipped" if why is StepStatus.SKIPPED else REMARKS[Verification(why)]
+        yield f"{what}: {', '.join(f'{step.step}. {step.title}' for step in steps if step.why is why)}"
 
 
 def _step(step: StepView) -> str:

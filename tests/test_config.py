@@ -20,6 +20,7 @@ test_timeout: 300
 max_attempts: 3
 approval: edits
 commit: off
+require: off
 commands: {mode: safe, allow: [], timeout: 60, hide_env: [], pass_env: []}
 budget: {usd: null, tokens: null}
 """

@@ -27,6 +27,7 @@ _CONFIG = """\
 # test_timeout: 300                    # seconds
 # max_attempts: 3                      # model attempts a step without a screen, the first included
 # approval: edits                      # ask: before files are written | edits | auto
+# require: off                         # verified: a step that no tests have shown to be done fails the run
 # commit: off                          # step: one git commit for each completed step, of its files alone
 # budget:                              # of a run: it stops before the call that could pass it
 #   usd: null                          # dollars, where the model's price is known

@@ -1,4 +1,4 @@
-"""What a step asks for in its own words: the tests it removes or skips, the files it names.
+"""What a step asks for in its own words: the tests it removes or skips, the files and tests it names.
 
 Read narrowly: a test may go where a sentence says so of that test, its class or its file ("Remove `test_old`",
 "`tests/test_old.py` is replaced by …"), or the plan does beside its file.
@@ -7,6 +7,7 @@ Read narrowly: a test may go where a sentence says so of that test, its class or
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 from cdd_agent.tickets.plan import PlanStep
@@ -32,6 +33,25 @@ _ANOTHER_THING = re.compile(
 _IS = re.compile(r"is|are|as|be|gets|was|were|will|with", re.IGNORECASE)
 _FAR = 12
 """How many words an enumeration may have."""
+_UNTIL_STEP = re.compile(
+    r"(?:\b(?:fail\w*|red|broken)\b|(?:\bnot|n['’]t)\s(?:\w+\s){0,2}?(?:pass|green)).*?\b(?:until|till)\b.*?\bstep\s(\d{1,9})\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAY_FAIL = re.compile(
+    r"""
+      \b(?:is|are)\sallowed\sto\sfail
+    | \bmay\s(?:still\sfail|(?:keep|go\son)\sfailing|(?:stay|remain)\s(?:red|broken)|continue\sto\sfail)
+    | \bneeds?\snot\s(?:yet\s)?(?:pass|be\sgreen)
+    | (?:\bnot|n['’]t)\s(?:yet\s)?(?:have|need|required|expected)\sto\s(?:pass|be\sgreen)
+    | \b(?:must|should|shall|will|(?:has|have|is|are|expected|supposed|meant)\sto)\s
+      (?:(?:still|first|then|all)\s)*(?:fail|be\sred|(?:stay|remain)\sred)\b
+      (?!\s(?:with|on|if|when|for|to|because|as|in|at|by)\b)
+    | \b(?:write|add|create|extend|start\swith)\b.*\b(?:failing|red)\b
+    | \bleav(?:e|ing)\b.*\b(?:failing|red)\b
+    """,
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""What a plan says of a test that is written before what it tests, or that is another's concern."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +68,11 @@ class Asked:
         notes = {file.path.removeprefix("./"): file.note for file in step.files_affected}
         return cls(tuple(_sentences(text)), notes)
 
+    @classmethod
+    def in_text(cls, text: str) -> Self:
+        """What other words than a step's ask for."""
+        return cls(tuple(_sentences(text)))
+
     def to_remove(self, test: str) -> bool:
         return self._allows(_REMOVE, test)
 
@@ -59,6 +84,35 @@ class Asked:
         names = {path, _last(path)}
         said = (sentence for sentence in self.sentences if not _DENIED.search(sentence))
         return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in said)
+
+    def names_test(self, test: str, defined: Collection[str] = ()) -> bool:
+        """Whether the step names this test, its class or its file. What could not be collected is named by any of the
+        tests that are `defined` in it, too."""
+        name = _Name.of(test, defined)
+        return not name.spellings.isdisjoint(self._vocabulary) and any(name.is_in(words) for _, words in self._told)
+
+    def lets_fail(self, test: str, defined: Collection[str], later: Collection[int]) -> bool:
+        """Whether a sentence that names this test says that it may fail, or will until one of the `later` steps."""
+        name = _Name.of(test, defined)
+        return any(name.is_in(words) and _may_fail(sentence, later) for sentence, words in self._told)
+
+    def lets_tests_fail(self, later: Collection[int]) -> bool:
+        """Whether a sentence says that tests may fail, or will until one of the `later` steps, whichever they are."""
+        return any(_may_fail(sentence, later) for sentence, _ in self._told)
+
+    @cached_property
+    def _told(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Sentences, each with the names that are in it: without parameters, and numbers of lines."""
+
+        def name(word: str) -> str:
+            return re.sub(r":\d+$", "", word.partition("[")[0]).removeprefix("./")
+
+        return tuple((sentence, frozenset(map(name, _words(sentence)))) for sentence in self.sentences)
+
+    @cached_property
+    def _vocabulary(self) -> frozenset[str]:
+        """All names at once: most tests are not among them."""
+        return frozenset[str]().union(*(words for _, words in self._told))
 
     def to_shorten(self, path: str) -> bool:
         """Whether the step is about this file, and about taking something away: much of the file may go then."""
@@ -95,6 +149,32 @@ def _names(file: str, inside: Sequence[str]) -> set[str]:
     places = [file, _last(file), *inside]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
     return {*places, *paths, "::".join(inside), ".".join(inside)} - {""}
+
+
+@dataclass(frozen=True)
+class _Name:
+    """What a test may be called."""
+
+    file: str
+    spellings: frozenset[str]
+
+    @classmethod
+    def of(cls, test: str, defined: Collection[str]) -> Self:
+        file, _, inside = test.partition("[")[0].partition("::")
+        spellings = _names(file, inside.split("::") if inside else [])
+        return cls(file, frozenset(spellings.union([] if inside else defined)))
+
+    def is_in(self, words: frozenset[str]) -> bool:
+        """By its file; or by its own name, unless that is said of another file."""
+        said = self.spellings & words
+        if not said or any(spelling.startswith((self.file, _last(self.file))) for spelling in said):
+            return bool(said)
+        return not any(".py" in word and word not in self.spellings for word in words)
+
+
+def _may_fail(sentence: str, later: Collection[int]) -> bool:
+    until = _UNTIL_STEP.search(sentence)
+    return _MAY_FAIL.search(sentence) is not None if until is None else int(until[1]) in later
 
 
 def _is_of_all(verb: re.Pattern[str], note: Sequence[str]) -> bool:

@@ -8,6 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationInfo, field_validator
+
 from cdd_agent.errors import BadInput
 from cdd_agent.events import BaselineStarted, BaselineTaken
 from cdd_agent.execution.checks import Check, Ran, check_for, project_check, run_check
@@ -31,8 +33,15 @@ class Baseline(Saved):
     problem: str = ""
     """Why its outcome cannot be used, as a clause."""
     tests: SuiteRun | None = None
+    """None where it does not tell, or is of no use: nothing is known then."""
     already: tuple[tuple[int, int], ...] = ()
     """Steps, with the number of their attempt, whose work was there already."""
+
+    @field_validator("tests")
+    @classmethod
+    def _only_if_of_use(cls, tests: SuiteRun | None, so_far: ValidationInfo) -> SuiteRun | None:
+        """Also of one that an earlier version saved."""
+        return None if so_far.data.get("problem") else tests
 
     @property
     def is_empty(self) -> bool:

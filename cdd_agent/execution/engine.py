@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from cdd_agent.errors import BudgetExhausted, CddError, NotApproved
+from cdd_agent.errors import BudgetExhausted, CddError, NotApproved, StepFailed
 from cdd_agent.events import (
     AttemptFailed,
     Event,
@@ -79,6 +79,7 @@ class Engine:
         *,
         own: Iterable[str] = (),
         commits: bool = False,
+        require: Literal["verified"] | None = None,
         start_over: bool = False,
     ) -> Self:
         """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept; `own` are files and
@@ -89,7 +90,8 @@ class Engine:
         """
         plan = _runnable_plan(ticket, runner)
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
-        run = Run.open(root, ticket, plan, redactor, clock().isoformat(), own=own, start_over=start_over)
+        now = clock().isoformat()
+        run = Run.open(root, ticket, plan, redactor, now, own=own, require=require, start_over=start_over)
         return cls(run, runner, commits, clock)
 
     def close(self) -> None:
@@ -170,12 +172,11 @@ class Engine:
         await self._prepare()
         for event in self.run.company():
             yield event
+        also_show = frozenset(self.run.put_back(step.number))
         first = self.run.attempt_number(step, guidance)
         self._start_from_the_beginning(step, first)
-        also_show = frozenset[str]()
         for number in range(first, first + attempts):
-            kept = self.run.put_back(step.number)
-            also_show |= frozenset(kept)
+            also_show |= frozenset(self.run.put_back(step.number))
             for event in self.run.news():
                 yield event
             if number == first:
@@ -191,15 +192,25 @@ class Engine:
                         yield item
             if outcome is None or outcome.verification is not None:
                 break
-            yield AttemptFailed(step.number, number, outcome.error, will_retry=number < first + attempts - 1)
+            will_retry = number < first + attempts - 1 and outcome.insufficient is None
+            yield AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry)
+            if not will_retry:
+                break
         for event in (*self.run.news(), StepFinished.of(step, self.run.plan, self.run.state), *self._why_stopped()):
             yield event
 
     async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
-        """Run to the end, or to the first step that fails; as the plan is when a step begins."""
+        """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
+        the run's rule does not accept: that is told, and kept in `stopped_by`."""
         async with aclosing(self._undoing.finish()) as events:
             async for event in events:
                 yield event
+        if (refusal := self.run.refusal()) is not None:
+            self.stopped_by = refusal
+            yield Notice(refusal.message, Tone.ERROR)
+            yield Notice(refusal.hint)
+            yield self.run.summary()
+            return
         while (step := self.run.next_step) is not None:
             async with aclosing(self.run_step(step, attempts=attempts)) as events:
                 async for event in events:
@@ -312,17 +323,21 @@ class Engine:
             yield StepStarted(step.number, step.title, number)
             prompt = partial(self.run.prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
+            before = replace(before, agenda=self.run.agenda(step))
             async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.run.history)) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
-                        if item.verification is None:
-                            attempt.save_failure(Failure(detail=item.detail, unseen=item.unseen))
-                        committed = await self._committed(step, number, item)
-                        self._settle(step, item, committed)
+                        outcome = self._as_required(item)
+                        if outcome.verification is None and outcome.insufficient is None:
+                            attempt.save_failure(Failure(detail=outcome.detail, unseen=outcome.unseen))
+                        committed = await self._committed(step, number, outcome)
+                        self._settle(step, outcome, committed)
                         settled = True
                         if committed is not None:
                             yield committed
-                    yield item
+                        yield outcome
+                    else:
+                        yield item
         except _UNDECIDED as error:
             self.run.interrupt(step.number)
             settled, self.stopped_by = True, error
@@ -337,6 +352,17 @@ class Engine:
             if not settled:
                 self.run.interrupt(step.number)
                 await self._undoing.tell_what_is_left(step.number)
+
+    def _as_required(self, outcome: Outcome) -> Outcome:
+        """An attempt whose verification is not enough has failed, and the run is stopped. It was not the model's fault:
+        the step goes on from the same reply when it is run again."""
+        how = outcome.verification
+        if how is None or self.run.accepts(how):
+            return outcome
+        error = f"`require: {self.run.require}` holds, and no tests have shown that it is done ({outcome.reason})"
+        hint = "Its reply is kept: the step goes on from it when it is run again, with tests that show it, or with "
+        self.stopped_by = StepFailed(error, hint=f"{hint}`require: off`.")
+        return replace(outcome, verification=None, reason=error, insufficient=how)
 
     async def _committed(self, step: PlanStep, attempt: int, outcome: Outcome) -> StepCommitted | None:
         """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step: also where a
@@ -380,7 +406,9 @@ class Engine:
         files = Files(changes.created, changes.modified, changes.deleted)
         if outcome.verification is None:
             self.run.save(
-                self.run.state.failed(step.number, now, self.run.record.redactor.redact(outcome.error), files)
+                self.run.state.failed(
+                    step.number, now, self.run.record.redactor.redact(outcome.reason), files, outcome.insufficient
+                )
             )
         else:
             commit = committed.commit if committed else None

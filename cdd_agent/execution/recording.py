@@ -70,9 +70,6 @@ class Recorder:
 
     def save_report(self) -> None:
         """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
-        engine = self._engine
-        if engine.run.state.started_at is not None:
-            save(
-                Report.of(engine.run.spec.title, engine.run.plan, engine.run.state, engine.run.record),
-                engine.run.record.folder,
-            )
+        run = self._engine.run
+        if run.state.started_at is not None:
+            save(Report.of(run.spec.title, run.plan, run.state, run.record, run.require), run.record.folder)

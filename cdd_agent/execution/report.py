@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.effort import Effort, effort_by_step
 from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.state import ExecutionState, Files
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.state import ExecutionState, Files, unproven
+from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,32 @@ class Report:
     """What is known now of every test, from the baseline and the checks of the steps whose work stands."""
     effort: Effort
     """With that of steps that are no longer in the plan."""
+    unproven: tuple[Unproven, ...] = ()
+    """The steps that were skipped, are unverified, or left old failures."""
+    require: Literal["verified"] | None = None
+    """The rule that held when it was made, if one did: by it each of those has failed the run."""
     files_deleted: tuple[str, ...] = ()
     """Of files that were there before the run; what one step created and another deleted is in no list."""
 
     @classmethod
-    def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState, record: RunRecord) -> "Report":
+    def of(
+        cls,
+        title: str,
+        plan: ImplementationPlan,
+        state: ExecutionState,
+        record: RunRecord,
+        require: Literal["verified"] | None = None,
+    ) -> "Report":
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
         efforts = effort_by_step(record.log.entries())
         known = known_so_far(state, record)
         standing = [state.of(number) for number, _ in accepted(state)]
         files = _net(step.files for step in standing)
+        found = unproven(plan, state)
         report = cls(
             state.ticket_slug,
             title,
-            state.status,
+            RunStatus.FAILED if require and found else state.status,
             state.started_at,
             state.completed_at,
             steps=tuple(_step(step, state, record, efforts.get(step.number, Effort())) for step in plan.steps),
@@ -90,6 +102,8 @@ class Report:
             tests_before=_counts(known.baseline.tests if known.baseline else None),
             tests_after=_known(known.reference),
             effort=sum(efforts.values(), Effort()),
+            unproven=found,
+            require=require,
         )
         return record.redactor.redacted(report)
 
@@ -98,6 +112,8 @@ class Report:
             "ticket_slug": self.ticket_slug,
             "ticket_title": self.title,
             "status": self.status.value,
+            "require": self.require,
+            "unproven": [asdict(step) for step in self.unproven],
             "started_at": self.started_at.isoformat() if self.started_at else None,
             "completed_at": self.completed_at.isoformat() if self.completed_at else None,
             **_effort_to_json(self.effort),

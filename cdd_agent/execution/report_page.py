@@ -22,6 +22,11 @@ _VERIFIED = {
     Verification.NONE: "completed, unverified",
     Verification.BASELINE: "completed, old failures remain",
 }
+_UNPROVEN: dict[Verification | StepStatus, str] = {
+    Verification.NONE: "unverified",
+    Verification.BASELINE: "old failures remain",
+    StepStatus.SKIPPED: "skipped",
+}
 _HEAD = ("Step", "Status", "Attempts", "Tests", "Files", "Time", "Model calls", "Tokens in", "Tokens out")
 
 
@@ -48,6 +53,15 @@ def to_markdown(report: Report) -> str:
 def _summary(report: Report) -> str:
     over = sum(step.status.over for step in report.steps)
     lines = [f"- **{report.status.value.replace('_', ' ')}**: {over} of {len(report.steps)} steps are over"]
+    if report.require and report.unproven:
+        lines.append(f"- failed by `require: {report.require}`: not each step's tests have passed")
+    elif report.require:
+        lines.append(f"- `require: {report.require}` holds")
+    lines += [
+        f"- {what}: {', '.join(f'step {step.step}' for step in found)}"
+        for why, what in _UNPROVEN.items()
+        if (found := [step for step in report.unproven if step.why is why])
+    ]
     if report.started_at:
         ended = f", completed {_moment(report.completed_at)}" if report.completed_at else ""
         lines.append(f"- started {_moment(report.started_at)}{ended}")

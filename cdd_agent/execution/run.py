@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
+from cdd_agent.errors import StepFailed
 from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.execution.attempt import Attempt
 from cdd_agent.execution.history import History
@@ -18,9 +19,11 @@ from cdd_agent.execution.lock import TicketLock, others_at_work
 from cdd_agent.execution.opening import drift, open_state
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.targets import Agenda
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
+from cdd_agent.tickets.status import Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.files import digest, read_bytes, remove_leftovers
 from cdd_agent.workspace.redaction import Redactor
@@ -42,6 +45,8 @@ class Run:
     lock: TicketLock
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    require: Literal["verified"] | None = None
+    """`verified`: a step that no tests have shown to be done fails the run."""
     told_later: list[Event] = field(default_factory=list)
     """What happened while nobody could be told."""
     _met: set[str] = field(default_factory=set)
@@ -57,6 +62,7 @@ class Run:
         since: str,
         *,
         own: Iterable[str] = (),
+        require: Literal["verified"] | None = None,
         start_over: bool = False,
     ) -> Self:
         """Take the ticket's lock, `since` now, and read what there is; `start_over` sets it aside.
@@ -77,7 +83,7 @@ class Run:
             raise
         own = (*own, ticket.shown(ticket.folder))
         history = History(record, _no_part_of_checkpoints(own))
-        return cls(ticket, spec, plan, opened.state, record, history, lock, own, [*opened.news])
+        return cls(ticket, spec, plan, opened.state, record, history, lock, own, require, [*opened.news])
 
     def close(self) -> None:
         self.lock.release()
@@ -87,11 +93,33 @@ class Run:
         """The step that would run now: pending, interrupted, or failed. None when all are over."""
         return ready(self.plan, self.state)
 
+    def agenda(self, step: PlanStep) -> Agenda:
+        """The ticket beside this step, which is about to run."""
+        left = [other for other in self.plan.order() if not self.state.of(other.number).status.over]
+        return Agenda(self.spec.acceptance_criteria, tuple(other for other in left if other.number != step.number))
+
     def opened(self) -> PlanOpened:
         return PlanOpened.of(self.spec.title, self.plan, self.state)
 
     def summary(self) -> RunFinished:
-        return RunFinished.of(self.plan, self.state)
+        return RunFinished.of(self.plan, self.state, self.require)
+
+    def accepts(self, verification: Verification) -> bool:
+        """Whether a step may be completed that was verified like this."""
+        return self.require is None or verification is Verification.PASSED
+
+    def refusal(self) -> StepFailed | None:
+        """Why nothing may be built on what there is: a step that is over, and that the run's rule does not accept."""
+        refused = [step for step in self.summary().unproven if self.state.of(step.step).status.over]
+        if self.require is None or not refused:
+            return None
+        one, numbers = len(refused) == 1, ", ".join(str(step.step) for step in refused)
+        steps = f"step {numbers} is" if one else f"steps {numbers} are"
+        back = f"`cdd undo {self.ticket.slug} --step {refused[0].step}` goes back to before "
+        return StepFailed(
+            f"`require: {self.require}` holds, and no tests have shown that {steps} done: nothing is built on that",
+            hint=f"{back}{'it' if one else 'the first'}; with `require: off` the run goes on as it is.",
+        )
 
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""

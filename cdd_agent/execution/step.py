@@ -34,6 +34,7 @@ from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt, size_with_tools
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.step_tools import StepTools
+from cdd_agent.execution.targets import Assignment
 from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
 from cdd_agent.llm.budget import estimated_prompt
@@ -53,9 +54,12 @@ class Outcome:
 
     changes: ChangeSet
     verification: Verification | None
-    error: str = ""
+    reason: str = ""
+    """Why it is no better than that."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
+    insufficient: Verification | None = None
+    """How it was verified, where it failed because that is not enough for the run."""
 
 
 class _NoRoomForTools(RequestRejected):
@@ -161,10 +165,11 @@ class StepRunner:
         if check is None or not (step.verify or has_acted):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
-            yield Outcome(changes, Verification.NONE)
+            yield Outcome(changes, Verification.NONE, reason)
             return
         yield TestsStarted(step.number, check.shown)
-        work = Work(changes, Asked.by(step, attempt.guidance), has_own_check=step.verify is not None)
+        assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
+        work = Work(changes, Asked.by(step, attempt.guidance), step.verify is not None, assignment)
         async with aclosing(verify(check, self.commands, self.test_timeout, attempt.folder, before, work)) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
@@ -288,6 +293,6 @@ def _usable(bench: Workbench, text: str) -> tuple[Edit, ...]:
 
 def _judged(changes: ChangeSet, verdict: Verdict) -> Outcome:
     if verdict.verification is not None:
-        return Outcome(changes, verdict.verification)
+        return Outcome(changes, verdict.verification, verdict.reason)
     parts = (verdict.reason, verdict.advice, useful_end(verdict.output))
     return Outcome(changes, None, verdict.reason, "\n\n".join(filter(None, parts)))

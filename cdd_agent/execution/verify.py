@@ -1,9 +1,10 @@
 """What a check's outcome means for a step.
 
-Of pytest the outcome of each test is known: nothing that passed before may fail, be gone or be skipped, and nothing
-that is new may fail. Any other command passes by its exit code.
+Of pytest the outcome of each test is known: nothing that passed before may fail, be gone or be skipped, nothing that is
+new may fail, and nothing that the step is about. Any other command passes by its exit code.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
@@ -17,6 +18,7 @@ from cdd_agent.execution.checks import Check, Ran, run_check
 from cdd_agent.execution.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.execution.outcomes import Difference, Reference, Result, SuiteRun
 from cdd_agent.execution.pytest_run import NOTHING_COLLECTED
+from cdd_agent.execution.targets import Agenda, Assignment, Targets
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk
@@ -32,6 +34,7 @@ class Before:
 
     baseline: Baseline | None = None
     reference: Reference = field(default_factory=Reference)
+    agenda: Agenda = field(default_factory=Agenda)
 
     @property
     def is_without_tests(self) -> bool:
@@ -53,6 +56,8 @@ class Work:
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
     asked: Asked = field(default_factory=Asked)
     has_own_check: bool = False
+    assignment: Assignment | None = None
+    """None: it is for no test in particular."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,10 @@ async def verify(
     """
     async with aclosing(run_check(check, commands, limit, folder)) as items:
         async for item in items:
-            yield item if isinstance(item, OutputChunk) else judge(check, item, before or Before(), work or Work())
+            if isinstance(item, OutputChunk):
+                yield item
+            else:
+                yield await asyncio.to_thread(judge, check, item, before or Before(), work or Work())
 
 
 def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
@@ -102,9 +110,14 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
     changes = work.changes.changes
     harness = changes_of_harness(changes, is_pytest=check.is_pytest, script=check.script)
     free = first_settings(changes) if before.is_without_tests else ()  # they hide none
-    counted = _counted(tests, seen, before, work) if tests else ()
+    targets = work.assignment.targets(seen.old_failures) if work.assignment else Targets()
+    counted = _counted(tests, seen, before, work, targets) if tests else ()
     objections = [
-        *(_about_tests(check, ran.result, tests, seen, counted) if tests else _about_exit(check, ran.result, before)),
+        *(
+            _about_tests(check, ran.result, tests, targets, counted)
+            if tests
+            else _about_exit(check, ran.result, before)
+        ),
         *_about_missing(check, seen, asked),
         *_about_harness([path for path in harness if path not in free and not asked.names_file(path)]),
     ]
@@ -123,16 +136,17 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         ran.output,
         ran.result.seconds,
         advice="\n\n".join(objection.advice for objection in objections if objection.advice),
-        notes=tuple(_notes(seen, asked, counted, dict.fromkeys((*harness, *conftests(changes))))),
+        notes=tuple(_notes(seen, asked, counted, targets, dict.fromkeys((*harness, *conftests(changes))))),
         tests=tests,
     )
 
 
-def _counted(tests: SuiteRun, seen: Difference, before: Before, work: Work) -> tuple[str, ...]:
-    """The failures that count. A step's own check that is aimed at some tests says what the step is for: then all."""
+def _counted(tests: SuiteRun, seen: Difference, before: Before, work: Work, targets: Targets) -> tuple[str, ...]:
+    """The failures that count: new ones, and those that the step has to fix. A step's own check that is aimed at some
+    tests says what the step is for: then all."""
     baseline = before.baseline.tests if before.baseline else None
     is_aimed = work.has_own_check and not (baseline and tests.selection.is_no_narrower(baseline))
-    return tests.having(Result.FAILED) if is_aimed else seen.new_failures
+    return tests.having(Result.FAILED) if is_aimed else (*seen.new_failures, *targets.due)
 
 
 def _about_exit(check: Check, result: CommandResult, before: Before) -> Iterator[_Objection]:
@@ -148,7 +162,7 @@ def _about_exit(check: Check, result: CommandResult, before: Before) -> Iterator
 
 
 def _about_tests(
-    check: Check, result: CommandResult, tests: SuiteRun, seen: Difference, counted: Sequence[str]
+    check: Check, result: CommandResult, tests: SuiteRun, targets: Targets, counted: Sequence[str]
 ) -> Iterator[_Objection]:
     """The tests that failed; if none that counts did, whether the run ended as they say."""
     code = result.return_code
@@ -156,7 +170,8 @@ def _about_tests(
     if result.timed_out:
         yield _Objection(_too_slow(check, result))
     elif counted:
-        yield _Objection(f"{_failed(check, result)}: {_in_a_line(counted)}", _to_mend(tests, counted, len(others)))
+        reason = f"{_failed(check, result)}: {_in_a_line(counted)}{_why_not_excused(targets, counted)}"
+        yield _Objection(reason, _to_mend(tests, targets, counted, len(others)))
     elif not tests.is_finished:
         yield _Objection(f"`{check.shown}` was ended in the middle of a test (exit code {code})", _CUT_SHORT)
     elif code not in (0, 1, NOTHING_COLLECTED):
@@ -182,13 +197,19 @@ def _about_harness(changed: Sequence[str]) -> Iterator[_Objection]:
         yield _Objection(reason, f"{_HARNESS}\n{_as_list(changed)}")
 
 
-def _notes(seen: Difference, asked: Asked, counted: Sequence[str], harness: Iterable[str]) -> Iterator[str]:
+def _notes(
+    seen: Difference, asked: Asked, counted: Sequence[str], targets: Targets, harness: Iterable[str]
+) -> Iterator[str]:
     """What happened with leave, or is not the step's doing."""
     if gone := [test for test in seen.gone if asked.to_remove(test)]:
         yield f"no longer there, as the step asks: {_in_a_line(gone)}"
     if skipped := [test for test in seen.skipped if asked.to_skip(test)]:
         yield f"skipped, as the step asks: {_in_a_line(skipped)}"
-    if others := [test for test in seen.old_failures if test not in counted]:
+    others = [test for test in seen.old_failures if test not in counted]
+    for number in sorted({targets.later[test] for test in others if test in targets.later}):
+        left = [test for test in others if targets.later.get(test) == number]
+        yield f"failed before too, and left to step {number}: {_in_a_line(left)}"
+    if others := [test for test in others if test not in targets.later]:
         yield f"failed before too: {_in_a_line(others)}"
     if changed := list(harness):
         yield f"how tests are run was changed: {_in_a_line(changed)}"
@@ -226,9 +247,22 @@ def _nothing_ran(tests: SuiteRun) -> str:
     return f"ran no test: {skipped} skipped or expected to fail" if skipped else "found no tests"
 
 
-def _to_mend(tests: SuiteRun, counted: Sequence[str], others: int) -> str:
+def _why_not_excused(targets: Targets, counted: Sequence[str]) -> str:
+    due = [test for test in counted if test in targets.due]
+    if not due:
+        return ""
+    which = "which" if len(due) == len(counted) else f"of which {_in_a_line(due)}"
+    return f", {which} failed before too and this step has to fix: {targets.due[due[0]]}"
+
+
+def _to_mend(tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int) -> str:
     """Which tests have to pass. Where others fail too, the output may be about those: then with their own words."""
-    have_to = f"These tests have to pass:\n{_as_list(counted)}"
+    due = targets.due
+    named = [
+        f"{test} (failed before too; it is for this step to fix: {due[test]})" if test in due else test
+        for test in counted
+    ]
+    have_to = f"These tests have to pass:\n{_as_list(named)}"
     if not others:
         return have_to
     words = "\n\n".join(f"{test}:\n{tests.texts.get(test, '')}" for test in counted[:_LISTED])[:_END_CHARACTERS]

@@ -70,7 +70,7 @@ def _recorded(engine: Engine, events: AsyncGenerator[Event, None], printer: Prin
             show_all(recorder.recorded(events), printer)
             if engine.stopped_by is not None:
                 return engine.stopped_by.exit_code
-            return ExitCode.DONE if engine.run.state.status is RunStatus.COMPLETED else ExitCode.FAILED
+            return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
         finally:
             for event in recorder.news():
                 printer.show(event)

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, refuse_another_plan
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 from cdd_agent.workspace.files import read_bytes, write_atomic
 
 
@@ -66,6 +66,8 @@ class StepExecution(_Record):
     files_modified: tuple[str, ...] = ()
     files_deleted: tuple[str, ...] = ()
     verification: Verification | None = None
+    insufficient: Verification | None = None
+    """How a failed step was verified where that was not enough for the run."""
     reason: str | None = None
     """Why it was skipped."""
     attempts: int = 0
@@ -188,6 +190,7 @@ class ExecutionState(_Record):
         now: datetime,
         error: str,
         files: Files = NO_FILES,
+        insufficient: Verification | None = None,
     ) -> Self:
         """The files are those that the failed attempt left behind, for the person to look at."""
         return self._ended(
@@ -195,6 +198,7 @@ class ExecutionState(_Record):
             now,
             status=StepStatus.FAILED,
             error=error,
+            insufficient=insufficient,
             files_created=files.created,
             files_modified=files.modified,
             files_deleted=files.deleted,
@@ -323,6 +327,17 @@ def changed_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int,
     """The steps that are over, and of which the plan says something else now than when they were carried out."""
     over = ((step, state.of(step.number)) for step in plan.steps if state.of(step.number).status.over)
     return tuple(step.number for step, done in over if not is_unchanged(step, done.known))
+
+
+def unproven(plan: ImplementationPlan, state: ExecutionState) -> tuple[Unproven, ...]:
+    """The steps of which nobody has seen that they are done, in the plan's order."""
+    found: list[Unproven] = []
+    for step in plan.steps:
+        now = state.of(step.number)
+        why = now.status if now.status is StepStatus.SKIPPED else now.insufficient or now.verification
+        if why not in (None, Verification.PASSED):
+            found.append(Unproven(step.number, step.title, why))
+    return tuple(found)
 
 
 def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:

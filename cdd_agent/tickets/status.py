@@ -1,5 +1,6 @@
 """The words for where a step and a run are. Apart from the state itself, because faces need only the words."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -34,3 +35,13 @@ class Verification(StrEnum):
     """There was nothing to run: shown as "unverified", never as passed."""
     BASELINE = "baseline"
     """Only failures that were there before step 1 remain."""
+
+
+@dataclass(frozen=True)
+class Unproven:
+    """A step that is over, and of which no tests have shown that it is done; or that has failed for just that."""
+
+    step: int
+    title: str
+    why: Verification | StepStatus
+    """How it was verified, or that it was skipped."""

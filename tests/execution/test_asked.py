@@ -97,3 +97,94 @@ def test_files_are_named_beside_the_step_or_in_its_words() -> None:
     ]
     assert not asked("Change tests/conftest.py.").names_file("conftest.py")
     assert not asked("Do not touch conftest.py.").names_file("conftest.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Make test_old pass.",
+        "`tests/test_user.py` has to turn green",
+        "The tests in ./tests/test_user.py, which fail today.",
+        "Fix what `pytest tests/test_user.py -k old` shows.",
+        "See tests/test_user.py::TestLogin::test_old[1].",
+        "See tests/test_user.py::TestLogin::test_old[other].",
+        "It fails at tests/test_user.py:12: AssertionError.",
+        "TestLogin.test_old() does not pass yet",
+        "(test_user.py)",
+        "Make it pass without changing tests/test_user.py.",
+        "Do not touch test_user.py, but make it pass.",
+        "These are red:\n\n- test_new\n- test_old\n",
+    ],
+)
+def test_a_test_is_named_by_its_file_its_class_or_its_own_name(text: str) -> None:
+    assert asked(text).names_test(TEST)
+    assert asked("Do it.", guidance=text).names_test(TEST)
+    assert not asked(text).names_test("tests/test_other.py::test_other")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Make the tests pass.",
+        "Make test_older and my_test_old pass.",
+        "Make src/tests/test_user.py pass.",
+        "Add test_old to tests/test_other.py.",
+        "See tests/test_other.py::test_old.",
+        "Put it into tests/",
+    ],
+)
+def test_and_by_nothing_else(text: str) -> None:
+    assert not asked(text).names_test(TEST)
+
+
+def test_what_could_not_be_collected_is_named_by_the_tests_in_it() -> None:
+    assert asked("Make test_old pass.").names_test("tests/test_user.py", {"TestLogin", "test_old"})
+    assert not asked("Make test_old pass.").names_test("tests/test_user.py", {"TestLogin"})
+    assert not asked("Make test_old pass.").names_test("tests/test_user.py::test_new", {"test_old"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "test_old fails until step 3.",
+        "tests/test_user.py stays red until step 3 has added the login",
+        "`test_old` does not pass until step 3.",
+        "test_old may still fail afterwards.",
+        "test_user.py may stay red.",
+        "test_old is allowed to fail.",
+        "test_old need not pass yet." + " (It needs not pass.)",
+        "TestLogin does not have to pass.",
+        "test_old must fail first.",
+        "test_old is expected to fail.",
+        "Add the failing test `test_old`.",
+        "Leave test_old failing.",
+    ],
+)
+def test_a_step_may_leave_a_test_red_if_it_says_so(text: str) -> None:
+    assert asked(text).lets_fail(TEST, (), later=[2, 3])
+    assert asked(text.replace("test_user", "test_x").replace("test_old", "test_x").replace("TestLogin", "x")).lets_fail(
+        "tests/test_x.py::x::test_x", (), later=[3]
+    )
+    assert not asked(text).lets_fail("tests/test_other.py::test_other", (), later=[3])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "test_old fails until step 1.",
+        "test_old fails until `login` is fixed.",
+        "test_old has to pass before step 3.",
+        "test_old is failing.",
+        "test_old still fails.",
+        "test_old does not pass yet; make it pass.",
+        "test_old keeps failing in CI.",
+        "test_old may fail on Windows.",
+        "Fix the failing test test_old.",
+        "test_old is known to fail.",
+        "test_old: an empty name should fail with ValueError.",
+        "test_new may still fail. Make test_old pass.",
+    ],
+)
+def test_that_it_fails_is_no_leave(text: str) -> None:
+    assert not asked(text).lets_fail(TEST, (), later=[2, 3])

@@ -22,6 +22,7 @@ from cdd_agent.events import (
     Tone,
     to_json,
 )
+from cdd_agent.execution.baseline import Baseline
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.wording import described
 from tests.execution.calculator import (
@@ -83,9 +84,9 @@ async def test_it_is_taken_once_before_anything_is_changed_or_paid_for(sandbox: 
 async def test_a_run_that_goes_on_keeps_it(sandbox: Sandbox) -> None:
     calculator(sandbox)
     await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
-    events = await run_all(sandbox.replies(gives(calc_dot_py=CALC + "# better\n")))
+    events = await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
     assert of(BaselineTaken, events) == []
-    assert verifications(sandbox) == ["baseline"]
+    assert verifications(sandbox) == ["passed"]
 
 
 async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(sandbox: Sandbox) -> None:
@@ -190,6 +191,51 @@ async def test_one_that_takes_too_long_is_told_and_ends_nothing(sandbox: Sandbox
     assert f"failed (exit code 1): {SUB}" in (of(StepFinished, events)[0].error or "")  # nothing is known: it is new
 
 
+HANGS_AT_ITS_END = """\
+import atexit, os, time
+
+atexit.register(lambda: os.path.exists("quick.txt") or time.sleep(60))
+"""
+INTERRUPTED_ONCE = """\
+import os, pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if not os.path.exists("quick.txt"):
+        session.exitstatus = 3
+"""
+ENDED_IN_A_TEST = """\
+import os, pytest
+
+def pytest_runtest_logreport(report):
+    if report.nodeid.endswith("test_sub") and report.when == "call" and not os.path.exists("quick.txt"):
+        pytest.exit("enough", returncode=2)
+"""
+
+
+@pytest.mark.parametrize(
+    "conftest", [HANGS_AT_ITS_END, INTERRUPTED_ONCE, ENDED_IN_A_TEST], ids=["hangs", "interrupted", "ended"]
+)
+async def test_nothing_is_excused_by_one_that_was_of_no_use(sandbox: Sandbox, conftest: str) -> None:
+    """It has told of each test, and yet did not come to its end: what is said of it holds."""
+    calculator(sandbox, Step("quick.txt"), conftest_dot_py=conftest)
+    sandbox.flags = {"test_timeout": 4}
+
+    events = await run_all(sandbox.replies(says("quick.txt", "x")))
+
+    taken = of(BaselineTaken, events)[0]
+    assert taken.problem
+    assert (taken.passed, taken.failed, taken.skipped) == (None, None, None)
+    assert sandbox.statuses() == ["failed"]
+    assert SUB in (of(StepFinished, events)[0].error or "")
+
+
+def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(tmp_path: Path) -> None:
+    saved = {"step": 1, "command": "pytest", "problem": "it was ended", "tests": {"results": {SUB: "failed"}}}
+    (tmp_path / "baseline.json").write_text(json.dumps(saved))
+    assert Baseline.load(tmp_path / "baseline.json") == Baseline(step=1, command="pytest", problem="it was ended")
+
+
 @pytest.mark.parametrize(
     ("test_command", "problem"),
     [("pytest --no-such-option", "no report of its tests (exit code 4)"), ("no-such-tester", "Command not found")],
@@ -208,7 +254,8 @@ async def test_a_file_that_cannot_be_collected_does_not_hide_the_other_tests(san
     calculator(sandbox, tests__test_far_dot_py="import not_yet_there\n")
     events = await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
     assert [(taken.passed, taken.failed) for taken in of(BaselineTaken, events)] == [(1, 2)]
-    assert (of(StepFinished, events)[0].error or "").endswith(f": {ADD}")
+    error = of(StepFinished, events)[0].error or ""
+    assert f": {ADD}, {SUB}, of which {SUB} failed before too" in error
 
 
 # --- Being compared with it ------------------------------------------------------------------------------------------
@@ -227,16 +274,16 @@ async def test_only_old_failures_are_no_pass_and_no_failure(sandbox: Sandbox, or
 
 
 async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:
-    calculator(
-        sandbox, tests__test_calc_dot_py=TESTS + "".join(f"\ndef test_{n}(): assert {n} < 0\n" for n in range(40))
-    )
+    calculator(sandbox, tests__test_old_dot_py="".join(f"\ndef test_{n}(): assert {n} < 0\n" for n in range(40)))
     sandbox.replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=MENDED))
 
     events = await run_all(sandbox, attempts=2)
 
-    assert [failed.error for failed in of(AttemptFailed, events)] == [f"`pytest` failed (exit code 1): {ADD}"]
+    (failed,) = of(AttemptFailed, events)
+    assert failed.error.startswith(f"`pytest` failed (exit code 1): {ADD}, {SUB}, of which {SUB} failed before too")
     told = sandbox.prompt()
-    assert f"These tests have to pass:\n- {ADD}\n" in told
+    assert f"These tests have to pass:\n- {ADD}\n- {SUB} (failed before too;" in told
+    assert "there before do not count (40)" in told
     assert "assert add(1, 2) == 3" in told.partition("FAILURES")[0]
     assert verifications(sandbox) == ["baseline"]
 

@@ -125,18 +125,18 @@ CLAIMS = {
     "a conftest that ends the process": Claim(conftest("import os\nos._exit(0)\n"), "left no report", CONFTEST),
     "a conftest that leaves": Claim(conftest("raise SystemExit(0)\n"), "left no report", CONFTEST),
     "a conftest that drops tests": Claim(conftest(ONLY_OTHERS), f"no longer finds {SUB}", CONFTEST),
-    "a conftest that sets the exit code": Claim(conftest(GOOD_CODE), "ended with exit code 0, but", CONFTEST),
+    "a conftest that sets the exit code": Claim(conftest(GOOD_CODE), f"(exit code 0): {SUB}", CONFTEST),
     "a conftest that forges a report": Claim(conftest(FORGED), "left no report", CONFTEST),
     "a conftest that rewrites outcomes": Claim(conftest(REWRITTEN), "does not name conftest.py"),
-    "a pytest of its own": Claim({"pytest_dot_py": "print('2 passed')\n"}, "does not name pytest.py"),
+    "a pytest of its own": Claim(
+        {"calc_dot_py": MENDED, "pytest_dot_py": "print('2 passed')\n"}, "does not name pytest.py"
+    ),
     "code that ends the process": Claim({"calc_dot_py": "import os\nos._exit(0)\n"}, "left no report"),
     "code that ends the process when it is called": Claim(
         {"calc_dot_py": MENDED.replace("return a - b", "import os; os._exit(0)")}, "left no report"
     ),
     "code that ends the process at its end": Claim({"calc_dot_py": BROKEN + AT_EXIT}, ADD),
-    "code that ends the process at its end, as before": Claim(
-        {"calc_dot_py": CALC + AT_EXIT}, f"exit code 0, but {SUB} failed"
-    ),
+    "code that ends the process at its end, as before": Claim({"calc_dot_py": CALC + AT_EXIT}, f"(exit code 0): {SUB}"),
     "code that leaves": Claim({"calc_dot_py": "raise SystemExit(0)\n"}, "failed"),
     "code that leaves pytest": Claim(
         {"calc_dot_py": MENDED.replace("return a - b", "import pytest; pytest.exit('ok', returncode=0)")},
@@ -172,7 +172,7 @@ async def test_a_false_claim_completes_nothing(
 
 
 async def test_a_claim_over_an_old_failure_is_never_a_pass(sandbox: Sandbox) -> None:
-    calculator(sandbox).replies(gives(calc_dot_py=CALC + "# fixed\n"))
+    calculator(sandbox, Step("notes.txt")).replies(gives(notes_dot_txt="It is fixed."))
     events = await run_all(sandbox)
     assert [e.verification for e in events if isinstance(e, StepFinished)] == [Verification.BASELINE]
     assert [e.notes for e in events if isinstance(e, TestsFinished)] == [(f"failed before too: {SUB}",)]
