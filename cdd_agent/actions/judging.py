@@ -159,7 +159,8 @@ class _Work:
             if after is None or after == file.before or file.has_failed:
                 continue
             try:
-                refuse_unreadable(file.path, file.before, after)
+                if doubt := refuse_unreadable(self._root, file.path, file.before, after):
+                    self._notes.append(doubt)
             except ReplyRefused as refusal:
                 self._complain(str(file.path), refusal)
         files = [file for file in self._files.values() if file.content != file.before]
