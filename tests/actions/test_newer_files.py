@@ -16,6 +16,7 @@ from tests.actions.test_newer_syntax import NEWER, TOML, WRONG
 from tests.workspace.test_interpreters import stand_in
 
 NEXT = f"3.{OURS[1] + 1}"
+NEW = "try:\n    pass\nexcept A, B:\n    pass\n"
 TOO_NEW = "def f(x):\n    return x\n\n\nx = <- newer than all that is known\n"
 pytestmark = pytest.mark.skipif(OURS >= KNOWN_PYTHON, reason="this Python reads all that is known")
 
@@ -56,10 +57,10 @@ def test_what_is_wrong_in_every_version_is_refused_all_the_same(root: Path, sour
 
 
 def test_a_file_of_newer_syntax_is_not_broken_either(root: Path) -> None:
-    (root / "a.py").write_text("type X = int\nx = f(1)\n")
+    (root / "a.py").write_text(f"{NEW}x = f(1)\n")
     with pytest.raises(ReplyRefused, match="would not be valid"):
-        apply(root, block("a.py", "type X = int\nx = f(1\n"))
-    assert apply(root, block("a.py", "type X = int\nx = f(2)\n"))
+        apply(root, block("a.py", f"{NEW}x = f(1\n"))
+    assert apply(root, block("a.py", f"{NEW}x = f(2)\n"))
 
 
 def test_a_newer_python_that_can_read_it_is_believed(root: Path, tmp_path: Path) -> None:
@@ -72,36 +73,36 @@ def test_one_that_knows_more_than_this_program_is_believed_when_it_denies(root: 
     newest = f"{KNOWN_PYTHON[0]}.{KNOWN_PYTHON[1]}"
     stand_in(tmp_path / "programs", newest, wrong="line 1: not even so")
     with pytest.raises(ReplyRefused, match=rf"line 1: not even so \(Python {newest}\)"):
-        apply(root, block("a.py", "type X = int\n"))
+        apply(root, block("a.py", NEW))
 
 
 @pytest.mark.skipif(f"{KNOWN_PYTHON[0]}.{KNOWN_PYTHON[1]}" == NEXT, reason="there is none between")
 def test_one_that_knows_less_leaves_it_open(root: Path, tmp_path: Path) -> None:
     stand_in(tmp_path / "programs", NEXT, wrong="line 3: multiple exception types must be parenthesized")
-    assert apply(root, block("a.py", "try:\n    pass\nexcept A, B:\n    pass\n"))
+    assert apply(root, block("a.py", NEW))
 
 
 def test_the_projects_own_python_decides(root: Path, tmp_path: Path) -> None:
     stand_in(tmp_path / "programs", NEXT)
     (root / ".venv/bin").mkdir(parents=True)
     (root / ".venv/bin/python").symlink_to(sys.executable)
-    with pytest.raises(ReplyRefused, match=rf"line 1: .*\(Python {OURS[0]}.{OURS[1]}\)"):
-        apply(root, block("a.py", "type X = int\n"))
+    with pytest.raises(ReplyRefused, match=rf"line 3: .*\(Python {OURS[0]}.{OURS[1]}\)"):
+        apply(root, block("a.py", NEW))
     (root / ".venv/bin/python").unlink()
     (root / ".venv/bin/python").symlink_to(stand_in(tmp_path, "3.99"))
-    assert apply(root, block("a.py", "type X = int\n")) == ()
+    assert apply(root, block("a.py", NEW)) == ()
 
 
 def test_a_project_that_runs_on_no_newer_python_has_no_newer_syntax(root: Path) -> None:
     (root / "pyproject.toml").write_text(f'[project]\nrequires-python = ">=3.8,<{NEXT}"\n')
     with pytest.raises(ReplyRefused, match="would not be valid"):
-        apply(root, block("a.py", "type X = int\n"))
+        apply(root, block("a.py", NEW))
 
 
 def test_a_block_that_is_known_to_be_whole_may_be_newer(root: Path) -> None:
-    assert apply(root, "~~~~python:a.py\ntype X = int\n")
+    assert apply(root, f"~~~~python:a.py\n{NEW}")
     with pytest.raises(ReplyRefused):
-        apply(root, "~~~~python:b.py\ntype X = (\n")
+        apply(root, f"~~~~python:b.py\n{NEW}x = (\n")
 
 
 @pytest.mark.parametrize("text", TOML)
