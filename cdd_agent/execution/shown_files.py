@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.dialogue.room import Room
+from cdd_agent.errors import CddError
 from cdd_agent.harmless import fenced
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState
@@ -12,7 +13,7 @@ from cdd_agent.workspace.context import repo_tree
 from cdd_agent.workspace.files import digest, read_bytes
 from cdd_agent.workspace.named_files import NamedFile, named_files, names_in
 from cdd_agent.workspace.paths import PathRefused, confine
-from cdd_agent.workspace.reading import holds_secrets
+from cdd_agent.workspace.reading import holds_secrets, locate
 from cdd_agent.workspace.walk import Entry, Kind
 
 _LARGEST_SHOWN = 200_000
@@ -117,26 +118,30 @@ def show_files(
     for path in (*(file.path for file in step.files_affected), *missed, *_checked_files(root, step)):
         shown.add(path)
     named: list[str] = []
+    unclear: list[NamedFile] = []
     for file in _named(root, step, guidance, found):
-        if len(file.paths) > 1:
-            shown.name(file.name, f"it may be {_some(file.paths)}")
-        elif _leads_to_secrets(root, file.paths[0]):
-            shown.name(file.paths[0], "by its name it holds secrets")
+        path, *others = file.paths
+        if others:
+            unclear.append(file)
+        elif path not in shown.seen and _leads_to_secrets(root, path):
+            shown.name(path, "by its name it holds secrets")
         else:
-            named.append(file.paths[0])
+            named.append(path)
     shown.add_some(named, _MOST_NAMED)
+    for file in unclear:
+        if shown.seen.keys().isdisjoint(file.paths):
+            shown.name(file.name, f"it may be {_some(file.paths)}")
     before = (state.of(number) for number in step.dependencies)
-    related = (path for done in before for path in (*done.files_created, *done.files_modified))
-    shown.add_some(
-        (path for path in related if _is_file(root, path) and not _leads_to_secrets(root, path)), _MOST_RELATED
-    )
+    related = [path for done in before for path in (*done.files_created, *done.files_modified)]
+    there = (path for path in related if _is_file(root, path) and not _leads_to_secrets(root, path))
+    shown.add_some(there, _MOST_RELATED)
 
 
 def _named(root: Path, step: PlanStep, guidance: str, found: Iterable[Entry]) -> list[NamedFile]:
     """The files that a step's words, or those of who guides it, name."""
     text = "\n\n".join((step.title, step.description, *(file.note for file in step.files_affected), guidance))
     paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
-    paths |= {name for name in names_in(text) if name not in paths and _is_file(root, name)}  # what git ignores, too
+    paths |= {name for name in names_in(text) if name not in paths and _may_be_named(root, name)}  # what git ignores
     return named_files(text, paths)
 
 
@@ -180,6 +185,15 @@ def _is_file(root: Path, name: str) -> bool:
         return (root / confine(root, name)).is_file()
     except PathRefused:
         return False
+
+
+def _may_be_named(root: Path, name: str) -> bool:
+    """Whether there is a file that is the project's own, and not git's or this program's."""
+    try:
+        path = locate(root, name)
+    except CddError:
+        return False
+    return path.parts[:1] != (".cdd",) and (root / path).is_file()
 
 
 def _leads_to_secrets(root: Path, name: str) -> bool:

@@ -307,6 +307,21 @@ def test_a_large_one_that_is_named_is_shown_and_so_is_what_comes_after(shop: San
     assert "one.py (90,009 bytes)" in small.left_out
 
 
+def test_a_name_that_several_have_means_the_one_that_is_shown(shop: Sandbox) -> None:
+    shop.write(Step("src/a/util.py", description="Change `util.py`."))
+    assert (shown(prompt_of(shop)), prompt_of(shop).notes) == ({"src/a/util.py"}, ())
+    shop.write(Step("a.txt", description="First `util.py`, I mean `b/util.py`."))
+    assert (shown(prompt_of(shop)), prompt_of(shop).notes) == ({"src/b/util.py"}, ())
+
+
+def test_what_is_gits_or_ours_is_no_file_of_the_project(shop: Sandbox) -> None:
+    for path in (".git/config", ".cdd/runs/x/log.txt"):
+        (shop.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (shop.root / path).write_text(f"# {path}\n")
+    step = Step("a.txt", description="See `.git/config`, `.cdd/runs/x/log.txt`, `plan.md`, `spec.yaml`, `src`, `.`.")
+    assert shown(prompt_of(shop.write(step))) == set()
+
+
 async def test_the_large_work_of_a_step_before_hides_no_other(sandbox: Sandbox) -> None:
     sandbox.write(Step("big.txt", "none", also=("small.txt",)), Step("a.txt", depends="Step 1"))
     both = says("big.txt", "big\n" * 20_000) + says("small.txt", "# small.txt")
