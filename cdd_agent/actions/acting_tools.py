@@ -1,6 +1,7 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.actions.run import ActionRunner
 from cdd_agent.actions.tools import Answer, Tool
+from cdd_agent.config import Commands
 from cdd_agent.workspace.commands import as_tool_answer
 from cdd_agent.workspace.process import CommandResult, OutputChunk, result_of
 
@@ -32,6 +34,16 @@ class RunsActions(Protocol):
 class RunsCommands(Protocol):
     """What runs commands; a `CommandRunner` does."""
 
+    @property
+    def settings(self) -> Commands:
+        """How it runs them."""
+        ...
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The programs that run without a question."""
+        ...
+
     def run(
         self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
@@ -43,33 +55,64 @@ class _CommandArguments(ExecuteAction):
     cwd: str = Field(".", description="The folder to run it in, relative to the project; made when missing.")
 
 
+_RULES = {
+    "safe": "There is no shell: pipes, redirection and `&&` are refused, and `*`, `~`, `$X` stay as they are. Make "
+    "several calls instead. Only these programs may be run: {allowed}.",
+    "ask": "The person is asked before a shell runs what needs one (pipes, redirection, `&&`), and before any other "
+    "program is run than {allowed}; where nobody is there to ask, it is refused. Without a shell `*`, `~`, `$X` stay "
+    "as they are.",
+    "unsafe": "It runs through the system's shell: pipes, redirection and `&&` work, and any program may be run.",
+}
+_REFUSED = {
+    "safe": "it was refused, with `allowed_commands` if the program is not on the list",
+    "ask": "it was refused, or the person said no",
+    "unsafe": "its folder is outside the project",
+}
+_RETURNS = (
+    "`success`, `command`, `return_code` and, as the same number, `returncode` (0 is good; 127: there is no such "
+    "program; 1 also: it could not be started), `stdout` and `stderr` (of much output the middle is left out), `cwd`. "
+    "A command that fails by itself is no error of the call: its code and its output say so. Or `error`, when "
+    "{refused}, or when it took too long, with what it had printed."
+)
+
+
 class ExecuteCommandTool(Tool[_CommandArguments]):
     """Run one command in the project and wait for its end.
 
-    There is no shell: no pipes, no redirection, no `&&`; make several calls instead. Only programs on the project's
-    list are run. A command that takes too long is ended.
+    Use it when you need to see what a program says: the tests, a linter, a build, a script. Look at files and change
+    them with the other tools. It runs in the project's folder, or in `cwd` below it, and has no input. Nothing carries
+    over from one call to the next, no folder and no variable.
     """
 
     name = "execute_command"
     category = "System"
     tags = ("cli", "command", "execute", "system")
-    returns = (
-        "`success`, `command`, `return_code` (0 is good, 127: there is no such program), `stdout`, `stderr`, `cwd`; or "
-        "`error` when it was refused or took too long, with `allowed_commands` if the program is not on the list."
-    )
-    examples = (
-        {"command": "pytest -q tests/test_user.py"},
-        {"command": "ruff check .", "cwd": "src"},
-        {"command": "python -m build", "env": {"MODE": "production"}},
-    )
     arguments = _CommandArguments
 
     def __init__(self, commands: RunsCommands) -> None:
         self._commands = commands
+        mode = commands.settings.mode
+        self.returns = _RETURNS.format(refused=_REFUSED[mode])
+        self.examples = (
+            {"command": "pytest -q tests/test_user.py"},
+            {"command": "ruff check .", "cwd": "src"},
+            {"command": "python -m build" if mode == "safe" else "pytest -q 2>&1 | tail -20", "env": {"MODE": "test"}},
+        )
+
+    @property
+    def purpose(self) -> str:
+        settings = self._commands.settings
+        rules = _RULES[settings.mode].format(allowed=", ".join(self._commands.allowed))
+        limit = f"After {settings.timeout:g} seconds it is ended, with all that it started."
+        return f"{super().purpose}\n\n{rules} {limit}"
 
     async def run(self, arguments: _CommandArguments) -> Answer:
         result = await result_of(self._commands.run(arguments.command, cwd=arguments.cwd, env=arguments.env))
-        return as_tool_answer(arguments.command, result, arguments.cwd)
+        if not (result.started or result.refused) and result.return_code != 127:
+            why = f"Error executing command: {result.stderr}"
+            result = replace(result, return_code=1, stderr=why, started=True)
+        answer = as_tool_answer(arguments.command, result, arguments.cwd)
+        return answer | ({"returncode": result.return_code} if "return_code" in answer else {})
 
 
 B = TypeVar("B", bound=Action)
@@ -91,7 +134,7 @@ class _ActionTool(Tool[B]):
 
 
 class CreateFileTool(_ActionTool[CreateFileAction]):
-    """Create a file that does not exist yet; missing folders are made."""
+    """Create a file that does not exist yet; missing folders are made. Use it for new files only."""
 
     name = "create_file"
     tags = ("file", "create", "write")
@@ -105,7 +148,8 @@ class CreateFileTool(_ActionTool[CreateFileAction]):
 
 
 class EditFileTool(_ActionTool[EditAction]):
-    """Replace a text in a file by another. It must be there exactly, and once; an empty one means the whole file."""
+    """Replace a text in a file by another. It must be there exactly, and once; an empty one means the whole file.
+    Use it for every change of a file that is there."""
 
     name = "edit_file"
     tags = ("file", "edit", "write")
@@ -134,7 +178,7 @@ class ChatWithUserTool(_ActionTool[ChatWithUserAction]):
 
 
 class ResearchTool(_ActionTool[ResearchAction]):
-    """Search the web. Each query gets its own list of results."""
+    """Search the web. Each query gets its own list of results. Use it when the answer is not in the project."""
 
     name = "research"
     category = "Web"

@@ -33,7 +33,7 @@ class ChangeSet:
 
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
-    """What did not have to be done, for people."""
+    """What did not have to be done, and what nobody could judge, for people."""
 
     @property
     def created(self) -> tuple[str, ...]:

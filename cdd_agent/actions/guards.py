@@ -6,12 +6,15 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 import yaml
 
 from cdd_agent.actions.edits import ReplyRefused
+from cdd_agent.actions.newer_syntax import KNOWN_PYTHON, OLDER
 from cdd_agent.guarded_yaml import LOADER
+from cdd_agent.workspace.interpreters import OURS, allows, opinion
 
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
 _REST = r"(?:rest|existing|unchanged|same|previous|remaining|omitted|before|other|above|below|keep)"
@@ -57,8 +60,11 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*
 
 _MEANT_TO_BE_WRONG = re.compile(r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])", re.IGNORECASE)
 _WITH_COMMENTS = re.compile(
-    r"(?:^|/)(?:tsconfig|jsconfig|\.eslintrc|devcontainer|\.swcrc|\.babelrc)[^/]*$|(?:^|/)\.vscode/"
+    r"(?:^|/)(?:(?:ts|js)config|\.eslintrc|devcontainer|\.swcrc|\.babelrc)[^/]*$|(?:^|/)\.vscode/"
+    r"|(?:^|/)(?:(?:ts|type)doc|tslint|babel\.config|turbo|biome|deno|wrangler|angular|api-extractor|pyrightconfig"
+    r"|\.?cspell|appsettings|\.markdownlint|\.luarc|rush)(?:\.[^/]*)?$"
 )
+"""JSON whose readers take comments and last commas."""
 
 
 def refuse_whole(path: PurePosixPath, before: bytes | None, content: str) -> None:
@@ -139,33 +145,76 @@ def refuse_shrunk(path: PurePosixPath, before: bytes, content: str) -> None:
         )
 
 
-def refuse_unreadable(path: PurePosixPath, before: bytes | None, after: bytes) -> None:
+def refuse_unreadable(root: Path, path: PurePosixPath, before: bytes | None, after: bytes) -> str:
     """Raises `ReplyRefused` for a file that its language cannot read, unless it was so before.
 
     A new file, too: it is as broken as a changed one. Not one that looks like a template, or whose name says that it is
-    meant to be wrong; nor new YAML, which is a template more often than anything else.
+    meant to be wrong; nor new YAML, which is a template more often than anything else. Nor what may be right in a newer
+    version of the language, which this program cannot read: for people, what comes back says so.
     """
-    wrong = complaint(path, after)
+    if not complaint(path, after) or (before is None and _is_wrong_on_purpose(path, after)):
+        return ""
+    found = _read(root, path, after)
+    if found.wrong and (before is None or not _read(root, path, before).wrong):
+        raise ReplyRefused(
+            f"{path} would not be valid: {found.wrong}.", hint="Check the new text, and send it in full."
+        )
+    return found.doubt
+
+
+def _is_wrong_on_purpose(path: PurePosixPath, new: bytes) -> bool:
+    if path.suffix in (".yaml", ".yml") or _MEANT_TO_BE_WRONG.search(str(path)):
+        return True
+    if path.suffix in (".py", ".pyi"):
+        return re.search(rb"\{%|\{\{ ?\w[\w.]* ?\}\}", new) is not None
+    return _TEMPLATE.search(new.decode("utf-8", errors="replace")) is not None
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What is wrong with a file, or why nobody here can say."""
+
+    wrong: str = ""
+    doubt: str = ""
+
+
+def _read(root: Path, path: PurePosixPath, data: bytes) -> _Reading:
+    """What this program's parsers say, and where these cannot read a file, the Python that its project is for."""
+    wrong, may_be_newer, reader = complaint(path, data), _may_be_newer(path, data), "TOML 1.0"
     if not wrong:
-        return
-    if before is None:
-        if path.suffix in (".yaml", ".yml") or _MEANT_TO_BE_WRONG.search(str(path)):
-            return
-        if _TEMPLATE.search(after.decode("utf-8", errors="replace")) and path.suffix not in (".py", ".pyi"):
-            return
-        if path.suffix in (".py", ".pyi") and re.search(rb"\{%|\{\{ ?\w[\w.]* ?\}\}", after):
-            return
-    elif complaint(path, before):
-        return
-    raise ReplyRefused(f"{path} would not be valid: {wrong}.", hint="Check the new text, and send it in full.")
+        return _Reading()
+    if path.suffix.lower() in (".py", ".pyi"):
+        said, reader = opinion(root, data), f"Python {OURS[0]}.{OURS[1]}"
+        if said is not None and not said.wrong:
+            return _Reading()
+        if said is not None and (said.is_of_project or said.version >= KNOWN_PYTHON or not may_be_newer):
+            return _Reading(f"{said.wrong} (Python {said.version[0]}.{said.version[1]})")
+        newer = ((OURS[0], minor) for minor in range(OURS[1] + 1, KNOWN_PYTHON[1] + 1))
+        may_be_newer = may_be_newer and any(allows(root, version) for version in newer)
+    if not may_be_newer:
+        return _Reading(wrong)
+    return _Reading(
+        doubt=f"{path} is more than {reader} can read ({wrong}); a newer version may, so it was not refused"
+    )
 
 
 def is_whole(path: str, content: str) -> bool:
     """Whether a content is known to be all of a file: its language can read it by itself."""
-    place = PurePosixPath(path)
-    return (
-        bool(content.strip()) and place.suffix in _STRICT and not complaint(place, content.encode("utf-8", "replace"))
-    )
+    place, data = PurePosixPath(path), content.encode("utf-8", "replace")
+    is_read = place.suffix in _STRICT and (not complaint(place, data) or _may_be_newer(place, data))
+    return bool(content.strip()) and is_read
+
+
+def _may_be_newer(path: PurePosixPath, data: bytes) -> bool:
+    """Whether a file that cannot be read here could be, if what is known to be newer in it were said in older words."""
+    older = OLDER.get(path.suffix.lower())
+    if older is None or len(data) > _LARGEST_CHECKED:
+        return False
+    try:
+        text = data.decode("utf-8-sig")
+        return not complaint(path, older(text.replace("\r\n", "\n")).encode())
+    except (UnicodeError, RecursionError, MemoryError):
+        return False
 
 
 def complaint(path: PurePosixPath, data: bytes) -> str:

@@ -39,8 +39,8 @@ class Terms:
 
     seen: Seen | None = field(default_factory=dict)
     """None: whoever applies the reply answers for it."""
-    named: frozenset[str] = frozenset()
-    """Files that the task names: they may be deleted without having been shown."""
+    may_delete: Callable[[str], bool] = lambda path: False
+    """Whether the task says of a file that it goes: then it may without having been shown."""
     may_shrink: Callable[[str], bool] = lambda path: False
     """Whether the task says of a file that much of it goes."""
 
@@ -159,7 +159,8 @@ class _Work:
             if after is None or after == file.before or file.has_failed:
                 continue
             try:
-                refuse_unreadable(file.path, file.before, after)
+                if doubt := refuse_unreadable(self._root, file.path, file.before, after):
+                    self._notes.append(doubt)
             except ReplyRefused as refusal:
                 self._complain(str(file.path), refusal)
         files = [file for file in self._files.values() if file.content != file.before]
@@ -331,7 +332,7 @@ class _Work:
         if present is None:
             self._notes.append(f"{file.path} is gone already")
             return
-        if str(file.path) not in self._terms.named and not self._terms.knows(file.path, present):
+        if not self._terms.may_delete(str(file.path)) and not self._terms.knows(file.path, present):
             if holds_secrets(file.path.name):
                 raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may delete it.")
             raise ReplyRefused(

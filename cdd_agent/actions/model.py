@@ -55,9 +55,7 @@ class ExecuteAction(Action):
 
     action_type: ClassVar[str] = "execute"
 
-    command: Written = Field(
-        description="The command, without a shell: no pipes or `&&`, and `*`, `~`, `$X` stay as they are."
-    )
+    command: Written = Field(description="The command with its arguments, as one text.")
     cwd: str | None = Field(None, description="The folder to run it in, relative to the project; made when missing.")
     env: dict[str, str] | None = Field(None, description="Variables for this command alone.")
 

@@ -28,14 +28,14 @@ A = TypeVar("A", bound=BaseModel)
 
 
 class Tool(ABC, Generic[A]):
-    """One thing that a model can do. The class's docstring is what the model reads."""
+    """One thing that a model can do. The class's docstring is for the model: what it does, and when to use it."""
 
     name: ClassVar[str]
     category: ClassVar[str]
     tags: ClassVar[tuple[str, ...]]
-    returns: ClassVar[str]
+    returns: str
     """What the answer holds, in a line or two."""
-    examples: ClassVar[tuple[Mapping[str, object], ...]]
+    examples: tuple[Mapping[str, object], ...]
     """Arguments of typical calls."""
     arguments: type[A]
     acts: ClassVar[bool] = True
@@ -43,7 +43,12 @@ class Tool(ABC, Generic[A]):
 
     @property
     def description(self) -> str:
-        """What it does, for the model."""
+        """What it does, when to use it, and what it answers, for the model."""
+        return f"{self.purpose}\n\nAnswer: {self.returns}"
+
+    @property
+    def purpose(self) -> str:
+        """What it does, and when to use it."""
         return cleandoc(type(self).__doc__ or "")
 
     @property
@@ -89,8 +94,6 @@ class Tool(ABC, Generic[A]):
                 "",
                 "Parameters:",
                 *(parameters or ["- none"]),
-                "",
-                f"Answer: {self.returns}",
                 "",
                 "Examples:",
                 *calls,

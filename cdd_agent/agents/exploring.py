@@ -58,14 +58,12 @@ class _Bounded(Tool[Any]):
     def __init__(self, tool: Tool[Any], exploration: Exploration) -> None:
         self._tool, self._exploration = tool, exploration
         kind = type(tool)
-        vars(self).update(
-            name=kind.name, category=kind.category, tags=kind.tags, returns=kind.returns, examples=kind.examples
-        )
-        self.arguments = tool.arguments
+        vars(self).update(name=kind.name, category=kind.category, tags=kind.tags)
+        self.returns, self.examples, self.arguments = tool.returns, tool.examples, tool.arguments
 
     @property
-    def description(self) -> str:
-        return self._tool.description
+    def purpose(self) -> str:
+        return self._tool.purpose
 
     async def run(self, arguments: Any) -> Answer:
         if why := self._exploration.take(self.name):

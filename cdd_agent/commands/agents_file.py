@@ -5,6 +5,7 @@ from cdd_agent.execution.checks import detect
 from cdd_agent.harmless import harmless
 from cdd_agent.session import Project
 from cdd_agent.workspace.manifests import read_manifests
+from cdd_agent.workspace.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER
 
 FILE = "AGENTS.md"
 
@@ -22,27 +23,17 @@ wrong.
 
 ## Where things are
 
-- `<folder>`: <what is in it, and what does not belong there>
+- `<folder>`: {folder}
 
 ## Conventions
 
-- <What a change has to follow that no linter checks: names, patterns, how errors are handled>
-- <What must not be changed without asking: public interfaces, generated files, migrations>
-- <What a change needs to be done: tests, documentation, a line in the changelog>
+{conventions}
 
 ## Tickets
 
 Work is described in `{tickets}/`, a folder for each ticket: `spec.yaml` says what is wanted, `plan.md` in which steps.
 `cdd list` shows how far each is.
 """
-
-_UNKNOWN = {
-    "set up": "<how to install what is needed>",
-    "build": "<how to build it, or remove this line>",
-    "test": "<how to run the tests>",
-    "lint": "<how to check the style and the types>",
-    "format": "<how to put the code in shape>",
-}
 
 
 def agents_file(project: Project) -> tuple[str, list[str]]:
@@ -58,13 +49,15 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
     commands = {**found.commands, "test": [test] if test else []}
     lines = [
         f"- {purpose[:1].upper() + purpose[1:]}: " + (", ".join(map(_code, commands[purpose])) or unknown)
-        for purpose, unknown in _UNKNOWN.items()
+        for purpose, unknown in COMMANDS.items()
     ]
-    description = harmless(found.description) or "<What this is and who uses it, in two or three sentences.>"
+    description = harmless(found.description) or DESCRIPTION
     text = _TEXT.format(
         name=harmless(found.name),
         description=description,
         commands="\n".join(lines),
+        folder=FOLDER,
+        conventions="\n".join(f"- {place}" for place in CONVENTIONS),
         tickets=project.config.tickets_dir.rstrip("/"),
     )
     return text, unread

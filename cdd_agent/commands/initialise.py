@@ -76,7 +76,10 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     made += copy_bundled(root) if templates else []
     yield from (Notice(f"Made {path.relative_to(root).as_posix()}", Tone.GOOD) for path in made)
     if root / FILE in made:
-        yield Notice(f"{FILE} tells coding agents and newcomers about the project: fill in what stands in <…>.")
+        yield Notice(
+            f"{FILE} tells coding agents and newcomers about the project: fill in what stands in <…>; "
+            "until then no model is told of those lines."
+        )
     if not made:
         yield Notice("It was set up already; nothing was changed.", Tone.GOOD)
 

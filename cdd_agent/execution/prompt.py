@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cdd_agent.dialogue.room import Room
 from cdd_agent.execution.attempt import Shown
-from cdd_agent.execution.shown_files import ShownFiles, tree, wanted_files
+from cdd_agent.execution.shown_files import ShownFiles, show_files, tree
 from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Request
@@ -15,6 +15,7 @@ from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.workspace.context import entries
 from cdd_agent.workspace.files import digest
 from cdd_agent.workspace.project_rules import project_rules
 
@@ -94,9 +95,9 @@ def step_prompt(
             hint="Make them shorter, split the step, or use a model with a larger window.",
         )
     shown = ShownFiles(root, room)
-    for path in wanted_files(root, state, step, also_show):
-        shown.add(path)
-    parts = [opening, tree(root, own, room), shown.text, room.note(_UNSEEN), *closing]
+    found = entries(root, (".cdd", *own))
+    show_files(shown, root, state, step, guidance=guidance, also_show=also_show, found=found)
+    parts = [opening, tree(root, found, room), shown.text, room.note(_UNSEEN), *closing]
     request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
     identity = Shown(step=step_digest(step, guidance), files=shown.seen)
     return Prompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))

@@ -18,6 +18,7 @@ from cdd_agent.actions.edits import Edit, ReplyRefused, edit_of
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.actions.tools import Answer, Tool
+from cdd_agent.config import Commands
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from cdd_agent.execution.workbench import Workbench
@@ -163,6 +164,14 @@ class _Commands:
     """What a tool needs to run commands."""
 
     tools: StepTools
+
+    @property
+    def settings(self) -> Commands:
+        return self.tools.commands.settings
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        return self.tools.commands.allowed
 
     def run(
         self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None

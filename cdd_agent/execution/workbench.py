@@ -157,7 +157,12 @@ class Workbench:
     def _terms(self) -> Terms:
         """What the model knows, and what the step and its guidance ask for."""
         asked = Asked.by(self.step, self.attempt.guidance)
-        return Terms(self._seen, frozenset(asked.notes), asked.to_shorten)
+
+        def may_delete(path: str) -> bool:
+            places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))
+            return path in asked.notes or any(map(asked.to_remove, places))
+
+        return Terms(self._seen, may_delete, asked.to_shorten)
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)

@@ -305,6 +305,8 @@ _NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*(?:steps?\s*)?{_NUMBER})?", re.IGNORECASE)
 _LONGEST_RANGE = 100_000
 _LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)  # AC1, AC-2: acceptance criteria
+_NO_COMMAND = re.compile(r"(?:none|n/a)\b[.!]?\s*(?:\(.*\))?", re.IGNORECASE | re.DOTALL)
+_NOT_GIVEN = re.compile(r"(?:none specified|not specified|unspecified|tbd)\b.*", re.IGNORECASE | re.DOTALL)
 _RUN = re.compile(r"(?:(?:run|execute|running)\b:?\s*)?(?=`)", re.IGNORECASE)
 
 
@@ -355,7 +357,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _command(value: str) -> str:
     """The first code span where the value starts with one (perhaps as "Run `…`"), else all of it."""
     span = next(code_spans(value), None) if _RUN.match(value) else None
-    return value if span is None else span.text
+    if span is not None:
+        return span.text
+    return "" if _NOT_GIVEN.fullmatch(value) else NO_CHECK if _NO_COMMAND.fullmatch(value) else value
 
 
 def _without_ticks(value: str) -> str:

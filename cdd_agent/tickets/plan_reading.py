@@ -19,6 +19,7 @@ from cdd_agent.tickets.markdown import (
     parse,
     prose,
 )
+from cdd_agent.tickets.plan_wrapping import wrapping
 
 
 class Field(Enum):
@@ -98,7 +99,8 @@ class PlanText:
 
 def read_plan(text: str) -> PlanText:
     """Raises `BadInput` only for Markdown that nests too deeply; anything else is a plan, if an empty one."""
-    document = parse(text)
+    wrapped = wrapping(text)
+    document = parse(wrapped.alone if wrapped else text)
     plan = PlanText()
     for section in _sections(document):
         if section.kind is _Kind.TOP:
@@ -195,9 +197,10 @@ def _top(heading: Heading) -> _Section:
 
 def _is_text(heading: Heading, document: Document) -> bool:
     """Whether lines above a `---` make a heading only because nobody left a blank line between them."""
-    return heading.end - heading.line > 2 or (
-        heading.end - heading.line == 2 and _FIELD.match(document.lines[heading.line]) is not None
-    )
+    if heading.end - heading.line != 2:
+        return heading.end - heading.line > 2
+    line = document.lines[heading.line]
+    return _FIELD.match(line) is not None or _field(line, _PLAN_FIELDS | _STEP_FIELDS, plain=True) is not None
 
 
 def _written(document: Document, section: _Section) -> range:
@@ -214,6 +217,12 @@ _FIELD = re.compile(
     r"(?P<name>[A-Za-z][A-Za-z ]{0,30}?)[ \t]*(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)(?P<value>.*)",
     re.DOTALL,
 )
+_PLAIN_FIELD = re.compile(
+    r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?(?P<mark>[*_`]?)"
+    r"(?P<name>[A-Za-z][A-Za-z ]{0,30}?)[ \t]*(?::[ \t]*(?P=mark)|(?P=mark)[ \t]*:)(?P<value>.*)",
+    re.DOTALL,
+)
+"""A label that is not bold, as `Files: a.py` or `*Files:* a.py`."""
 _FIELD_HEADING = re.compile(r"[*_]*(?P<name>[A-Za-z ]+?)[*_]*\s*(?::[*_]*(?P<value>.*))?", re.DOTALL)
 REMARK = re.compile(r"\([^()]*\)")
 """Words in brackets beside a number: they say nothing of it that is read."""
@@ -223,9 +232,9 @@ _CRITERIA = re.compile(
 _BULLET = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL)
 
 
-def _field(line: str, known: dict[str, Field]) -> tuple[Field, str] | None:
+def _field(line: str, known: dict[str, Field], *, plain: bool = False) -> tuple[Field, str] | None:
     found = _FIELD.match(line) if "**" in line or "__" in line else None
-    return _named(found, known)
+    return _named(found or (_PLAIN_FIELD.match(line) if plain and ":" in line else None), known)
 
 
 def _named(found: re.Match[str] | None, known: dict[str, Field]) -> tuple[Field, str] | None:
@@ -239,7 +248,7 @@ def _read_top(plan: PlanText, document: Document, section: _Section) -> None:
     plan.title = plan.title or section.title
     text: list[Line] = []
     for at, line in enumerate(document.between(section.start, section.end), section.start + 1):
-        found = None if line.code else _field(line.text, _PLAN_FIELDS)
+        found = None if line.code else _field(line.text, _PLAN_FIELDS, plain=True)
         if found is None or found[0] in plan.fields:
             text.append(line)
         else:
@@ -295,6 +304,10 @@ class _StepReader:
         """Whether a blank line came after its label, so that a paragraph is not its value."""
         self.file_indent: int | None = None
 
+        lines = document.between(section.start, section.end)
+        self.has_plain_labels = not any(_field(line.text, _STEP_FIELDS) for line in lines if not line.code)
+        """A label counts without being bold only where none is bold: else it may be a line of the description."""
+
     def read(self) -> StepText:
         start = self.section.start
         for at, line in enumerate(self.document.between(start, self.section.end), start):
@@ -314,7 +327,7 @@ class _StepReader:
         if heading is not None and heading.end - heading.line == 1:
             found = _named(_FIELD_HEADING.fullmatch(heading.text), _STEP_FIELDS)
         else:
-            found = _field(line.text, _STEP_FIELDS)
+            found = _field(line.text, _STEP_FIELDS, plain=self.has_plain_labels)
         if found is None or found[0] in self.step.fields:
             return None  # said twice: the second is kept as text
         if found[0] is Field.SERVES and not _are_criteria(found[1]):
@@ -413,13 +426,19 @@ def _are_criteria(value: str) -> bool:
     return _CRITERIA.fullmatch(REMARK.sub("", value)) is not None
 
 
-_NO_FILES = {"", "none", "n/a", "-", "no files"}
+_NO_FILES = re.compile(
+    r"(?:none|nothing|nil|n/a|tbd|no files?|not (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words that say that there are no files, with whatever follows: `None specified`."""
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
 _PATH_AND_NOTE = re.compile(r"(?P<path>.*?)(?:[ \t]+(?P<note>\(.*\)|[-–—:][ \t].*)|:[ \t]+(?P<rest>.*))?", re.DOTALL)
 
 
 def _files_on_one_line(value: str) -> Iterator[tuple[str, str]]:
     """Files separated by commas; a comma in a code span is part of the path."""
+    if _NO_FILES.fullmatch(value.strip()):
+        return
     covered = [(span.start, span.end) for span in code_spans(value)]
     start = 0
     for comma in re.finditer(",|$", value):
@@ -439,7 +458,7 @@ def _file(item: str) -> Iterator[tuple[str, str]]:
         found = _PATH_AND_NOTE.fullmatch(item)
         assert found is not None
         path, note = found["path"].strip("* \t"), _note(found["note"] or found["rest"] or "")
-    if span is not None or path.lower().rstrip(".") not in _NO_FILES:
+    if span is not None or not _NO_FILES.fullmatch(item):
         yield path, note
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, overview_block, risks_block, step_blocks
 from cdd_agent.tickets.plan_reading import Field, PlanText, StepText, read_plan
+from cdd_agent.tickets.plan_wrapping import wrapping
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -31,8 +32,12 @@ def rewritten(text: str, wanted: ImplementationPlan) -> str:
 
     A step that stays keeps its words: where these tell its dependencies by its place ("all previous steps"), they
     mean the steps that come before it from now on. The words below the title stay, too, and another overview stands
-    behind them. Raises `BadInput` where something would be lost.
+    behind them. What a plan is wrapped in stays around it. Raises `BadInput` where something would be lost.
     """
+    if around := wrapping(text):
+        after = around.around(rewritten(around.plan, wanted))
+        _refuse_what_reads_differently(after, ImplementationPlan.from_markdown(text), wanted)
+        return after
     old, found = ImplementationPlan.from_markdown(text), read_plan(text)
     _refuse_what_is_ambiguous(old, wanted)
     wanted = _introduced(wanted, found.introduction)

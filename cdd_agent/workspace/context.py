@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
@@ -127,14 +127,20 @@ class _Node:
     """How many are in it, at any depth."""
 
 
-def repo_tree(root: Path, without: Collection[str] = ()) -> str:
+def entries(root: Path, without: Collection[str] = ()) -> list[Entry]:
+    """What is in a project, as far as it is looked at; `without` some files and folders, with all that is in them."""
+    found = (entry for entry in walk(root) if not _is_in(entry.text, without))
+    return list(islice(found, _COUNTED + 1))
+
+
+def repo_tree(root: Path, found: Sequence[Entry] | None = None) -> str:
     """The project's files as a tree: as many of its levels as fit, with counts for what does not.
 
-    `without` are files and folders that are left out with all that is in them.
+    `found` are its entries, for whoever has them already.
     """
-    entries = (entry for entry in walk(root) if not _is_in(entry.text, without))
-    top = _tree(harmless(root.absolute().name) or ".", islice(entries, _COUNTED))
-    more = [] if next(entries, None) is None else [f"… and more: only {_COUNTED:,} entries were looked at"]
+    found = entries(root) if found is None else found
+    top = _tree(harmless(root.absolute().name) or ".", found[:_COUNTED])
+    more = [f"… and more: only {_COUNTED:,} entries were looked at"] if len(found) > _COUNTED else []
     return "\n".join([top.line, *_drawn(top, _levels(top)), *more]) + "\n"
 
 

@@ -44,6 +44,12 @@ def own_folders(root: Path) -> list[Path]:
     return [folder for name in _OWN_ENVIRONMENTS if (folder := root.absolute() / name / inside).is_dir()]
 
 
+def own_python(root: Path) -> Path | None:
+    """The Python of the project's own environment."""
+    name = "python.exe" if _WINDOWS else "python"
+    return next((folder / name for folder in own_folders(root) if (folder / name).exists()), None)
+
+
 def _found(name: str, root: Path) -> str | None:
     found = find_program(name, own_folders(root))
     return str(found) if found else None
@@ -55,7 +61,7 @@ def _pytest(root: Path) -> tuple[str, ...]:
         return (poetry, "run", "pytest")
     if (root / "uv.lock").is_file() and (uv := _found("uv", root)):
         return (uv, "run", "pytest")
-    own = _own_python(root)
+    own = own_python(root)
     if own and any(own.parent.glob("pytest*")):
         return (str(own), "-m", "pytest")
     elsewhere = find_program("pytest")
@@ -64,13 +70,8 @@ def _pytest(root: Path) -> tuple[str, ...]:
 
 def _python(name: str, root: Path) -> str:
     """The project's own Python, else the one on the PATH (many systems have only `python3`), else this program's."""
-    found = _own_python(root) or find_program(name) or find_program("python3")
+    found = own_python(root) or find_program(name) or find_program("python3")
     return str(found) if found else sys.executable
-
-
-def _own_python(root: Path) -> Path | None:
-    name = "python.exe" if _WINDOWS else "python"
-    return next((folder / name for folder in own_folders(root) if (folder / name).exists()), None)
 
 
 def _uses_poetry(root: Path) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from cdd_agent.errors import CddError
 from cdd_agent.harmless import harmless
 from cdd_agent.workspace.reading import read_source
+from cdd_agent.workspace.unfilled import without_unfilled
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 LONGEST = 20_000
@@ -31,7 +32,8 @@ class ProjectRules:
 def project_rules(root: Path) -> ProjectRules:
     """The rules at the project's root, then those of the folders around it, up to the top of its git repository.
 
-    A file that says the same as one before it (they are often links to each other) is there once.
+    A file that says the same as one before it (they are often links to each other) is there once. What `cdd init` left
+    for people to fill in is not there while nobody has.
     """
     parts: list[str] = []
     notes: list[str] = []
@@ -47,7 +49,7 @@ def project_rules(root: Path) -> ProjectRules:
             except CddError as error:
                 notes.append(f"The rules in {path} are left out: {error.message}.")
                 continue
-            text = source.text.strip()
+            text = without_unfilled(source.text.strip())
             if source.is_folder or not text or text in seen:
                 continue
             seen.add(text)

@@ -1,15 +1,14 @@
 """`execute_command_tool`: commands for callers that keep many sessions apart, each in a folder of its own."""
 
-import asyncio
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cdd_agent.config import Commands, switched
 from cdd_agent.workspace.commands import CommandRunner, as_tool_answer
 from cdd_agent.workspace.paths import PathRefused, confine_folder
-from cdd_agent.workspace.process import CommandResult, result_of
+from cdd_agent.workspace.process import result_of
+from cdd_agent.workspace.threads import waited_for
 
 _ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
 
@@ -33,7 +32,7 @@ def execute_command_tool(
     except OSError as error:
         return {"error": f"Failed to execute command: the session's folder cannot be made: {error.strerror or error}"}
     runner = CommandRunner(folder, switched(Commands(), os.environ))
-    return as_tool_answer(command, _waited_for(runner, command, cwd), cwd or ".")
+    return as_tool_answer(command, waited_for(result_of(runner.run(command, cwd=cwd))), cwd or ".")
 
 
 def _are_texts(*values: object) -> bool:
@@ -55,12 +54,3 @@ def _base() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("cdd-agent") / "workspaces"
-
-
-def _waited_for(runner: CommandRunner, command: str, cwd: str | None) -> CommandResult:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # there is none
-        return asyncio.run(result_of(runner.run(command, cwd=cwd)))
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, result_of(runner.run(command, cwd=cwd))).result()

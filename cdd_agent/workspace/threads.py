@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -29,6 +29,16 @@ async def to_its_end(work: Callable[[], T], *, name: str) -> T:
             with contextlib.suppress(asyncio.CancelledError):  # cancelled once more: it is passed on below
                 await asyncio.wait([future])
         raise
+
+
+def waited_for(work: Coroutine[Any, Any, T]) -> T:
+    """What comes of it, for whoever cannot await it; an event loop that is running here is held up."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # there is none
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def _begin(work: Callable[[], T], name: str) -> asyncio.Future[T]:

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -16,9 +17,10 @@ from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_
 from cdd_agent.actions.run import ActionRunner
 from cdd_agent.actions.tools import Tool
 from cdd_agent.config import Commands
+from cdd_agent.dialogue.turns import definitions
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
-from cdd_agent.workspace.commands import ALWAYS_ALLOWED, CommandRunner
+from cdd_agent.workspace.commands import ALWAYS_ALLOWED, CommandRunner, Permission
 
 DOCS = Path(__file__).parents[2] / "docs" / "tool_interface_design.md"
 READ_ONLY = ["read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"]
@@ -87,14 +89,40 @@ def test_the_instructions_read_well_without_tool_calls(tools: dict[str, Tool[Any
     words = tools[name].get_ai_prompt_instructions()
     assert words.startswith(f"## {name}\n\n{tools[name].description}")
     for part in ("Parameters:", "Answer:", "Examples:"):
-        assert f"\n{part}" in words
+        assert words.count(f"\n{part}") == 1
     calls = [json.loads(line) for line in words.partition("Examples:\n")[2].splitlines()]
     assert [call["arguments"] for call in calls] == list(tools[name].examples)
     assert all(call["tool"] == name for call in calls)
 
 
-def test_execute_command_has_its_promised_description(tools: dict[str, Tool[Any]]) -> None:
-    tool = tools["execute_command"]
+@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+def test_a_model_is_told_what_comes_back(tools: dict[str, Tool[Any]], name: str) -> None:
+    (told,) = definitions([tools[name]])
+    assert told.description.endswith(f"Answer: {tools[name].returns}")
+
+
+@pytest.mark.parametrize("name", ACTING)
+def test_a_model_is_told_when_to_act(tools: dict[str, Tool[Any]], name: str) -> None:
+    assert re.search(r"\bUse it\s(when|for)\b", tools[name].purpose)
+
+
+MODES = ["safe", "ask", "unsafe"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_execute_command_has_its_promised_description(root: Path, mode: str) -> None:
+    tool = ExecuteCommandTool(runner(root, mode=mode, timeout=7).commands)
+    for promised in (
+        "Use it when",
+        "`stdout`",
+        "`stderr`",
+        "`returncode`",
+        "127",
+        "`error`",
+        "`cwd`",
+        "After 7 seconds",
+    ):
+        assert promised in tool.description
     schema = tool.parameters_schema
     assert (tool.category, tool.tags) == ("System", ("cli", "command", "execute", "system"))
     assert schema["required"] == ["command"]
@@ -103,7 +131,36 @@ def test_execute_command_has_its_promised_description(tools: dict[str, Tool[Any]
     assert len(tool.examples) == 3
     words = tool.get_ai_prompt_instructions()
     assert '- `cwd` (string, default "."):' in words
-    assert "return_code" in words
+    assert len(words.partition("Examples:\n")[2].splitlines()) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(root: Path, mode: str) -> None:
+    asked: list[str] = []
+
+    async def yes(command: str, reason: str) -> Permission:
+        asked.append(command)
+        return Permission.YES
+
+    commands = CommandRunner(root, Commands(mode=mode, allow=("git",)), yes)  # type: ignore[arg-type]
+    tool = ExecuteCommandTool(commands)
+    piped, other = "printf one | wc -c", "uname"
+    answers = [await tool.execute(command=command) for command in (piped, other)]
+    assert ("There is no shell" in tool.description) == (mode == "safe") == all("error" in one for one in answers)
+    assert ("person is asked" in tool.description) == (mode == "ask") == (asked == [piped, other])
+    assert ("any program may be run" in tool.description) == (mode == "unsafe")
+    assert ("pytest, ruff, black, mypy, flake8, make, git" in tool.description) == (mode != "unsafe")
+    assert mode == "safe" or answers[0]["stdout"].strip() == "3"
+    assert [commands.judge(str(example["command"])).in_shell for example in tool.examples][2] == (mode != "safe")
+
+
+async def test_what_cannot_be_started_has_the_promised_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "broken").write_bytes(b"\x7fELF, but not really")
+    (root / "broken").chmod(0o755)
+    monkeypatch.setenv("PATH", str(root), prepend=os.pathsep)
+    answer = await ExecuteCommandTool(runner(root, allow=("broken",)).commands).execute(command="broken")
+    assert (answer["return_code"], answer["returncode"], answer["stdout"]) == (1, 1, "")
+    assert answer["stderr"].startswith("Error executing command: ")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +251,7 @@ async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, To
         "success": True,
         "command": 'python -c "print(1); exit(3)"',
         "return_code": 3,
+        "returncode": 3,
         "stdout": "1\n",
         "stderr": "",
         "cwd": "src",

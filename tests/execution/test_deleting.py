@@ -1,5 +1,9 @@
 """Steps that delete and rename files: told, recorded, and taken back."""
 
+from pathlib import Path
+
+import pytest
+
 from cdd_agent.events import AttemptFailed, ChangesApplied, ChangesProposed, StepFinished
 from cdd_agent.wording import question
 from tests.execution.test_engine import of
@@ -26,6 +30,35 @@ async def test_a_file_that_nobody_showed_or_named_is_not_deleted(sandbox: Sandbo
     assert "neither was it shown" in of(AttemptFailed, events)[0].error
     assert "old.txt:\n```txt\nold\n```" in sandbox.prompt()
     assert not (sandbox.root / "old.txt").exists()  # the second attempt was shown it
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (".flake8", "Remove `.flake8`."),
+        (".flake8", "The settings move to pyproject.toml, and .flake8 is deleted."),
+        ("assets/logo.png", "Delete `assets/logo.png`."),
+        ("assets/logo.png", "Drop logo.png"),
+        ("data/huge.csv", "Remove `data/huge.csv`, it is of no use."),
+        ("legacy/old/a.py", "Remove the `legacy/` folder."),
+    ],
+)
+async def test_what_the_step_says_goes_need_not_be_seen(sandbox: Sandbox, path: str, words: str) -> None:
+    content = {".png": b"\x89PNG\xff", ".csv": b"1,2\n" * 100_000}.get(Path(path).suffix, b"x = 1\n")
+    (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (sandbox.root / path).write_bytes(content)
+    sandbox.write(Step(None, "none", description=words)).replies(DELETE.replace("old.txt", path))
+    await run_all(sandbox)
+    assert sandbox.statuses() == ["completed"]
+    assert not (sandbox.root / path).exists()
+
+
+async def test_what_it_only_speaks_of_has_to_be(sandbox: Sandbox) -> None:
+    (sandbox.root / "logo.png").write_bytes(b"\x89PNG\xff")
+    sandbox.write(Step(None, "none", description="Never remove `logo.png`; `b.txt` names it."))
+    events = await run_all(sandbox.replies(DELETE.replace("old.txt", "logo.png")))
+    assert "neither was it shown" in of(AttemptFailed, events)[0].error
+    assert (sandbox.root / "logo.png").exists()
 
 
 async def test_a_deletion_is_taken_back_with_a_failed_attempt(sandbox: Sandbox) -> None:

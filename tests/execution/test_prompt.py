@@ -241,3 +241,90 @@ def test_secrets_are_not_shown_because_an_attempt_met_them(sandbox: Sandbox, nam
     assert "very-secret" not in prompt.text
     sandbox.write(Step(".env"))
     assert "very-secret" in prompt_of(sandbox).text
+
+
+NAMED = (".flake8", "Makefile", "LICENSE", "CHANGES", "setup.cfg", "src/shop/cart.py", "bin/deploy")
+
+
+@pytest.fixture
+def shop(sandbox: Sandbox) -> Sandbox:
+    """A project with files of all kinds of names; each says what it is called."""
+    for path in (*NAMED, "src/a/util.py", "src/b/util.py"):
+        (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (sandbox.root / path).write_text(f"# {path}\n")
+    return sandbox
+
+
+@pytest.mark.parametrize("path", NAMED)
+@pytest.mark.parametrize("words", ["Remove `{}`.", "Say it in `{}` too.", "Change {}."])
+def test_a_file_that_the_step_speaks_of_is_shown(shop: Sandbox, words: str, path: str) -> None:
+    assert shown(prompt_of(shop.write(Step("a.txt", description=words.format(path))))) == {path}
+
+
+def test_names_count_in_the_title_in_notes_and_in_guidance_and_short_ones_too(shop: Sandbox) -> None:
+    shop.write(Step("a.txt", also=("new.txt (split from cart.py)",)))
+    assert shown(prompt_of(shop)) == {"src/shop/cart.py"}
+    assert shown(prompt_of(shop, guidance="Look at LICENSE.")) == {"src/shop/cart.py", "LICENSE"}
+    shop.write(Step("Makefile", description="As `shop/cart.py`."))
+    assert shown(prompt_of(shop)) == {"Makefile", "src/shop/cart.py"}
+
+
+def test_one_that_git_ignores_is_shown_if_it_is_named_whole(shop: Sandbox) -> None:
+    (shop.root / ".gitignore").write_text("bin/\n")
+    assert shown(prompt_of(shop.write(Step("a.txt", description="See `bin/deploy`.")))) == {"bin/deploy"}
+    assert shown(prompt_of(shop.write(Step("a.txt", description="See `deploy`.")))) == set()
+
+
+def test_what_cannot_be_shown_is_told_and_hides_nothing_after_it(shop: Sandbox) -> None:
+    (shop.root / "huge.json").write_text(f'"{"x" * 300_000}"\n')
+    (shop.root / "logo.png").write_bytes(b"\x89PNG\xff")
+    (shop.root / ".env").write_text("KEY=hush\n")
+    named = "`huge.json`, `logo.png`, `.env`, `util.py`, `Makefile`"
+    prompt = prompt_of(shop.write(Step("a.txt", description=f"See {named}, then `setup.cfg`.")))
+    assert shown(prompt) == {"Makefile", "setup.cfg"}
+    assert {(note.split(" is ")[0], note.partition(": ")[2]) for note in prompt.notes} == {
+        ("huge.json", "it has over 200,000 bytes."),
+        ("logo.png", "it is not UTF-8 text."),
+        (".env", "by its name it holds secrets."),
+        ("util.py", "it may be src/a/util.py, src/b/util.py."),
+    }
+    for name in ("huge.json", "logo.png", ".env", "util.py"):
+        assert f"\n{name} " in prompt.text
+    assert "hush" not in prompt.text
+
+
+def test_a_large_one_that_is_named_is_shown_and_so_is_what_comes_after(shop: Sandbox) -> None:
+    for name in ("one.py", "two.py", "three.py"):
+        (shop.root / name).write_text("x = 1\n" * 15_000 + f"# {name}\n")
+    shop.write(Step("a.txt", description="See `one.py`, `two.py`, `three.py` and `setup.cfg`."))
+    prompt = prompt_of(shop)
+    assert shown(prompt) == {"one.py", "two.py", "setup.cfg"}
+    assert (
+        "three.py is not shown to the model: it has 90,011 bytes, which is too much beside the others." in prompt.notes
+    )
+    small = prompt_of(shop, 20_000)
+    assert shown(small) == {"setup.cfg"}
+    assert "one.py (90,009 bytes)" in small.left_out
+
+
+def test_a_name_that_several_have_means_the_one_that_is_shown(shop: Sandbox) -> None:
+    shop.write(Step("src/a/util.py", description="Change `util.py`."))
+    assert (shown(prompt_of(shop)), prompt_of(shop).notes) == ({"src/a/util.py"}, ())
+    shop.write(Step("a.txt", description="First `util.py`, I mean `b/util.py`."))
+    assert (shown(prompt_of(shop)), prompt_of(shop).notes) == ({"src/b/util.py"}, ())
+
+
+def test_what_is_gits_or_ours_is_no_file_of_the_project(shop: Sandbox) -> None:
+    for path in (".git/config", ".cdd/runs/x/log.txt"):
+        (shop.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (shop.root / path).write_text(f"# {path}\n")
+    step = Step("a.txt", description="See `.git/config`, `.cdd/runs/x/log.txt`, `plan.md`, `spec.yaml`, `src`, `.`.")
+    assert shown(prompt_of(shop.write(step))) == set()
+
+
+async def test_the_large_work_of_a_step_before_hides_no_other(sandbox: Sandbox) -> None:
+    sandbox.write(Step("big.txt", "none", also=("small.txt",)), Step("a.txt", depends="Step 1"))
+    both = says("big.txt", "big\n" * 20_000) + says("small.txt", "# small.txt")
+    await run_once(sandbox.replies(both, says("a.txt", "good")))
+    assert "small.txt:\n```txt\n# small.txt\n```" in sandbox.prompt(1)
+    assert "big.txt exists and is not shown: it has 80,001 bytes" in sandbox.prompt(1)

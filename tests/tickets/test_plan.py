@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -253,6 +254,9 @@ def test_dependencies_are_read_in_many_forms(written: str, numbers: tuple[int, .
         ("- `a.py`: the model\n  - add a field", [("a.py", "the model - add a field")]),
         ("- Create `a.py`", [("a.py", "Create")]),
         ("- None", []),
+        ("- none.py", [("none.py", "")]),
+        ("- `None specified`", [("None specified", "")]),
+        ("- Nothing-to-see.txt", [("Nothing-to-see.txt", "")]),
     ],
 )
 def test_affected_files_are_read_in_many_forms(written: str, files: list[tuple[str, str]]) -> None:
@@ -262,9 +266,31 @@ def test_affected_files_are_read_in_many_forms(written: str, files: list[tuple[s
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "None specified",
+            "none.",
+            "None (analysis only)",
+            "None, this is research",
+            "N/A",
+            "n/a - research",
+            "-",
+            "—",
+        ),
+        *("No files", "No files affected", "Not applicable", "not specified", "TBD", "Nothing"),
+    ],
+)
+@pytest.mark.parametrize("form", ["**Files Affected:** {}", "**Files:**\n- {}", "Files: {}", "Files Affected:\n\n* {}"])
+def test_no_files_are_said_in_many_words(form: str, words: str) -> None:
+    assert step_of(form.format(words)) == PlanStep(2, "Title")
+
+
+@pytest.mark.parametrize(
     ("written", "command"),
     [
         *[(" `pytest -q`", "pytest -q"), (" pytest -q", "pytest -q"), (" Run `make` first", "make"), (" None", "none")],
+        *[(" N/A", "none"), (" None (by hand)", "none"), (" None specified", None), (" TBD", None)],
         *[(" `` echo `x` ``", "echo `x`"), ("\n```bash\npytest -q\n```", "pytest -q"), ("", None)],
     ],
 )
@@ -293,6 +319,42 @@ def test_criteria_are_read_in_many_forms_and_other_words_stay_text(
 )
 def test_a_label_is_read_in_many_forms(label: str) -> None:
     assert step_of(f"{label}hard").complexity == "hard"
+
+
+LABELLED = """\
+### Step 2: Title
+
+**Description:** Do it.
+
+- one: two
+
+**Complexity:** hard
+**Estimated Time:** 1 hour
+**Dependencies:** Step 1
+**Verify:** `make`
+**Serves:** 1
+**Files Affected:**
+- `a.py` (new)
+- `b.py`
+"""
+
+
+@pytest.mark.parametrize("label", [r"\1:", r"*\1:*", r"*\1*:", r"_\1:_", r"`\1`:", r"- \1:", r"2. *\1:*", r"  \1 :"])
+def test_labels_need_not_be_bold(label: str) -> None:
+    written = re.sub(r"\*\*(.*?):\*\*", label, LABELLED)
+    assert "**" not in written
+    assert step_of(written.partition("\n")[2]) == step_of(LABELLED.partition("\n")[2])
+
+
+@pytest.mark.parametrize("rule", ["\n---", "\n\n---"])
+def test_the_top_of_a_plan_and_rules_between_its_parts_are_read_without_bold_labels_too(rule: str) -> None:
+    written = PLAN.replace("**", "").replace("\n\n#", f"{rule}\n\n#").replace(f"{rule}\n\n### Step 9", "\n\n### Step 9")
+    assert ImplementationPlan.from_markdown(written) == ImplementationPlan.from_markdown(PLAN)
+
+
+def test_a_plain_line_beside_bold_labels_is_text() -> None:
+    step = step_of("**Description:**\n\nUse this form:\n\nFiles: a.py\n\n**Complexity:** hard")
+    assert (step.description, step.files_affected) == ("Use this form:\n\nFiles: a.py", ())
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
