@@ -525,7 +525,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True)
 class StepsUndone:
-    """Steps are pending again, and what they changed is as it was before the first of them."""
+    """Steps are pending again, and what they changed is as it was before the first of them, but for a person's edits."""
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]
@@ -533,6 +533,8 @@ class StepsUndone:
     """Files that were edited since, and left alone."""
     commits: tuple[str, ...] = ()
     """Commits that were made of them, and that stay."""
+    edited: tuple[str, ...] = ()
+    """Files that were edited between the steps, or their attempts: they are as they were edited."""
 
 
 @dataclass(frozen=True)

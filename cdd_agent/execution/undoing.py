@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
+from cdd_agent.execution.net_changes import NetChanges
 from cdd_agent.execution.record import GoingBack
 from cdd_agent.execution.run import Run, named
 from cdd_agent.execution.saved import stamp
-from cdd_agent.tickets.state import StepExecution, of_plan
-from cdd_agent.workspace.taking_back import CheckpointGone
+from cdd_agent.tickets.state import StepExecution, Undo, of_plan
+from cdd_agent.workspace.checkpoints import Checkpoint
+from cdd_agent.workspace.taking_back import CheckpointGone, TakenBack
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,10 @@ class Undoing:
                     f"What step {step.step_number} changed is not known here: its record is gone. Nothing was undone",
                     hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
                 )
-        await self.run.history.expect(await self.run.history.net(self.run.standing(*known[first:])))
+        undo = stamp()
+        await self.run.history.expect(await self._net(known[first:], await self.run.history.found(undo)))
         steps = tuple(step.step_number for step in known[first:])
-        self.run.record.save_going_back(GoingBack(id=stamp(), steps=steps))
+        self.run.record.save_going_back(GoingBack(id=undo, steps=steps))
         async with aclosing(self.finish()) as events:
             async for event in events:
                 yield event
@@ -60,7 +63,7 @@ class Undoing:
             return
         undo = self.run.state.undone[-1]
         of_plan(self.run.state.redo(), self.run.plan)
-        await self.run.history.expect(await self.run.history.net(self.run.standing(*undo.steps)))
+        await self.run.history.expect(await self._undone(undo))
         steps = tuple(step.step_number for step in undo.steps)
         self.run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
         async with aclosing(self.finish()) as events:
@@ -88,14 +91,14 @@ class Undoing:
         known = (*self.run.state.settled(), *self.run.state.interrupted())
         steps = [step for step in known if step.step_number in going.steps]
         if going.again and undone is not None:
-            back = await self.run.history.do_again(await self.run.history.net(self.run.standing(*undone.steps)))
+            back = await self.run.history.do_again(await self._undone(undone))
             self.run.save(self.run.state.redo())
             told = StepsRedone(going.steps, back.restored, back.kept)
         elif not going.again and undone is None and steps:
-            back = await self.run.history.take_back(await self.run.history.net(self.run.standing(*steps)))
+            net = await self._net(steps, await self.run.history.found(going.id))
+            back = await self.run.history.take_back(net)
             self.run.save(self.run.state.undo(steps, going.id))
-            commits = tuple(step.commit for step in steps if step.commit)
-            told = StepsUndone(going.steps, back.restored, back.kept, commits)
+            told = _undone(going.steps, net, back, tuple(step.commit for step in steps if step.commit))
         self.run.record.settle_going_back()
         if told is not None:
             yield told
@@ -120,6 +123,13 @@ class Undoing:
                 text = f"What commands of step {number} made besides is left as it is: {named(left)}"
                 self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
 
+    async def _net(self, steps: Sequence[StepExecution], until: Checkpoint | None) -> NetChanges:
+        return await self.run.history.net(self.run.standing(*steps), until)
+
+    async def _undone(self, undo: Undo) -> NetChanges:
+        """What an undo took back."""
+        return await self._net(undo.steps, await self.run.history.found(undo.id, take=False))
+
     async def _left_something(self) -> tuple[StepExecution, ...]:
         """The interrupted steps of which something is still there."""
         steps = self.run.state.interrupted()
@@ -141,3 +151,12 @@ class Undoing:
         spans = (attempt.span for attempt in self.run.standing(step))
         is_known = any(span is not None and span.after is not None for span in spans)
         return () if is_known else (*step.files_created, *step.files_modified, *step.files_deleted)
+
+
+def _undone(steps: tuple[int, ...], net: NetChanges, back: TakenBack, commits: tuple[str, ...]) -> StepsUndone:
+    """What a person edited is named: it was left alone, or is what an undo cannot go beyond."""
+    changed = {change.path for change in net.changes}
+    kept = tuple(sorted({*back.kept, *(net.edited - changed)}))
+    edited = tuple(path for path in sorted(net.edited & changed) if path not in back.kept)
+    restored = tuple(path for path in back.restored if path not in edited)
+    return StepsUndone(steps, restored, kept, commits, edited)
