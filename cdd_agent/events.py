@@ -525,7 +525,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True)
 class StepsUndone:
-    """Steps are pending again, and what they changed is as it was before the first of them, but for a person's edits."""
+    """Steps are pending again, and what they changed is as it was before them, but for a person's edits."""
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]

@@ -1,9 +1,9 @@
-"""Net changes: what a row of attempts made of each file together, and what is theirs to take back.
+"""Net changes: what a row of attempts made of each file together, and what an undo of them leads back to.
 
-The attempts are segments between checkpoints; what came between two of them was an attempt being put back, another step,
-or somebody's edit. Folded per file, by one rule: a content that these attempts found or left the file with is known, and
-leads back to where it came from; any other one that comes up between them is a person's version, and what the attempts
-do to that leads back to it, and no further.
+The attempts are segments between checkpoints. What came between two of them was an attempt being put back, another
+step, or somebody's edit. They are folded per file, by one rule: a content that the attempts found or left the file with
+is known, and leads back to where it came from; any other one that comes up between them is a person's version, and what
+the attempts do to that leads back to it, and no further.
 """
 
 from collections.abc import Iterable

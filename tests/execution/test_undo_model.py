@@ -20,7 +20,6 @@ import pytest
 from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.errors import CddError
 from cdd_agent.events import Event, StepsRedone, StepsUndone
 from cdd_agent.execution.engine import Engine
 from cdd_agent.llm.port import ModelError, RateLimited
