@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -574,7 +573,7 @@ class RunFinished:
     @classmethod
     def of(cls, plan: ImplementationPlan, state: ExecutionState) -> RunFinished:
         steps = [state.of(step.number) for step in plan.steps]
-        worked = [step.completed_at - step.started_at for step in steps if step.completed_at and step.started_at]
+        worked = [step.seconds for step in steps if step.seconds is not None]
         files = {path for step in steps for path in (*step.files_created, *step.files_modified, *step.files_deleted)}
         return cls(
             state.ticket_slug,
@@ -583,7 +582,7 @@ class RunFinished:
             skipped=sum(step.status is StepStatus.SKIPPED for step in steps),
             unverified=sum(step.verification is Verification.NONE for step in steps),
             total=len(steps),
-            seconds=sum(worked, timedelta()).total_seconds() if worked else None,
+            seconds=sum(worked) if worked else None,
             files=tuple(sorted(files)),
             with_old_failures=sum(step.verification is Verification.BASELINE for step in steps),
         )

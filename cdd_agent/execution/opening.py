@@ -17,6 +17,7 @@ from cdd_agent.tickets.state import (
     load_state,
     new_state,
     save_state,
+    with_words_of,
 )
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
@@ -43,7 +44,7 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
         state = load_state(ticket.state_path, ticket.slug, plan)
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
-    copy = _copy(ticket, plan, record)
+    copy = _copy(ticket, plan, record) if state else _only_copy(ticket, plan, record)
     if state is None and copy is not None:
         save_state(ticket.state_path, copy)
         text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
@@ -51,6 +52,8 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
     if state is not None and copy is not None and copy.done > state.done:
         text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
         return Opened(state, (Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING),))
+    if state is not None and (taken_over := with_words_of(state, plan)) != state:
+        return _taken_over(ticket, record, taken_over)
     return Opened(state or new_state(ticket.slug, plan))
 
 
@@ -63,6 +66,14 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
         if step.status.over or step.status is StepStatus.FAILED:
             text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
             yield Notice(f"{text} `undo {number}` goes back to before it.")
+
+
+def _taken_over(ticket: Ticket, record: RunRecord, state: ExecutionState) -> Opened:
+    """Of a tool that kept less: from here on it is known which steps were meant, and there is a copy."""
+    save_state(record.state, state)
+    save_state(ticket.state_path, state)
+    text = f"{ticket.shown(ticket.state_path)} is of an earlier version, and was taken over: {_done(state)}."
+    return Opened(state, (Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING),))
 
 
 def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
@@ -85,6 +96,19 @@ def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Execut
         return load_state(record.state, ticket.slug, plan)
     except StateUnreadable:  # then there is none; the ticket's own file is what counts
         return None
+
+
+def _only_copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
+    """The copy, where there is nothing else. Raises `BadInput` for one that cannot be read: a run was begun."""
+    try:
+        return load_state(record.state, ticket.slug, plan)
+    except StateUnreadable as error:
+        aside = set_aside(record.state)
+        raise BadInput(
+            f"{ticket.shown(ticket.state_path)} is gone, and the copy in the run's record cannot be read: "
+            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
+            hint=f"Bring {ticket.state_path.name} back, or run again to start from the first step.",
+        ) from error
 
 
 def _done(state: ExecutionState) -> str:

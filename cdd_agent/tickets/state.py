@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, refuse_another_plan
@@ -23,13 +23,34 @@ class StateUnreadable(BadInput):
     """The state file is torn, not a state, or that of another ticket."""
 
 
-def _aware(moment: datetime) -> datetime:
-    """Older files have times without a zone; they were UTC."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+class _PromisedStep(BaseModel):
+    step_number: int
+    status: StepStatus
+    started_at: datetime | None
+    completed_at: datetime | None
+    error: str | None
+    files_created: tuple[str, ...]
+    files_modified: tuple[str, ...]
 
 
-_NEVER = datetime.min.replace(tzinfo=UTC)
-Moment = Annotated[datetime, AfterValidator(_aware)]
+class _Promised(BaseModel):
+    """The keys of a state that are promised. What lacks one, or has another type there, is damaged."""
+
+    ticket_slug: str
+    current_step: int
+    status: str
+    started_at: datetime | None
+    completed_at: datetime | None
+    step_executions: dict[int, _PromisedStep]
+    former_steps: dict[int, _PromisedStep] = Field(default_factory=dict)
+
+    @field_validator("step_executions", "former_steps")
+    @classmethod
+    def _are_under_their_numbers(cls, steps: dict[int, _PromisedStep]) -> dict[int, _PromisedStep]:
+        for number, step in steps.items():
+            if step.step_number != number:
+                raise ValueError(f"its step_number is {step.step_number} under the key {number}")
+        return steps
 
 
 class _Record(BaseModel):
@@ -57,8 +78,8 @@ class StepExecution(_Record):
     fingerprint: str | None = None
     """Of the rest of what the plan said then; None in older files."""
     status: StepStatus = StepStatus.PENDING
-    started_at: Moment | None = None
-    completed_at: Moment | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
     place: int = 0
     """Which it was of the steps to be over or to fail; 0 in older files."""
     error: str | None = None
@@ -76,6 +97,13 @@ class StepExecution(_Record):
     """The first of them that a later one is not told of: they were undone, or the plan's step was another one."""
     commit: str | None = None
     """The commit that was made of it."""
+
+    @property
+    def seconds(self) -> float | None:
+        """From its start to its end."""
+        if self.started_at is None or self.completed_at is None:
+            return None
+        return (_instant(self.completed_at) - _instant(self.started_at)).total_seconds()
 
     @property
     def known(self) -> Known:
@@ -105,8 +133,8 @@ class ExecutionState(_Record):
     ticket_slug: str
     current_step: int = 0
     """The step last started; 0 before the first."""
-    started_at: Moment | None = None
-    completed_at: Moment | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
     step_executions: dict[int, StepExecution] = Field(default_factory=dict)
     former_steps: dict[int, StepExecution] = Field(default_factory=dict)
     """Steps that are no longer in the plan: kept as history, not counted."""
@@ -233,7 +261,7 @@ class ExecutionState(_Record):
         """The steps that are over or failed, in the order in which that came about."""
         entries = [*self.former_steps.values(), *self.step_executions.values()]
         settled = (step for step in entries if step.completed_at)
-        return tuple(sorted(settled, key=lambda step: (step.place, step.completed_at or _NEVER)))
+        return tuple(sorted(settled, key=lambda step: (step.place, _instant(step.completed_at))))
 
     def interrupted(self) -> tuple[StepExecution, ...]:
         """The steps that were begun and are pending, of which something may be left."""
@@ -256,7 +284,7 @@ class ExecutionState(_Record):
         after = self
         for step in last.steps:
             after = after._with(step)
-        done = max((step.completed_at or _NEVER for step in last.steps), default=None)
+        done = max((step.completed_at for step in last.steps), default=None, key=_instant)
         completed_at = done if after.status is RunStatus.COMPLETED else None
         return after.model_copy(update={"undone": tuple(others), "completed_at": completed_at})
 
@@ -272,7 +300,6 @@ class ExecutionState(_Record):
 
     def to_json(self) -> str:
         """The promised keys first, in their order; then whatever else the file held."""
-        promised = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
         data = {**self.model_dump(mode="json"), "status": self.status.value}
         undone = [step for undo in data["undone"] for step in undo["steps"]]
         for record in (data, *data["step_executions"].values(), *data["former_steps"].values(), *undone):
@@ -281,23 +308,37 @@ class ExecutionState(_Record):
         for key in ("former_steps", "undone"):
             if not data[key]:
                 del data[key]
-        ordered = {key: data[key] for key in promised} | data
+        ordered = {key: data[key] for key in _Promised.model_fields if key in data} | data
         return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
-        """Raises `StateUnreadable`, with `source` as the file's name."""
+        """Raises `StateUnreadable`, with `source` as the file's name, where anything that is promised is missing."""
         try:
+            _Promised.model_validate_json(data, strict=True)
             content = json.loads(data)
-            if isinstance(content, dict):
-                content.pop("status", None)  # computed from the steps, never believed
-            return cls.model_validate(content)
+            content.pop("status")  # computed from the steps, never believed
+            return cls.model_validate(content)._unseen_as_unverified()
         except (ValueError, RecursionError) as error:  # JSON, encoding and validation errors are ValueErrors
             reason = _first(error) if isinstance(error, ValidationError) else str(error)
             raise StateUnreadable(
                 f"{source} is not a readable execution state: {reason}",
                 hint="`cdd exec` sets it aside, and rebuilds it from the run's record where there is one.",
             ) from error
+
+    def _unseen_as_unverified(self) -> Self:
+        """Earlier tools did not say how a completed step was verified: nobody saw it."""
+
+        def seen(step: StepExecution) -> StepExecution:
+            is_seen = step.status is not StepStatus.COMPLETED or step.verification is not None
+            return step if is_seen else step.model_copy(update={"verification": Verification.NONE})
+
+        def all_seen(steps: dict[int, StepExecution]) -> dict[int, StepExecution]:
+            return {number: seen(step) for number, step in steps.items()}
+
+        undone = tuple(undo.model_copy(update={"steps": tuple(map(seen, undo.steps))}) for undo in self.undone)
+        steps, former = all_seen(self.step_executions), all_seen(self.former_steps)
+        return self.model_copy(update={"step_executions": steps, "former_steps": former, "undone": undone})
 
 
 def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:
@@ -317,6 +358,17 @@ def of_plan(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
         plan, {number: step.known for number, step in state.step_executions.items() if step.status.over}
     )
     return state.with_steps(step.number for step in plan.steps)
+
+
+def with_words_of(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
+    """The state of an older tool, with what the plan says now of the steps that are over: it is not known what it said
+    then, but from now on."""
+    for step in plan.steps:
+        known = state.of(step.number)
+        if known.status.over and known.title is None:
+            words = {"title": step.title, "fingerprint": fingerprint(step)}
+            state = state._with(known.model_copy(update=words))
+    return state
 
 
 def changed_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, ...]:
@@ -341,6 +393,13 @@ def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
         if waiting and all(state.of(number).status.over for number in step.dependencies):
             return step
     return None
+
+
+def _instant(moment: datetime | None) -> datetime:
+    """For comparing. Older files have times without a zone, and they stay so in the file."""
+    if moment is None:
+        return datetime.min.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _first(error: ValidationError) -> str:
