@@ -204,6 +204,8 @@ class StepView:
     reason: str | None = None
     changed: bool = False
     """It is over, and the plan says something else of it now."""
+    folder: int = 0
+    """The number of its folder in the run's record; 0, in older logs: its own."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,14 @@ class PlanOpened:
         changed = changed_steps(plan, state)
         steps = (
             StepView(
-                step.number, step.title, now.status, now.verification, now.error, now.reason, step.number in changed
+                step.number,
+                step.title,
+                now.status,
+                now.verification,
+                now.error,
+                now.reason,
+                step.number in changed,
+                now.folder,
             )
             for step in plan.order()
             for now in (state.of(step.number),)

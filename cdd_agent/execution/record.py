@@ -43,7 +43,7 @@ class GoingBack(Saved):
     id: str
     """Of the undo, by which it is known whether it was brought to its end."""
     steps: tuple[int, ...]
-    """In the order in which they were over."""
+    """By the numbers of their folders: those stay when steps are renumbered."""
     again: bool = False
 
 

@@ -46,7 +46,7 @@ class Undoing:
                 )
         undo = stamp()
         await self.run.history.expect(await self._net(known[first:], await self.run.history.found(undo)))
-        steps = tuple(step.step_number for step in known[first:])
+        steps = tuple(step.folder for step in known[first:])
         self.run.record.save_going_back(GoingBack(id=undo, steps=steps))
         async with aclosing(self.finish()) as events:
             async for event in events:
@@ -64,7 +64,7 @@ class Undoing:
         undo = self.run.state.undone[-1]
         of_plan(self.run.state.redo(), self.run.plan)
         await self.run.history.expect(await self._undone(undo))
-        steps = tuple(step.step_number for step in undo.steps)
+        steps = tuple(step.folder for step in undo.steps)
         self.run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
         async with aclosing(self.finish()) as events:
             async for event in events:
@@ -89,16 +89,16 @@ class Undoing:
         told: Event | None = None
         undone = next((undo for undo in self.run.state.undone if undo.id == going.id), None)
         known = (*self.run.state.settled(), *self.run.state.interrupted())
-        steps = [step for step in known if step.step_number in going.steps]
+        steps = [step for step in known if step.folder in going.steps]
         if going.again and undone is not None:
             back = await self.run.history.do_again(await self._undone(undone))
             self.run.save(self.run.state.redo())
-            told = StepsRedone(going.steps, back.restored, back.kept)
+            told = StepsRedone(_numbers(undone.steps), back.restored, back.kept)
         elif not going.again and undone is None and steps:
             net = await self._net(steps, await self.run.history.found(going.id))
             back = await self.run.history.take_back(net)
             self.run.save(self.run.state.undo(steps, going.id))
-            told = _undone(going.steps, net, back, tuple(step.commit for step in steps if step.commit))
+            told = _told(steps, net, back)
         self.run.record.settle_going_back()
         if told is not None:
             yield told
@@ -153,10 +153,15 @@ class Undoing:
         return () if is_known else (*step.files_created, *step.files_modified, *step.files_deleted)
 
 
-def _undone(steps: tuple[int, ...], net: NetChanges, back: TakenBack, commits: tuple[str, ...]) -> StepsUndone:
+def _told(steps: Sequence[StepExecution], net: NetChanges, back: TakenBack) -> StepsUndone:
     """What a person edited is named: it was left alone, or is what an undo cannot go beyond."""
     changed = {change.path for change in net.changes}
     kept = tuple(sorted({*back.kept, *(net.edited - changed)}))
     edited = tuple(path for path in sorted(net.edited & changed) if path not in back.kept)
     restored = tuple(path for path in back.restored if path not in edited)
-    return StepsUndone(steps, restored, kept, commits, edited)
+    commits = tuple(step.commit for step in steps if step.commit)
+    return StepsUndone(_numbers(steps), restored, kept, commits, edited)
+
+
+def _numbers(steps: Sequence[StepExecution]) -> tuple[int, ...]:
+    return tuple(step.step_number for step in steps)

@@ -4,7 +4,7 @@ States are values: a transition gives a new one. Only the engine writes the file
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, refuse_another_plan
+from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.workspace.files import read_bytes, write_atomic
@@ -97,6 +97,8 @@ class StepExecution(_Record):
     """The first of them that a later one is not told of: they were undone, or the plan's step was another one."""
     commit: str | None = None
     """The commit that was made of it."""
+    recorded_as: int = 0
+    """The number under which the run's record has it, where that is not its own: it stays when steps are renumbered."""
 
     @property
     def seconds(self) -> float | None:
@@ -104,6 +106,16 @@ class StepExecution(_Record):
         if self.started_at is None or self.completed_at is None:
             return None
         return (_instant(self.completed_at) - _instant(self.started_at)).total_seconds()
+
+    @property
+    def folder(self) -> int:
+        """The number by which the run's record knows it."""
+        return self.recorded_as or self.step_number
+
+    @property
+    def was_begun(self) -> bool:
+        """Something is known of it, if only that it was undone."""
+        return self.status is not StepStatus.PENDING or self.attempts > 0 or self.title is not None
 
     @property
     def known(self) -> Known:
@@ -170,8 +182,37 @@ class ExecutionState(_Record):
     def with_steps(self, numbers: Iterable[int]) -> Self:
         """The same state with an entry for every step of the plan, in the plan's order, and for no other."""
         known = {**self.former_steps, **self.step_executions}
-        entries = {number: known.pop(number, StepExecution(step_number=number)) for number in numbers}
+        numbers = tuple(numbers)
+        folders = {step.folder for step in known.values()}
+        free = max((*folders, *known, *numbers), default=0) + 1
+        entries = dict[int, StepExecution]()
+        for number in numbers:
+            entry = known.pop(number, None)
+            if entry is None and number in folders:  # an earlier step's record is there
+                entry, free = StepExecution(step_number=number, recorded_as=free), free + 1
+            entries[number] = entry or StepExecution(step_number=number)
         return self.model_copy(update={"step_executions": entries, "former_steps": known})
+
+    def renumbered(self, numbers: Mapping[int, int]) -> Self:
+        """The same state where the steps that were begun have other numbers; their record stays where it is."""
+
+        def moved(step: StepExecution, number: int) -> StepExecution:
+            return step.model_copy(update={"step_number": number, "recorded_as": step.folder})
+
+        if all(old == new for old, new in numbers.items()):
+            return self
+        known = {**self.former_steps, **self.step_executions}
+        entries = {new: known[old] if old == new else moved(known[old], new) for old, new in numbers.items()}
+        now = {step.folder: step.step_number for step in entries.values()}
+        undone = tuple(
+            undo.model_copy(
+                update={"steps": tuple(moved(step, now.get(step.folder, step.step_number)) for step in undo.steps)}
+            )
+            for undo in self.undone
+        )
+        current = numbers.get(self.current_step, self.current_step)
+        update = {"step_executions": entries, "former_steps": {}, "undone": undone, "current_step": current}
+        return self.model_copy(update=update)
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
         """What was undone before cannot be done again from here on: the files go another way."""
@@ -186,6 +227,7 @@ class ExecutionState(_Record):
             attempts=attempt,
             taken_back=previous.taken_back,
             forgotten=previous.forgotten,
+            recorded_as=previous.recorded_as,
         )
         update = {"current_step": step.number, "started_at": self.started_at or now, "completed_at": None, "undone": ()}
         return self._with(entry).model_copy(update=update)
@@ -249,7 +291,7 @@ class ExecutionState(_Record):
     def put_back(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
         before = self.of(number)
-        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten"}
+        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as"}
         return self._with(StepExecution(step_number=number, **before.model_dump(include=kept)))
 
     def forgot(self, number: int) -> Self:
@@ -272,8 +314,8 @@ class ExecutionState(_Record):
         """These steps are pending again; `redo` brings them back."""
         after = self
         for step in steps:
-            n = step.attempts
-            after = after._with(StepExecution(step_number=step.step_number, attempts=n, taken_back=n, forgotten=n))
+            n, kept = step.attempts, step.model_dump(include={"step_number", "title", "fingerprint", "recorded_as"})
+            after = after._with(StepExecution(**kept, attempts=n, taken_back=n, forgotten=n))
         return after.model_copy(
             update={"undone": (*self.undone, Undo(id=undo_id, steps=tuple(steps))), "completed_at": None}
         )
@@ -341,23 +383,40 @@ class ExecutionState(_Record):
         return self.model_copy(update={"step_executions": steps, "former_steps": former, "undone": undone})
 
 
-def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:
-    """The state beside a plan, or None when nothing has been run. Raises `StateUnreadable`, or `BadInput`."""
+def read_state(path: Path, slug: str) -> ExecutionState | None:
+    """The state as it was saved, or None when nothing has been run. Raises `StateUnreadable`."""
     data = read_bytes(path)
     if data is None:
         return None
     state = ExecutionState.from_json(data, str(path))
     if state.ticket_slug != slug:
         raise StateUnreadable(f"{path} is the state of another ticket, {state.ticket_slug}")
-    return of_plan(state, plan)
+    return state
+
+
+def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:
+    """The state beside a plan, or None when nothing has been run. Raises `StateUnreadable`, or `BadInput`."""
+    state = read_state(path, slug)
+    return None if state is None else of_plan(state, plan)
 
 
 def of_plan(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """The state with the plan's steps. Raises `BadInput` if it is the state of another plan."""
-    refuse_another_plan(
-        plan, {number: step.known for number, step in state.step_executions.items() if step.status.over}
+    """The state with the plan's steps, under the numbers that they have there. Raises `BadInput` if it is the state of
+    another plan, or it cannot be told which steps are done."""
+    begun = {number: step.known for number, step in state.step_executions.items() if step.was_begun}
+    former = {number: step.known for number, step in state.former_steps.items() if step.was_begun}
+    over = [number for number, step in state.step_executions.items() if step.status.over]
+    return state.renumbered(places(plan, begun, over, former)).with_steps(step.number for step in plan.steps)
+
+
+def moved_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]:
+    """The steps that have another number now: which it was, and which it is."""
+    was, now = (
+        {step.folder: number for number, step in {**state.former_steps, **state.step_executions}.items()}
+        for state in (before, after)
     )
-    return state.with_steps(step.number for step in plan.steps)
+    moved = {number: now[folder] for folder, number in was.items() if now.get(folder, number) != number}
+    return {number: moved[number] for number in sorted(moved) if before.of(number).was_begun}
 
 
 def with_words_of(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:

@@ -143,21 +143,12 @@ async def test_a_removed_step_is_told_and_kept_as_history(half: Sandbox) -> None
     assert half.text("b.txt") == "good\n"
 
 
-@pytest.mark.parametrize(
-    ("steps", "why"),
-    [
-        ((Step("x.txt", check("x.txt")), TWO[1]), "The state is that of another plan: step 1 was 'Make a.txt'"),
-        ((Step("x.txt", check("x.txt")), TWO[0], TWO[1]), "'Make a.txt', was carried out as step 1"),
-    ],
-)
-async def test_another_plan_is_refused_with_the_choice_to_start_over(
-    half: Sandbox, steps: tuple[Step, ...], why: str
-) -> None:
+async def test_another_plan_is_refused_with_the_choice_to_start_over(half: Sandbox) -> None:
     before = half.state()
-    half.write(*steps)
+    half.write(Step("x.txt", check("x.txt")), TWO[1])
     with pytest.raises(BadInput) as caught:
         half.engine()
-    assert why in caught.value.message
+    assert "The state is that of another plan: step 1 was 'Make a.txt'" in caught.value.message
     assert "--start-over" in caught.value.hint
     assert half.state() == before
 
