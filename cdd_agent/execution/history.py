@@ -125,11 +125,14 @@ class History:
             segments.append(Segment(last, until, await checkpoints.changes(last, until), is_ours=False))
         return fold(segments)
 
-    async def found(self, undo: str, *, take: bool = True) -> Checkpoint | None:
-        """The project as an undo found it; taken now, if there is none and it is not the past that is asked for."""
-        checkpoints, name = await self.open(), f"undo/{undo}"
-        found = await checkpoints.find(name)
-        return await checkpoints.take(name) if found is None and take else found
+    async def found_by(self, undo: str) -> Checkpoint | None:
+        """The project as an undo found it, if that is still known."""
+        return await (await self.open()).find(_of_undo(undo))
+
+    async def present(self, undo: str, attempts: Sequence[Attempt]) -> Checkpoint:
+        """The same; taken now, where the undo of these attempts only begins."""
+        paths = {path for attempt in attempts if (span := attempt.span) for path in span.paths}
+        return await self.found_by(undo) or await (await self.open()).take(_of_undo(undo), paths)
 
     async def expect(self, net: NetChanges) -> None:
         """Raises `CheckpointGone` where it could be neither taken back nor done again."""
@@ -169,3 +172,7 @@ class History:
     async def _take(self, attempt: Attempt, moment: str, paths: Sequence[str]) -> Checkpoint:
         where = attempt.folder.relative_to(self.record.folder).as_posix()
         return await (await self.open()).take(f"{where}/{stamp()}-{moment}", paths)
+
+
+def _of_undo(undo: str) -> str:
+    return f"undo/{undo}"

@@ -15,7 +15,6 @@ from cdd_agent.execution.record import GoingBack
 from cdd_agent.execution.run import Run, named
 from cdd_agent.execution.saved import stamp
 from cdd_agent.tickets.state import StepExecution, Undo, of_plan
-from cdd_agent.workspace.checkpoints import Checkpoint
 from cdd_agent.workspace.taking_back import CheckpointGone, TakenBack
 
 
@@ -45,7 +44,7 @@ class Undoing:
                     hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
                 )
         undo = stamp()
-        await self.run.history.expect(await self._net(known[first:], await self.run.history.found(undo)))
+        await self.run.history.expect(await self._to_be_undone(undo, known[first:]))
         steps = tuple(step.folder for step in known[first:])
         self.run.record.save_going_back(GoingBack(id=undo, steps=steps))
         async with aclosing(self.finish()) as events:
@@ -95,7 +94,7 @@ class Undoing:
             self.run.save(self.run.state.redo())
             told = StepsRedone(_numbers(undone.steps), back.restored, back.kept)
         elif not going.again and undone is None and steps:
-            net = await self._net(steps, await self.run.history.found(going.id))
+            net = await self._to_be_undone(going.id, steps)
             back = await self.run.history.take_back(net)
             self.run.save(self.run.state.undo(steps, going.id))
             told = _told(steps, net, back)
@@ -123,12 +122,13 @@ class Undoing:
                 text = f"What commands of step {number} made besides is left as it is: {named(left)}"
                 self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
 
-    async def _net(self, steps: Sequence[StepExecution], until: Checkpoint | None) -> NetChanges:
-        return await self.run.history.net(self.run.standing(*steps), until)
+    async def _to_be_undone(self, undo: str, steps: Sequence[StepExecution]) -> NetChanges:
+        attempts = self.run.standing(*steps)
+        return await self.run.history.net(attempts, await self.run.history.present(undo, attempts))
 
     async def _undone(self, undo: Undo) -> NetChanges:
         """What an undo took back."""
-        return await self._net(undo.steps, await self.run.history.found(undo.id, take=False))
+        return await self.run.history.net(self.run.standing(*undo.steps), await self.run.history.found_by(undo.id))
 
     async def _left_something(self) -> tuple[StepExecution, ...]:
         """The interrupted steps of which something is still there."""

@@ -188,6 +188,16 @@ async def test_an_ignored_file_that_a_reply_wrote_is_taken_back_too(sandbox: San
     assert sandbox.text("a.log") == "good\n"
 
 
+async def test_also_after_the_checkpoints_index_was_lost(sandbox: Sandbox) -> None:
+    (sandbox.root / ".gitignore").write_text("*.log\n")
+    await run_all(sandbox.write(Step("a.log", check("a.log"))).replies(says("a.log", "good")))
+    for index in (sandbox.root / ".cdd/runs").glob("*/checkpoints.git/index-*"):
+        index.unlink()
+    assert (await back(sandbox)).restored == ("a.log",)
+    await again(sandbox)
+    assert sandbox.text("a.log") == "good\n"
+
+
 async def test_undo_of_a_step_with_a_repair_goes_back_to_before_its_first_attempt(sandbox: Sandbox) -> None:
     (sandbox.root / "a.txt").write_text("old\n")
     leaves = "import pathlib; p = pathlib.Path('runs.log'); p.write_text((p.read_text() if p.exists() else '') + 'x'); "
