@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -205,6 +204,8 @@ class StepView:
     reason: str | None = None
     changed: bool = False
     """It is over, and the plan says something else of it now."""
+    folder: int = 0
+    """The number of its folder in the run's record; 0, in older logs: its own."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,14 @@ class PlanOpened:
         changed = changed_steps(plan, state)
         steps = (
             StepView(
-                step.number, step.title, now.status, now.verification, now.error, now.reason, step.number in changed
+                step.number,
+                step.title,
+                now.status,
+                now.verification,
+                now.error,
+                now.reason,
+                step.number in changed,
+                now.folder,
             )
             for step in plan.order()
             for now in (state.of(step.number),)
@@ -541,7 +549,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True)
 class StepsUndone:
-    """Steps are pending again, and what they changed is as it was before the first of them."""
+    """Steps are pending again, and what they changed is as it was before them, but for a person's edits."""
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]
@@ -549,6 +557,8 @@ class StepsUndone:
     """Files that were edited since, and left alone."""
     commits: tuple[str, ...] = ()
     """Commits that were made of them, and that stay."""
+    edited: tuple[str, ...] = ()
+    """Files that were edited between the steps, or their attempts: they are as they were edited."""
 
 
 @dataclass(frozen=True)
@@ -597,7 +607,7 @@ class RunFinished:
 
         found = unproven(plan, state)
         steps = [state.of(step.number) for step in plan.steps]
-        worked = [step.completed_at - step.started_at for step in steps if step.completed_at and step.started_at]
+        worked = [step.seconds for step in steps if step.seconds is not None]
         files = {path for step in steps for path in (*step.files_created, *step.files_modified, *step.files_deleted)}
         return cls(
             state.ticket_slug,
@@ -606,7 +616,7 @@ class RunFinished:
             skipped=sum(step.status is StepStatus.SKIPPED for step in steps),
             unverified=sum(step.verification is Verification.NONE for step in steps),
             total=len(steps),
-            seconds=sum(worked, timedelta()).total_seconds() if worked else None,
+            seconds=sum(worked) if worked else None,
             files=tuple(sorted(files)),
             with_old_failures=sum(step.verification is Verification.BASELINE for step in steps),
             unproven=found,

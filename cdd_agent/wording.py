@@ -169,10 +169,13 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case StepsUndone():
             stay = ", ".join(commit[:10] for commit in event.commits)
             note = [(f"made before, and left on the branch: {stay}", Tone.WARNING)] if stay else []
+            if event.edited:
+                names = ", ".join(event.edited)
+                note.insert(0, (f"as they were edited in between, not as before: {names}", Tone.WARNING))
             return [
                 (
                     f"{_steps(event.steps)} undone. `redo` brings {_it(event.steps)} back.",
-                    Tone.WARNING if event.kept else Tone.GOOD,
+                    Tone.WARNING if event.kept or event.edited else Tone.GOOD,
                 ),
                 *_put_back("as before:", event.restored, event.kept),
                 *note,

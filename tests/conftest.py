@@ -32,6 +32,7 @@ if (
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None  # it is asked for anew
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
+settings.register_profile("many", deadline=None, max_examples=4_000)  # `pytest --hypothesis-profile many`
 settings.load_profile("no deadline")
 gc.disable()  # until all tests are collected: what is made till then stays to the end
 

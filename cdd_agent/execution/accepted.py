@@ -7,23 +7,22 @@ from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution
 from cdd_agent.tickets.status import StepStatus
 
 
-def accepted(state: ExecutionState) -> tuple[tuple[int, int], ...]:
-    """Completed steps, and skipped ones whose files were kept, with the number of their attempt, in the order in which
-    they were over."""
+def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
+    """Completed steps, and skipped ones whose files were kept, in the order in which they were over."""
 
     def counts(found: StepExecution) -> bool:
         kept = found.status is StepStatus.SKIPPED and found.files != NO_FILES
         return bool(found.attempts and (found.status is StepStatus.COMPLETED or kept))
 
-    return tuple((found.step_number, found.attempts) for found in state.settled() if counts(found))
+    return tuple(found for found in state.settled() if counts(found))
 
 
 def known_so_far(state: ExecutionState, record: RunRecord) -> Before:
     """What is known of the tests: from the baseline, and from each state of the project that was accepted since."""
     baseline = record.baseline
     reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
-    for number, attempt in accepted(state):
-        seen_by_baseline = baseline is not None and (number, attempt) in baseline.already
-        if not seen_by_baseline and (tests := record.attempt(number, attempt).tests):
+    for step in accepted(state):
+        seen_by_baseline = baseline is not None and (step.folder, step.attempts) in baseline.already
+        if not seen_by_baseline and (tests := record.attempt(step.folder, step.attempts).tests):
             reference = reference.after(tests)
     return Before(baseline, reference)

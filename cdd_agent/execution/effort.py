@@ -5,7 +5,7 @@ The log is history: attempts that were put back, calls that were cut off, steps 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from cdd_agent.events import (
@@ -74,11 +74,12 @@ def effort_of(entries: Iterable[Entry]) -> Effort:
 
 
 def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
-    """The effort of each step, the baseline's with the step that came after it.
+    """The effort of each step, by the number of its folder in the record: the log has the numbers that steps had at the
+    time, and where a plan is opened, which is which. The baseline's is with the step that came after it.
 
     Only of the run that goes on: one whose state is gone ended where the plan was opened anew.
     """
-    efforts: defaultdict[int, Effort] = defaultdict(Effort)
+    efforts = _Efforts()
     began: datetime | None = None
     asked: ReplyStarted | None = None
     """The last call, as long as nothing is known of its end."""
@@ -86,40 +87,41 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
     for time, event in ((entry.time, entry.event) for entry in entries):
         spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
         if asked is not None and isinstance(event, PlanOpened | StepStarted | QuestionAsked):  # its process was killed
-            efforts[step_asked] += _begun(asked)
+            efforts.add(step_asked, _begun(asked))
             asked = None
         match event:
             case PlanOpened(resumed=resumed):
                 if not resumed:
-                    efforts.clear()
+                    efforts.spent.clear()
+                efforts.folders = {step.number: step.folder for step in event.steps if step.folder}
                 began = None
             case BaselineTaken(step=step, seconds=seconds):
-                efforts[step] += Effort(seconds=seconds)
+                efforts.add(step, Effort(seconds=seconds))
             case StepStarted() | QuestionAsked():
                 began, in_tool = time, False
             case ReplyStarted(step=int(step), saved=saved):
-                efforts[step] += spent if saved else spent + _CALL
+                efforts.add(step, spent if saved else spent + _CALL)
                 asked, step_asked, began = None if saved else event, step, time
             case ReplyLost(usage=usage):
-                efforts[step_asked] += _tokens(usage) + (Effort() if asked else _CALL)
+                efforts.add(step_asked, _tokens(usage) + (Effort() if asked else _CALL))
                 asked = None
             case ReplyFinished(step=int(step), usage=usage):
-                efforts[step] += spent + _tokens(usage) + (Effort() if asked else _CALL)
+                efforts.add(step, spent + _tokens(usage) + (Effort() if asked else _CALL))
                 asked, began = None, time
             case ChangesApplied(step=int(step)) | TestsStarted(step=int(step)) | TestsFinished(step=int(step)):
-                efforts[step] += spent
+                efforts.add(step, spent)
                 began = time
             case ChangesProposed() if in_tool:  # told when the person has answered: how long that took is not known
                 began = None
             case ChangesProposed(step=int(step)) | AttemptFailed(step=int(step)):
-                efforts[step] += spent
+                efforts.add(step, spent)
                 began = None
             case ToolStarted(step=int(step)) | ToolFinished(step=int(step)):
-                efforts[step] += spent
+                efforts.add(step, spent)
                 began, in_tool = time, isinstance(event, ToolStarted)
             case StepFinished(step=step, status=status):
                 if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
-                    efforts[step] += spent
+                    efforts.add(step, spent)
                 asked = began = None
             case QuestionAnswered():
                 asked = began = None
@@ -128,8 +130,19 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case _:
                 pass
     if asked is not None:
-        efforts[step_asked] += _begun(asked)
-    return dict(efforts)
+        efforts.add(step_asked, _begun(asked))
+    return dict(efforts.spent)
+
+
+@dataclass
+class _Efforts:
+    """What was spent, by folder, and the folders of the steps whose numbers are another one's."""
+
+    spent: defaultdict[int, Effort] = field(default_factory=lambda: defaultdict(Effort))
+    folders: Mapping[int, int] = field(default_factory=dict)
+
+    def add(self, step: int, effort: Effort) -> None:
+        self.spent[self.folders.get(step, step)] += effort
 
 
 def _begun(call: ReplyStarted) -> Effort:

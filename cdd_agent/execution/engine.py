@@ -146,14 +146,14 @@ class Engine:
             yield Notice(self.stopped_by.message, Tone.WARNING)
             yield Notice(self.stopped_by.hint)
         if found.attempts:
-            self.run.record.attempt(number, found.attempts).journal.forget()
+            self.run.record.attempt(found.folder, found.attempts).journal.forget()
         self.run.save(self.run.state.put_back(number))
 
     async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
         """What is only good to know: where it cannot be known any more, nothing hangs on it."""
         with suppress(CheckpointGone):
             if found.attempts:
-                return await self.run.history.changed_since(self.run.record.attempt(found.step_number, found.attempts))
+                return await self.run.history.changed_since(self.run.record.attempt(found.folder, found.attempts))
         return ()
 
     async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> AsyncGenerator[Event, None]:
@@ -306,7 +306,8 @@ class Engine:
             self.run.record.set_baseline_aside()  # of a run whose state is gone
         if self.run.record.baseline is None:
             left = [other for other in self.run.plan.steps if not self.run.state.of(other.number).status.over]
-            async with aclosing(self.runner.baseline(step, left, accepted(self.run.state), self.run.record)) as events:
+            already = tuple((done.folder, done.attempts) for done in accepted(self.run.state))
+            async with aclosing(self.runner.baseline(step, left, already, self.run.record)) as events:
                 async for event in events:
                     yield event
 
@@ -314,7 +315,7 @@ class Engine:
         self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
     ) -> AsyncGenerator[Event | Outcome, None]:
         """One attempt, with its state saved before and after. On every way out but its own end it is put back."""
-        attempt = self.run.record.attempt(step.number, number)
+        attempt = self.run.attempt(step.number, number)
         if number != self.run.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
             attempt.begin(guidance)
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
@@ -372,10 +373,11 @@ class Engine:
         """
         if not self.commits or outcome.verification is None or not outcome.changes.touched:
             return None
-        message = step_message(self.run.ticket.slug, self.run.spec.title, step, attempt, outcome.verification)
+        slug, folder = self.run.ticket.slug, self.run.state.of(step.number).folder
+        message = step_message(slug, self.run.spec.title, step, attempt, outcome.verification, folder=folder)
         root = self.runner.root
         try:
-            self._expect_as_written(self.run.record.attempt(step.number, attempt), outcome.changes.touched)
+            self._expect_as_written(self.run.attempt(step.number, attempt), outcome.changes.touched)
             name = await commit_files(root, outcome.changes.touched, message)
             name = name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:

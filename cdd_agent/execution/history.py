@@ -11,41 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.attempt import Attempt, Span
+from cdd_agent.execution.net_changes import NetChanges, Segment, fold
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.saved import stamp
 from cdd_agent.workspace.checkpoints import Checkpoint, Checkpoints
-from cdd_agent.workspace.taking_back import Change, TakenBack, is_there
+from cdd_agent.workspace.taking_back import TakenBack, is_there
 
 _STORE = "checkpoints.git"
-
-
-@dataclass(frozen=True)
-class _Since:
-    """What became of a file from a checkpoint on, by attempts alone."""
-
-    since: Checkpoint
-    change: Change
-
-
-@dataclass(frozen=True)
-class Net:
-    """What attempts changed together, and the checkpoint after the last of them."""
-
-    parts: tuple[_Since, ...] = ()
-    last: Checkpoint | None = None
-    """None: nothing is known of what they did."""
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        return tuple(part.change for part in self.parts)
-
-    @property
-    def reverse(self) -> tuple[Change, ...]:
-        return tuple(replace(change, before=change.after, after=change.before) for change in self.changes)
 
 
 @dataclass
@@ -128,44 +104,46 @@ class History:
         attempt.save_span(span.model_copy(update={"closed": await self._take(attempt, "closed", span.paths)}))
         return tuple(change.path for change in left.changes if change.path not in span.paths)
 
-    async def net(self, attempts: Sequence[Attempt]) -> Net:
-        """What these attempts changed together, be it of several steps, in the order in which it came about: a step
-        that was interrupted may have gone on after another one.
+    async def net(self, attempts: Sequence[Attempt], until: Checkpoint | None = None) -> NetChanges:
+        """What these attempts changed together, be it of several steps, in the order in which it came about (a step
+        that was interrupted may have gone on after another one), and what became of that `until` a later checkpoint.
 
-        What somebody changed in between is theirs: what an attempt does to it afterwards counts from there. Raises
-        `CheckpointGone`.
+        Raises `CheckpointGone`.
         """
         spans = [span for attempt in attempts if (span := attempt.span) is not None]
         stretches = sorted((stretch for span in spans for stretch in span.settled), key=lambda each: each.before.moment)
         if not stretches:
-            return Net()
-        checkpoints, net = await self.open(), dict[str, _Since]()
-        last = stretches[0].before
+            return NetChanges()
+        checkpoints, segments, last = await self.open(), list[Segment](), stretches[0].before
         for stretch in stretches:
-            for change in await checkpoints.changes(last, stretch.before):  # what was put back, or is somebody's own
-                net.pop(change.path, None)
-            for change in await checkpoints.changes(stretch.before, stretch.after):
-                if change.path in stretch.own:
-                    continue
-                known = net.get(change.path)
-                net[change.path] = (
-                    _Since(known.since, replace(known.change, after=change.after))
-                    if known
-                    else _Since(stretch.before, change)
-                )
+            between = await checkpoints.changes(last, stretch.before)
+            segments.append(Segment(last, stretch.before, between, is_ours=False))
+            changes = await checkpoints.changes(stretch.before, stretch.after)
+            segments.append(Segment(stretch.before, stretch.after, changes, not_ours=frozenset(stretch.own)))
             last = stretch.after
-        return Net(tuple(net[path] for path in sorted(net)), last)
+        if until is not None:
+            segments.append(Segment(last, until, await checkpoints.changes(last, until), is_ours=False))
+        return fold(segments)
 
-    async def expect(self, net: Net) -> None:
+    async def found_by(self, undo: str) -> Checkpoint | None:
+        """The project as an undo found it, if that is still known."""
+        return await (await self.open()).find(_of_undo(undo))
+
+    async def present(self, undo: str, attempts: Sequence[Attempt]) -> Checkpoint:
+        """The same; taken now, where the undo of these attempts only begins."""
+        paths = {path for attempt in attempts if (span := attempt.span) for path in span.paths}
+        return await self.found_by(undo) or await (await self.open()).take(_of_undo(undo), paths)
+
+    async def expect(self, net: NetChanges) -> None:
         """Raises `CheckpointGone` where it could be neither taken back nor done again."""
         checkpoints = await self.open()
         await checkpoints.expect_contents((*net.changes, *net.reverse))
 
-    async def take_back(self, net: Net) -> TakenBack:
-        """Make everything as it was before, but for later edits of a person."""
+    async def take_back(self, net: NetChanges) -> TakenBack:
+        """Make everything as it was before, but for edits of a person."""
         return await (await self.open()).put_back(net.changes)
 
-    async def do_again(self, net: Net) -> TakenBack:
+    async def do_again(self, net: NetChanges) -> TakenBack:
         """The other way round: what was taken back, again, but for later edits of a person."""
         return await (await self.open()).put_back(net.reverse)
 
@@ -194,3 +172,7 @@ class History:
     async def _take(self, attempt: Attempt, moment: str, paths: Sequence[str]) -> Checkpoint:
         where = attempt.folder.relative_to(self.record.folder).as_posix()
         return await (await self.open()).take(f"{where}/{stamp()}-{moment}", paths)
+
+
+def _of_undo(undo: str) -> str:
+    return f"undo/{undo}"

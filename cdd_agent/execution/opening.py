@@ -15,8 +15,12 @@ from cdd_agent.tickets.state import (
     StateUnreadable,
     changed_steps,
     load_state,
+    moved_steps,
     new_state,
+    of_plan,
+    read_state,
     save_state,
+    with_words_of,
 )
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
@@ -40,18 +44,34 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
     if start_over:
         return _start_over(ticket, plan, record)
     try:
-        state = load_state(ticket.state_path, ticket.slug, plan)
+        saved = read_state(ticket.state_path, ticket.slug)
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
-    copy = _copy(ticket, plan, record)
+    state = of_plan(saved, plan) if saved else None
+    copy = _copy(ticket, plan, record) if state else _only_copy(ticket, plan, record)
     if state is None and copy is not None:
         save_state(ticket.state_path, copy)
         text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
         return Opened(copy, (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING),))
+    told = renumbered(saved, state) if saved and state else ()
+    if state is not None and told:
+        _save(ticket, record, state)
     if state is not None and copy is not None and copy.done > state.done:
         text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
-        return Opened(state, (Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING),))
-    return Opened(state or new_state(ticket.slug, plan))
+        older = Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING)
+        return Opened(state, (*told, older))
+    if state is not None and (taken_over := with_words_of(state, plan)) != state:
+        return _taken_over(ticket, record, taken_over)
+    return Opened(state or new_state(ticket.slug, plan), told)
+
+
+def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, ...]:
+    """Which steps were recognised under another number, if any."""
+    moved = moved_steps(before, after)
+    if not moved:
+        return ()
+    which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
+    return (Notice(f"The steps in the plan were renumbered, and are known by their words: {which}."),)
 
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
@@ -63,6 +83,18 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
         if step.status.over or step.status is StepStatus.FAILED:
             text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
             yield Notice(f"{text} `undo {number}` goes back to before it.")
+
+
+def _taken_over(ticket: Ticket, record: RunRecord, state: ExecutionState) -> Opened:
+    """Of a tool that kept less: from here on it is known which steps were meant, and there is a copy."""
+    _save(ticket, record, state)
+    text = f"{ticket.shown(ticket.state_path)} is of an earlier version, and was taken over: {_done(state)}."
+    return Opened(state, (Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING),))
+
+
+def _save(ticket: Ticket, record: RunRecord, state: ExecutionState) -> None:
+    save_state(ticket.state_path, state)
+    save_state(record.state, state)
 
 
 def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
@@ -85,6 +117,19 @@ def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Execut
         return load_state(record.state, ticket.slug, plan)
     except StateUnreadable:  # then there is none; the ticket's own file is what counts
         return None
+
+
+def _only_copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
+    """The copy, where there is nothing else. Raises `BadInput` for one that cannot be read: a run was begun."""
+    try:
+        return load_state(record.state, ticket.slug, plan)
+    except StateUnreadable as error:
+        aside = set_aside(record.state)
+        raise BadInput(
+            f"{ticket.shown(ticket.state_path)} is gone, and the copy in the run's record cannot be read: "
+            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
+            hint=f"Bring {ticket.state_path.name} back, or run again to start from the first step.",
+        ) from error
 
 
 def _done(state: ExecutionState) -> str:
@@ -112,5 +157,5 @@ def _put_back_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, recor
         return []
     steps = [*state.former_steps.values(), *state.step_executions.values()] if state else []
     under_way = [step for step in steps if step.status is StepStatus.IN_PROGRESS and step.attempts]
-    backs = [(step, record.attempt(step.step_number, step.attempts).journal.put_back()) for step in under_way]
+    backs = [(step, record.attempt(step.folder, step.attempts).journal.put_back()) for step in under_way]
     return [ChangesPutBack(step.step_number, back.restored, back.kept) for step, back in backs]

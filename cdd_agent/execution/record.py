@@ -17,6 +17,8 @@
       span.json  changes.diff                 the checkpoints before and after it, and what differs
     earlier-20261122T101500123456/            all of this, of a run that was started over
 
+A step's folder has the number that it had at first; it stays when steps are renumbered.
+
 The folder of an attempt is `attempt.py`'s, and what is in it of the files that were written `journal.py`'s. What an
 attempt replaced stays here also when it is put back: nothing that was in a file is ever only in memory.
 
@@ -43,7 +45,7 @@ class GoingBack(Saved):
     id: str
     """Of the undo, by which it is known whether it was brought to its end."""
     steps: tuple[int, ...]
-    """In the order in which they were over."""
+    """By the numbers of their folders: those stay when steps are renumbered."""
     again: bool = False
 
 

@@ -1,6 +1,6 @@
 """The report of a ticket's run: what stands, as the state says, and what it took, as the log says."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from cdd_agent.execution.effort import Effort, effort_by_step
 from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.state import ExecutionState, Files, unproven
+from cdd_agent.tickets.state import ExecutionState, Files, StepExecution, unproven
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 
 
@@ -86,8 +86,7 @@ class Report:
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
         efforts = effort_by_step(record.log.entries())
         known = known_so_far(state, record)
-        standing = [state.of(number) for number, _ in accepted(state)]
-        files = _net(step.files for step in standing)
+        files = _net(step.files for step in accepted(state))
         found = unproven(plan, state)
         report = cls(
             state.ticket_slug,
@@ -95,7 +94,7 @@ class Report:
             RunStatus.FAILED if require and found else state.status,
             state.started_at,
             state.completed_at,
-            steps=tuple(_step(step, state, record, efforts.get(step.number, Effort())) for step in plan.steps),
+            steps=tuple(_step(step, state.of(step.number), record, efforts) for step in plan.steps),
             files_created=files.created,
             files_modified=files.modified,
             files_deleted=files.deleted,
@@ -144,8 +143,7 @@ def _net(steps: Iterable[Files]) -> Files:
     return Files(those("created"), those("modified"), those("deleted"))
 
 
-def _step(step: PlanStep, state: ExecutionState, record: RunRecord, effort: Effort) -> StepReport:
-    now = state.of(step.number)
+def _step(step: PlanStep, now: StepExecution, record: RunRecord, efforts: Mapping[int, Effort]) -> StepReport:
     decided = now.attempts and now.status in (StepStatus.COMPLETED, StepStatus.FAILED)
     return StepReport(
         step.number,
@@ -157,8 +155,8 @@ def _step(step: PlanStep, state: ExecutionState, record: RunRecord, effort: Effo
         now.attempts,
         now.files_created,
         now.files_modified,
-        tests=_counts(record.attempt(step.number, now.attempts).tests) if decided else None,
-        effort=effort,
+        tests=_counts(record.attempt(now.folder, now.attempts).tests) if decided else None,
+        effort=efforts.get(now.folder, Effort()),
         files_deleted=now.files_deleted,
     )
 

@@ -16,7 +16,7 @@ from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinis
 from cdd_agent.execution.attempt import Attempt
 from cdd_agent.execution.history import History
 from cdd_agent.execution.lock import TicketLock, others_at_work
-from cdd_agent.execution.opening import drift, open_state
+from cdd_agent.execution.opening import drift, open_state, renumbered
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.targets import Agenda
@@ -138,9 +138,13 @@ class Run:
 
     def take_up(self, plan: ImplementationPlan) -> list[Event]:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
-        self.state = of_plan(self.state, plan)
-        self.plan = plan
-        return [Notice("The plan was edited; the run goes on as it says now."), *drift(plan, self.state), self.opened()]
+        state = of_plan(self.state, plan)
+        told = renumbered(self.state, state)
+        if told:
+            self.save(state)
+        self.state, self.plan = state, plan
+        edited = Notice("The plan was edited; the run goes on as it says now.")
+        return [edited, *told, *drift(plan, self.state), self.opened()]
 
     def save(self, state: ExecutionState) -> None:
         """The files first, the ticket's before its copy: what this process believes is never ahead of the disk."""
@@ -148,13 +152,17 @@ class Run:
         save_state(self.record.state, state)
         self.state = state
 
+    def attempt(self, step: int, number: int) -> Attempt:
+        """An attempt at the step that has this number now."""
+        return self.record.attempt(self.state.of(step).folder, number)
+
     def put_back(self, step: int, *, forget: bool = True) -> tuple[str, ...]:
         """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept; it
         can be repeated until that is known, if it does not `forget`."""
         now = self.state.of(step)
         if not now.standing:
             return ()
-        back = self.record.attempt(step, now.attempts).journal.put_back(forget=forget)
+        back = self.attempt(step, now.attempts).journal.put_back(forget=forget)
         if back.restored or back.kept:
             self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
         return back.kept
@@ -166,7 +174,7 @@ class Run:
 
     def standing(self, *steps: StepExecution) -> list[Attempt]:
         """The attempts of which something may be left, of steps in the order in which they were over."""
-        return [self.record.attempt(step.step_number, number) for step in steps for number in step.standing]
+        return [self.record.attempt(step.folder, number) for step in steps for number in step.standing]
 
     def attempt_number(self, step: PlanStep, guidance: str) -> int:
         """Of the attempt to make now: the last one, if it goes on, or a new one."""
@@ -179,7 +187,7 @@ class Run:
         now = self.state.of(number)
         if step is None or not now.attempts:
             return "starts again"
-        attempt = self.record.attempt(number, now.attempts)
+        attempt = self.attempt(number, now.attempts)
         if not self._goes_on(step, now) or (attempt.reply is None and not attempt.dialogue):
             return "starts again"
         return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
@@ -197,7 +205,7 @@ class Run:
             own=self.own,
             earlier=earlier,
             also_show=also_show | unseen,
-            guidance=self.record.attempt(step.number, number).guidance,
+            guidance=self.attempt(step.number, number).guidance,
         )
 
     def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:
@@ -205,7 +213,7 @@ class Run:
         or the check could not be run. Not if the plan's step, or a file that the model was shown, has changed since."""
         if now.attempts == now.forgotten:
             return False
-        attempt = self.record.attempt(step.number, now.attempts)
+        attempt = self.attempt(step.number, now.attempts)
         if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
             return attempt.failure is None
         shown = attempt.shown
@@ -217,7 +225,7 @@ class Run:
 
     def _last_failure(self, step: int, number: int) -> tuple[Earlier | None, frozenset[str]]:
         for before in range(number - 1, self.state.of(step).forgotten, -1):
-            attempt = self.record.attempt(step, before)
+            attempt = self.attempt(step, before)
             if (failure := attempt.failure) is not None:
                 return Earlier(failure.detail, attempt.said), failure.unseen
         return None, frozenset()

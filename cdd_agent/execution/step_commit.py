@@ -15,13 +15,13 @@ _VERIFIED = {
 
 
 def step_message(
-    ticket_slug: str, ticket_title: str, step: PlanStep, attempt: int, verification: Verification
+    ticket_slug: str, ticket_title: str, step: PlanStep, attempt: int, verification: Verification, *, folder: int = 0
 ) -> CommitMessage:
     """The step's title, which ticket it is of, and how far it can be trusted.
 
-    The trailer names the attempt too: a step that is undone and done again has another one.
+    The trailer names the attempt too: a step that is undone and done again has another one. `folder` is the number by
+    which the run's record knows the step, if it is another one: after a renumbering two steps have had the same number.
     """
     origin = textwrap.fill(f"Step {step.number} of {ticket_slug}: {ticket_title}", _WIDTH, break_long_words=False)
-    return CommitMessage(
-        step.title, f"{origin}\n\n{_VERIFIED[verification]}", f"Cdd-Step: {ticket_slug}/{step.number}/{attempt}"
-    )
+    trailer = f"Cdd-Step: {ticket_slug}/{folder or step.number}/{attempt}"
+    return CommitMessage(step.title, f"{origin}\n\n{_VERIFIED[verification]}", trailer)

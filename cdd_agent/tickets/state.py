@@ -4,16 +4,16 @@ States are values: a transition gives a new one. Only the engine writes the file
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, refuse_another_plan
+from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 from cdd_agent.workspace.files import read_bytes, write_atomic
@@ -23,13 +23,34 @@ class StateUnreadable(BadInput):
     """The state file is torn, not a state, or that of another ticket."""
 
 
-def _aware(moment: datetime) -> datetime:
-    """Older files have times without a zone; they were UTC."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+class _PromisedStep(BaseModel):
+    step_number: int
+    status: StepStatus
+    started_at: datetime | None
+    completed_at: datetime | None
+    error: str | None
+    files_created: tuple[str, ...]
+    files_modified: tuple[str, ...]
 
 
-_NEVER = datetime.min.replace(tzinfo=UTC)
-Moment = Annotated[datetime, AfterValidator(_aware)]
+class _Promised(BaseModel):
+    """The keys of a state that are promised. What lacks one, or has another type there, is damaged."""
+
+    ticket_slug: str
+    current_step: int
+    status: str
+    started_at: datetime | None
+    completed_at: datetime | None
+    step_executions: dict[int, _PromisedStep]
+    former_steps: dict[int, _PromisedStep] = Field(default_factory=dict)
+
+    @field_validator("step_executions", "former_steps")
+    @classmethod
+    def _are_under_their_numbers(cls, steps: dict[int, _PromisedStep]) -> dict[int, _PromisedStep]:
+        for number, step in steps.items():
+            if step.step_number != number:
+                raise ValueError(f"its step_number is {step.step_number} under the key {number}")
+        return steps
 
 
 class _Record(BaseModel):
@@ -57,8 +78,8 @@ class StepExecution(_Record):
     fingerprint: str | None = None
     """Of the rest of what the plan said then; None in older files."""
     status: StepStatus = StepStatus.PENDING
-    started_at: Moment | None = None
-    completed_at: Moment | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
     place: int = 0
     """Which it was of the steps to be over or to fail; 0 in older files."""
     error: str | None = None
@@ -78,6 +99,25 @@ class StepExecution(_Record):
     """The first of them that a later one is not told of: they were undone, or the plan's step was another one."""
     commit: str | None = None
     """The commit that was made of it."""
+    recorded_as: int = 0
+    """The number under which the run's record has it, where that is not its own: it stays when steps are renumbered."""
+
+    @property
+    def seconds(self) -> float | None:
+        """From its start to its end."""
+        if self.started_at is None or self.completed_at is None:
+            return None
+        return (_instant(self.completed_at) - _instant(self.started_at)).total_seconds()
+
+    @property
+    def folder(self) -> int:
+        """The number by which the run's record knows it."""
+        return self.recorded_as or self.step_number
+
+    @property
+    def was_begun(self) -> bool:
+        """Something is known of it, if only that it was undone."""
+        return self.status is not StepStatus.PENDING or self.attempts > 0 or self.title is not None
 
     @property
     def known(self) -> Known:
@@ -107,8 +147,8 @@ class ExecutionState(_Record):
     ticket_slug: str
     current_step: int = 0
     """The step last started; 0 before the first."""
-    started_at: Moment | None = None
-    completed_at: Moment | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
     step_executions: dict[int, StepExecution] = Field(default_factory=dict)
     former_steps: dict[int, StepExecution] = Field(default_factory=dict)
     """Steps that are no longer in the plan: kept as history, not counted."""
@@ -144,8 +184,37 @@ class ExecutionState(_Record):
     def with_steps(self, numbers: Iterable[int]) -> Self:
         """The same state with an entry for every step of the plan, in the plan's order, and for no other."""
         known = {**self.former_steps, **self.step_executions}
-        entries = {number: known.pop(number, StepExecution(step_number=number)) for number in numbers}
+        numbers = tuple(numbers)
+        folders = {step.folder for step in known.values()}
+        free = max((*folders, *known, *numbers), default=0) + 1
+        entries = dict[int, StepExecution]()
+        for number in numbers:
+            entry = known.pop(number, None)
+            if entry is None and number in folders:  # an earlier step's record is there
+                entry, free = StepExecution(step_number=number, recorded_as=free), free + 1
+            entries[number] = entry or StepExecution(step_number=number)
         return self.model_copy(update={"step_executions": entries, "former_steps": known})
+
+    def renumbered(self, numbers: Mapping[int, int]) -> Self:
+        """The same state where the steps that were begun have other numbers; their record stays where it is."""
+
+        def moved(step: StepExecution, number: int) -> StepExecution:
+            return step.model_copy(update={"step_number": number, "recorded_as": step.folder})
+
+        if all(old == new for old, new in numbers.items()):
+            return self
+        known = {**self.former_steps, **self.step_executions}
+        entries = {new: known[old] if old == new else moved(known[old], new) for old, new in numbers.items()}
+        now = {step.folder: step.step_number for step in entries.values()}
+        undone = tuple(
+            undo.model_copy(
+                update={"steps": tuple(moved(step, now.get(step.folder, step.step_number)) for step in undo.steps)}
+            )
+            for undo in self.undone
+        )
+        current = numbers.get(self.current_step, self.current_step)
+        update = {"step_executions": entries, "former_steps": {}, "undone": undone, "current_step": current}
+        return self.model_copy(update=update)
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
         """What was undone before cannot be done again from here on: the files go another way."""
@@ -160,6 +229,7 @@ class ExecutionState(_Record):
             attempts=attempt,
             taken_back=previous.taken_back,
             forgotten=previous.forgotten,
+            recorded_as=previous.recorded_as,
         )
         update = {"current_step": step.number, "started_at": self.started_at or now, "completed_at": None, "undone": ()}
         return self._with(entry).model_copy(update=update)
@@ -225,7 +295,7 @@ class ExecutionState(_Record):
     def put_back(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
         before = self.of(number)
-        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten"}
+        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as"}
         return self._with(StepExecution(step_number=number, **before.model_dump(include=kept)))
 
     def forgot(self, number: int) -> Self:
@@ -237,7 +307,7 @@ class ExecutionState(_Record):
         """The steps that are over or failed, in the order in which that came about."""
         entries = [*self.former_steps.values(), *self.step_executions.values()]
         settled = (step for step in entries if step.completed_at)
-        return tuple(sorted(settled, key=lambda step: (step.place, step.completed_at or _NEVER)))
+        return tuple(sorted(settled, key=lambda step: (step.place, _instant(step.completed_at))))
 
     def interrupted(self) -> tuple[StepExecution, ...]:
         """The steps that were begun and are pending, of which something may be left."""
@@ -248,8 +318,8 @@ class ExecutionState(_Record):
         """These steps are pending again; `redo` brings them back."""
         after = self
         for step in steps:
-            n = step.attempts
-            after = after._with(StepExecution(step_number=step.step_number, attempts=n, taken_back=n, forgotten=n))
+            n, kept = step.attempts, step.model_dump(include={"step_number", "title", "fingerprint", "recorded_as"})
+            after = after._with(StepExecution(**kept, attempts=n, taken_back=n, forgotten=n))
         return after.model_copy(
             update={"undone": (*self.undone, Undo(id=undo_id, steps=tuple(steps))), "completed_at": None}
         )
@@ -260,7 +330,7 @@ class ExecutionState(_Record):
         after = self
         for step in last.steps:
             after = after._with(step)
-        done = max((step.completed_at or _NEVER for step in last.steps), default=None)
+        done = max((step.completed_at for step in last.steps), default=None, key=_instant)
         completed_at = done if after.status is RunStatus.COMPLETED else None
         return after.model_copy(update={"undone": tuple(others), "completed_at": completed_at})
 
@@ -276,7 +346,6 @@ class ExecutionState(_Record):
 
     def to_json(self) -> str:
         """The promised keys first, in their order; then whatever else the file held."""
-        promised = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
         data = {**self.model_dump(mode="json"), "status": self.status.value}
         undone = [step for undo in data["undone"] for step in undo["steps"]]
         for record in (data, *data["step_executions"].values(), *data["former_steps"].values(), *undone):
@@ -285,17 +354,17 @@ class ExecutionState(_Record):
         for key in ("former_steps", "undone"):
             if not data[key]:
                 del data[key]
-        ordered = {key: data[key] for key in promised} | data
+        ordered = {key: data[key] for key in _Promised.model_fields if key in data} | data
         return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
-        """Raises `StateUnreadable`, with `source` as the file's name."""
+        """Raises `StateUnreadable`, with `source` as the file's name, where anything that is promised is missing."""
         try:
+            _Promised.model_validate_json(data, strict=True)
             content = json.loads(data)
-            if isinstance(content, dict):
-                content.pop("status", None)  # computed from the steps, never believed
-            return cls.model_validate(content)
+            content.pop("status")  # computed from the steps, never believed
+            return cls.model_validate(content)._unseen_as_unverified()
         except (ValueError, RecursionError) as error:  # JSON, encoding and validation errors are ValueErrors
             reason = _first(error) if isinstance(error, ValidationError) else str(error)
             raise StateUnreadable(
@@ -303,24 +372,66 @@ class ExecutionState(_Record):
                 hint="`cdd exec` sets it aside, and rebuilds it from the run's record where there is one.",
             ) from error
 
+    def _unseen_as_unverified(self) -> Self:
+        """Earlier tools did not say how a completed step was verified: nobody saw it."""
 
-def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:
-    """The state beside a plan, or None when nothing has been run. Raises `StateUnreadable`, or `BadInput`."""
+        def seen(step: StepExecution) -> StepExecution:
+            is_seen = step.status is not StepStatus.COMPLETED or step.verification is not None
+            return step if is_seen else step.model_copy(update={"verification": Verification.NONE})
+
+        def all_seen(steps: dict[int, StepExecution]) -> dict[int, StepExecution]:
+            return {number: seen(step) for number, step in steps.items()}
+
+        undone = tuple(undo.model_copy(update={"steps": tuple(map(seen, undo.steps))}) for undo in self.undone)
+        steps, former = all_seen(self.step_executions), all_seen(self.former_steps)
+        return self.model_copy(update={"step_executions": steps, "former_steps": former, "undone": undone})
+
+
+def read_state(path: Path, slug: str) -> ExecutionState | None:
+    """The state as it was saved, or None when nothing has been run. Raises `StateUnreadable`."""
     data = read_bytes(path)
     if data is None:
         return None
     state = ExecutionState.from_json(data, str(path))
     if state.ticket_slug != slug:
         raise StateUnreadable(f"{path} is the state of another ticket, {state.ticket_slug}")
-    return of_plan(state, plan)
+    return state
+
+
+def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:
+    """The state beside a plan, or None when nothing has been run. Raises `StateUnreadable`, or `BadInput`."""
+    state = read_state(path, slug)
+    return None if state is None else of_plan(state, plan)
 
 
 def of_plan(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """The state with the plan's steps. Raises `BadInput` if it is the state of another plan."""
-    refuse_another_plan(
-        plan, {number: step.known for number, step in state.step_executions.items() if step.status.over}
+    """The state with the plan's steps, under the numbers that they have there. Raises `BadInput` if it is the state of
+    another plan, or it cannot be told which steps are done."""
+    begun = {number: step.known for number, step in state.step_executions.items() if step.was_begun}
+    former = {number: step.known for number, step in state.former_steps.items() if step.was_begun}
+    over = [number for number, step in state.step_executions.items() if step.status.over]
+    return state.renumbered(places(plan, begun, over, former)).with_steps(step.number for step in plan.steps)
+
+
+def moved_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]:
+    """The steps that have another number now: which it was, and which it is."""
+    was, now = (
+        {step.folder: number for number, step in {**state.former_steps, **state.step_executions}.items()}
+        for state in (before, after)
     )
-    return state.with_steps(step.number for step in plan.steps)
+    moved = {number: now[folder] for folder, number in was.items() if now.get(folder, number) != number}
+    return {number: moved[number] for number in sorted(moved) if before.of(number).was_begun}
+
+
+def with_words_of(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
+    """The state of an older tool, with what the plan says now of the steps that are over: it is not known what it said
+    then, but from now on."""
+    for step in plan.steps:
+        known = state.of(step.number)
+        if known.status.over and known.title is None:
+            words = {"title": step.title, "fingerprint": fingerprint(step)}
+            state = state._with(known.model_copy(update=words))
+    return state
 
 
 def changed_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, ...]:
@@ -356,6 +467,13 @@ def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
         if waiting and all(state.of(number).status.over for number in step.dependencies):
             return step
     return None
+
+
+def _instant(moment: datetime | None) -> datetime:
+    """For comparing. Older files have times without a zone, and they stay so in the file."""
+    if moment is None:
+        return datetime.min.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _first(error: ValidationError) -> str:

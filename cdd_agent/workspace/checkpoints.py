@@ -72,6 +72,11 @@ class Checkpoints:
         """
         return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
 
+    async def find(self, name: str) -> Checkpoint | None:
+        """The one that was taken under a name, if it is still there."""
+        known = await self.snapshots.find(f"{self.prefix}/{name}")
+        return Checkpoint(name, known) if known else None
+
     async def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
         """The files that differ, by path; permissions included.
 

@@ -161,6 +161,11 @@ class Snapshots:
         await self._refer(f"{self.namespace}/{name}", snapshot)
         return snapshot
 
+    async def find(self, name: str) -> str | None:
+        """The object of the snapshot that is kept under a name."""
+        found = await self.references("rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1))
+        return found.stdout.strip() or None
+
     async def notes(self, snapshot: str) -> Notes:
         """What a snapshot has beside its files."""
         if snapshot in self._notes:

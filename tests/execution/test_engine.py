@@ -1,7 +1,6 @@
 """Steps are transactions: each becomes true as a whole or leaves no trace, and any run can go on."""
 
 import asyncio
-import json
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -606,15 +605,6 @@ async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None
         (folder / "a.txt").rename(_temporary(folder / "a.txt"))  # a kill between the write and the rename
     engine.close()
     assert not (sandbox.root / "new").exists()
-
-
-async def test_a_state_of_an_older_tool_with_times_without_a_zone_runs_to_its_end(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
-    first = {"step_number": 1, "status": "completed", "completed_at": "2026-01-01T10:00:01.5"}
-    older = {"ticket_slug": SLUG, "started_at": "2026-01-01T10:00:00.5", "step_executions": {"1": first}}
-    (sandbox.ticket / "execution-state.json").write_text(json.dumps(older))
-    events = await run_all(sandbox.replies(says("b.txt", "good")))
-    assert of(RunFinished, events)[0].completed == 2
 
 
 async def test_what_got_no_answer_is_no_attempt(sandbox: Sandbox) -> None:

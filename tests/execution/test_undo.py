@@ -14,6 +14,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import ChangesPutBack, Event, StepDiff, StepsRedone, StepsUndone
 from cdd_agent.execution.record import GoingBack
 from cdd_agent.execution.run import Run
+from cdd_agent.llm.port import ModelError
 from cdd_agent.workspace.taking_back import CheckpointGone
 from tests.projects import Sandbox, Step, check, collect, run_all, says
 
@@ -187,6 +188,16 @@ async def test_an_ignored_file_that_a_reply_wrote_is_taken_back_too(sandbox: San
     assert sandbox.text("a.log") == "good\n"
 
 
+async def test_also_after_the_checkpoints_index_was_lost(sandbox: Sandbox) -> None:
+    (sandbox.root / ".gitignore").write_text("*.log\n")
+    await run_all(sandbox.write(Step("a.log", check("a.log"))).replies(says("a.log", "good")))
+    for index in (sandbox.root / ".cdd/runs").glob("*/checkpoints.git/index-*"):
+        index.unlink()
+    assert (await back(sandbox)).restored == ("a.log",)
+    await again(sandbox)
+    assert sandbox.text("a.log") == "good\n"
+
+
 async def test_undo_of_a_step_with_a_repair_goes_back_to_before_its_first_attempt(sandbox: Sandbox) -> None:
     (sandbox.root / "a.txt").write_text("old\n")
     leaves = "import pathlib; p = pathlib.Path('runs.log'); p.write_text((p.read_text() if p.exists() else '') + 'x'); "
@@ -330,8 +341,44 @@ async def test_undo_keeps_what_a_person_edited_between_two_attempts(sandbox: San
     (sandbox.root / "a.txt").write_text("by hand\n")
     await run_all(sandbox.replies(says("b.txt", "good")))
     assert sandbox.statuses() == ["completed"]
-    assert (await back(sandbox)).restored == ("b.txt",)
+    undone = await back(sandbox)
+    assert (undone.restored, undone.kept) == (("b.txt",), ("a.txt",))
     assert sandbox.text("a.txt") == "by hand\n"
+
+
+@pytest.mark.parametrize("last", ["better", "worse"])
+async def test_undo_goes_beyond_a_later_steps_attempts_that_were_put_back(sandbox: Sandbox, last: str) -> None:
+    (sandbox.root / "a.txt").write_text("old\n")
+    sandbox.write(Step("a.txt", check("a.txt")), Step("a.txt", check("a.txt", "better"), "Step 1"))
+    await run_all(sandbox.replies(says("a.txt", "good"), says("a.txt", "bad"), says("a.txt", last)), attempts=2)
+    undone = await back(sandbox, 1)
+    assert (undone.steps, undone.restored, undone.kept) == ((1, 2), ("a.txt",), ())
+    assert sandbox.text("a.txt") == "old\n"
+    await again(sandbox)
+    assert sandbox.text("a.txt") == f"{last}\n"
+
+
+async def test_what_was_edited_between_two_steps_is_what_undo_goes_back_to_and_is_named(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("old\n")
+    await run_all(sandbox.write(THREE[0]).replies(REPLIES[0]))
+    (sandbox.root / "a.txt").write_text("good, by hand\n")
+    await run_all(sandbox.write(*THREE).replies(*REPLIES[1:]))
+    undone = await back(sandbox, 1)
+    assert (undone.restored, undone.kept, undone.edited) == (("b.txt",), (), ("a.txt",))
+    assert sandbox.text("a.txt") == "good, by hand\n"
+    await again(sandbox)
+    assert sandbox.text("a.txt") == "better\n"
+
+
+async def test_redo_brings_back_what_the_undo_found_and_not_what_was_put_back_before(sandbox: Sandbox) -> None:
+    sandbox.write(THREE[0], Step("a.txt", check("a.txt", "better"), "Step 1"))
+    await run_all(sandbox.replies(REPLIES[0], says("a.txt", "bad")))
+    await run_all(sandbox.replies(ModelError("no")))  # the failed attempt is put back, and the next one writes nothing
+    assert sandbox.text("a.txt") == "good\n"
+    assert (await back(sandbox, 1)).restored == ("a.txt",)
+    assert not (sandbox.root / "a.txt").exists()
+    await again(sandbox)
+    assert sandbox.text("a.txt") == "good\n"
 
 
 async def test_what_a_person_edits_while_a_check_runs_survives_a_retry_and_a_skip(sandbox: Sandbox) -> None:

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -56,8 +57,9 @@ def test_the_file_has_the_promised_keys_in_their_form(tmp_path: Path) -> None:
 
 
 def test_keys_of_a_newer_version_are_kept() -> None:
-    text = '{"ticket_slug": "a", "plan_digest": "abc", "step_executions": {"1": {"step_number": 1, "cost": 3}}}'
-    again = json.loads(ExecutionState.from_json(text.encode(), "s").to_json())
+    newer = json.loads(PROMISED) | {"plan_digest": "abc"}
+    newer["step_executions"]["1"]["cost"] = 3
+    again = json.loads(ExecutionState.from_json(json.dumps(newer).encode(), "s").to_json())
     assert (again["plan_digest"], again["step_executions"]["1"]["cost"]) == ("abc", 3)
 
 
@@ -76,9 +78,10 @@ def test_the_runs_status_is_computed(statuses: dict[str, StepStatus], expected: 
 
 
 def test_a_status_that_somebody_wrote_into_the_file_is_not_believed() -> None:
-    text = (
-        '{"ticket_slug": "a", "status": "completed", "step_executions": {"1": {"step_number": 1, "status": "failed"}}}'
+    text = PROMISED.replace('"in_progress"', '"completed"').replace(
+        '"status": "completed", "started', '"status": "failed", "started'
     )
+    assert json.loads(text)["status"] == "completed"
     assert ExecutionState.from_json(text.encode(), "s").status is RunStatus.FAILED
 
 
@@ -90,6 +93,60 @@ def test_a_status_that_somebody_wrote_into_the_file_is_not_believed() -> None:
 def test_a_file_that_is_no_state_is_told_with_its_name(text: str) -> None:
     with pytest.raises(StateUnreadable, match="here/state"):
         ExecutionState.from_json(text.encode(), "here/state.json")
+
+
+OF_STATE = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
+OF_STEP = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
+WRONG: dict[str, tuple[object, ...]] = {
+    "ticket_slug": (None, 3, ["x"]),
+    "current_step": (None, "2", 2.5, True),
+    "status": (None, 1, ["completed"]),
+    "started_at": (3, "yesterday", {}),
+    "completed_at": (3, "", []),
+    "step_executions": (None, [], "1", {"one": {}}, {"1": None}, {"1": []}),
+    "step_number": (None, 2, "1", True),
+    "error": (3, ["x"]),
+    "files_created": (None, "a.py", [3], {"a.py": 1}),
+    "files_modified": (None, "a.py", [None]),
+}
+
+
+def damaged(place: str, key: str, *values: object) -> bytes:
+    """A whole state, but for a key of the state itself or of a step in it, that is missing or has another value."""
+    content = json.loads(PROMISED)
+    content["former_steps"] = {"7": content["step_executions"]["1"] | {"step_number": 7}}
+    ExecutionState.from_json(json.dumps(content).encode(), "s")
+    record: dict[str, Any] = content if place == "state" else next(iter(content[place].values()))
+    del record[key]
+    for value in values:
+        record[key] = value
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize(
+    ("place", "key"),
+    [
+        *(("state", key) for key in OF_STATE),
+        *((place, key) for place in ("step_executions", "former_steps") for key in OF_STEP),
+    ],
+)
+def test_a_state_that_lacks_what_is_promised_or_has_it_wrong_is_damaged(place: str, key: str) -> None:
+    for data in (damaged(place, key), *(damaged(place, key, value) for value in WRONG[key])):
+        with pytest.raises(StateUnreadable, match=key):
+            ExecutionState.from_json(data, "s")
+
+
+@pytest.mark.parametrize("place", ["step_executions", "former_steps"])
+@pytest.mark.parametrize("word", ["done", "paused", "", "COMPLETED"])
+def test_a_step_with_an_unknown_status_is_damaged(place: str, word: str) -> None:
+    with pytest.raises(StateUnreadable, match="status"):
+        ExecutionState.from_json(damaged(place, "status", word), "s")
+
+
+def test_what_an_older_tool_took_for_done_is_unverified() -> None:
+    done = ExecutionState.from_json(PROMISED.encode(), "s")
+    assert done.of(1).verification is Verification.NONE
+    assert ExecutionState.from_json(done.to_json().encode(), "s") == done
 
 
 @given(st.binary(max_size=200))

@@ -1,0 +1,102 @@
+"""Which steps of an edited plan are those that were begun: by their words, under whatever number."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.drift import Known, fingerprint, places
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+
+
+def step(number: int, words: str) -> PlanStep:
+    """`a` is a step with this title and its usual text, `a:x` one with another text."""
+    title, _, text = words.partition(":")
+    return PlanStep(number, title, text or f"about {title}")
+
+
+def plan(*words: str) -> ImplementationPlan:
+    steps = tuple(step(number, each) for number, each in enumerate(words, 1) if each)
+    return ImplementationPlan(ticket_slug="feature-x", ticket_title="x", steps=steps)
+
+
+def known(words: dict[int, str]) -> dict[int, Known]:
+    return {number: (step(number, each).title, fingerprint(step(number, each))) for number, each in words.items()}
+
+
+@pytest.mark.parametrize(
+    ("now", "done", "begun", "former", "expected"),
+    [
+        pytest.param("a b c", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="as it was"),
+        pytest.param("a x b c", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 3}, id="inserted before a done step"),
+        pytest.param("x y a b", {1: "a", 2: "b"}, {}, {}, {1: 3, 2: 4}, id="two inserted before all"),
+        pytest.param("b c a", {1: "a", 2: "b", 3: "c"}, {}, {}, {1: 3, 2: 1, 3: 2}, id="in another order"),
+        pytest.param("b a c", {1: "a", 3: "b"}, {}, {}, {1: 2, 3: 1}, id="one removed that was not done"),
+        pytest.param("a c", {1: "a", 2: "b", 3: "c"}, {}, {}, {1: 1, 2: 4, 3: 2}, id="a done one removed"),
+        pytest.param("a", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="the last one removed"),
+        pytest.param("a:new b", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="another text, the same number"),
+        pytest.param("z:about_a b", {1: "a:about_a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="another title"),
+        pytest.param("z b", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="both, and all others as they were"),
+        pytest.param("x a b", {1: "a"}, {2: "b"}, {}, {1: 2, 2: 3}, id="a failed step moves along"),
+        pytest.param("a x b:fixed", {1: "a"}, {2: "b"}, {}, {1: 1, 2: 3}, id="also with another text"),
+        pytest.param("a x b:fixed b:again", {1: "a"}, {2: "b"}, {}, {1: 1, 2: 2}, id="not if it could be two"),
+        pytest.param("b a", {2: "a"}, {}, {}, {2: 2}, id="its own number comes first"),
+        pytest.param("a x t t", {1: "a", 2: "t", 3: "t"}, {}, {}, {1: 1, 2: 3, 3: 4}, id="two alike, in their order"),
+        pytest.param("a t x t", {1: "a", 2: "t"}, {}, {}, {1: 1, 2: 2}, id="one of two alike is where it was"),
+        pytest.param("a b", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 2}, id="a removed one comes back"),
+        pytest.param("a x b", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 3}, id="under another number"),
+        pytest.param("a x", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 3}, id="a new step with a removed one's number"),
+        pytest.param("a b:new", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 2}, id="a removed one comes back with another text"),
+    ],
+)
+def test_steps_are_recognised_by_their_words(
+    now: str, done: dict[int, str], begun: dict[int, str], former: dict[int, str], expected: dict[int, int]
+) -> None:
+    found = places(plan(*now.split()), known(done | begun), done, known(former))
+    assert {old: new for old, new in found.items() if old in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("now", "done", "said"),
+    [
+        pytest.param("x a:new b", {1: "a", 2: "b"}, ["step 1 ('a')", "step 2 now"], id="moved, with another text"),
+        pytest.param("x t t", {1: "t"}, ["step 1 ('t')", "step 2 and step 3"], id="could be two"),
+        pytest.param("x t", {1: "t", 3: "t"}, ["step 1 ('t')", "step 3 ('t')"], id="two could be it"),
+        pytest.param("a x z c", {1: "a", 2: "b", 3: "c"}, ["step 2 was 'b', and is 'x'"], id="gone, or all its words"),
+        pytest.param(
+            "x:same z:same b", {1: "a:same", 2: "b"}, ["step 1 was 'a', and is 'x'"], id="another title, moved"
+        ),
+        pytest.param("x y", {1: "a", 2: "b"}, ["another plan", "'a'", "'b'"], id="another plan"),
+    ],
+)
+def test_what_is_unclear_is_refused_and_named(now: str, done: dict[int, str], said: list[str]) -> None:
+    with pytest.raises(BadInput) as caught:
+        places(plan(*now.split()), known(done), done, {})
+    assert all(words in caught.value.message for words in said)
+    assert "--start-over" in caught.value.hint
+
+
+NAMES = st.permutations("abcdefgh")
+
+
+@given(NAMES, NAMES, st.sets(st.integers(1, 5)), st.integers(0, 8))
+def test_whatever_is_inserted_removed_and_moved_each_done_step_is_found(
+    before: list[str], after: list[str], done: set[int], left: int
+) -> None:
+    was = {number: before[number - 1] for number in done}
+    now = [name for name in after if name in was.values() or after.index(name) < left]
+    found = places(plan(*now), known(was), done, {})
+    assert found == {number: now.index(name) + 1 for number, name in was.items()}
+
+
+@given(NAMES, NAMES, st.sets(st.integers(1, 8)), st.integers(0, 8))
+def test_no_two_steps_get_the_same_number(before: list[str], after: list[str], begun: set[int], left: int) -> None:
+    was = {number: before[number - 1] for number in begun}
+    former = {number: name for number, name in was.items() if number % 3 == 0}
+    steps = known({number: name for number, name in was.items() if number not in former})
+    found = places(plan(*after[:left]), steps, (), known(former))
+    assert found.keys() == was.keys()
+    assert len(set(found.values())) == len(found)
+    for old, new in found.items():
+        if was[old] in after[:left]:
+            assert after[new - 1] == was[old]
