@@ -45,7 +45,10 @@ _KEY_BODY = r"(?:[A-Za-z0-9+/=:,.\s\\]|-[A-Za-z0-9+/=:,.\s\\])"
 _WORDS = (
     _credential("sk-", _Run(_LETTERS, 20, 255)),
     *(_credential(f"sk-{kind}-", _Run(_BASE64URL, 20, 255)) for kind in ("ant", "proj", "svcacct", "admin", "or")),
+    *(_credential(kind, _Run(_LETTERS, 30, 255)) for kind in ("gsk_", "csk-", "xai-", "pplx-", "hf_", "r8_")),
+    *(_credential(kind, _Run(_BASE64URL, 30, 255)) for kind in ("nvapi-", "tgp_v1_", "sk_")),
     _credential("gh", _Run("[oprsu]", 1, 1), "_", _Run(_LETTERS, 36, 255)),
+    _credential("glpat-", _Run(_BASE64URL, 20, 255)),
     _credential("github_pat_", _Run("[A-Za-z0-9_]", 22, 255)),
     _credential("A", _Run("[KS]", 1, 1), "IA", _Run("[A-Z0-9]", 16, 16)),
     _credential("xox", _Run("[abeoprs]", 1, 1), "-", _Run("[A-Za-z0-9-]", 10, 255)),
@@ -62,7 +65,7 @@ _PRIVATE_KEY = _credential(
 _PLACED_ANYWHERE = (_ADDRESS, _PRIVATE_KEY)
 _LONGEST = 2 * max(sum(run.most for run in shape) for shape in (*_WORDS, *_PLACED_ANYWHERE))  # a unit may be two long
 _WORD_BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # after an escaped line break, too
-_WORTH_A_LOOK = "(?=[sgAxe:-])"  # what the shapes begin with: most characters are done with quickly
+_WORTH_A_LOOK = "(?=[sgcxphrntAe:-])"  # what the shapes begin with: most characters are done with quickly
 
 
 def _whole(shape: tuple[_Run, ...]) -> str:
