@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 
-from cdd_agent.events import CommandOutput, Event, ReplyDelta
+from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelta
 from cdd_agent.workspace.redaction import Redactor
 
 
@@ -14,12 +14,12 @@ class Presentable:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._stream = redactor.stream()
-        self._streamed: ReplyDelta | CommandOutput | None = None
+        self._streamed: ReplyDelta | CommandOutput | ActionOutput | None = None
         """The last piece of the stream that goes on."""
 
     def of(self, event: Event) -> Iterator[Event]:
         """What can be told now that this has happened."""
-        if isinstance(event, ReplyDelta | CommandOutput):
+        if isinstance(event, ReplyDelta | CommandOutput | ActionOutput):
             self._streamed = event
             if text := self._stream.feed(event.text):
                 yield event if text == event.text else replace(event, text=text)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from cdd_agent.workspace.secret_names import is_secret_name
 
@@ -114,6 +114,18 @@ class Redactor:
     def redacted(self, value: Value) -> Value:
         """A frozen dataclass, such as an event, with all its texts redacted; the same object if none holds a secret."""
         return cast("Value", self._redacted(value))
+
+    def redacted_json(self, value: Any) -> Any:
+        """What JSON can hold, with all its texts redacted; the keys stay."""
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {key: self.redacted_json(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self.redacted_json(item) for item in value]
+            case _:
+                return value
 
     def stream(self) -> "StreamRedactor":
         return StreamRedactor(self)
