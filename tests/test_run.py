@@ -91,6 +91,7 @@ def test_the_report_as_yaml_is_the_same_report(root: Path, capsys: pytest.Captur
         "status": "SUCCESS",
         "output": "hi\n",
         "error": None,
+        "return_code": 0,
     }
 
 

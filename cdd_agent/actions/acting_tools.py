@@ -1,6 +1,6 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
@@ -17,8 +17,8 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.actions.run import ActionRunner
 from cdd_agent.actions.tools import Answer, Tool
-from cdd_agent.workspace.commands import as_tool_answer
-from cdd_agent.workspace.process import CommandResult, OutputChunk, result_of
+from cdd_agent.workspace.commands import IShellExecutor, as_tool_answer
+from cdd_agent.workspace.process import OutputChunk, result_of
 
 
 class RunsActions(Protocol):
@@ -26,16 +26,6 @@ class RunsActions(Protocol):
 
     def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
         """Yield output as it comes, then one `ActionResult`. May raise `CddError`."""
-        ...
-
-
-class RunsCommands(Protocol):
-    """What runs commands; a `CommandRunner` does."""
-
-    def run(
-        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
-        """Yield output as it comes, then one `CommandResult`. May raise `CddError`."""
         ...
 
 
@@ -55,7 +45,7 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     tags = ("cli", "command", "execute", "system")
     returns = (
         "`success`, `command`, `return_code` (0 is good, 127: there is no such program), `stdout`, `stderr`, `cwd`; or "
-        "`error` when it was refused or took too long, with `allowed_commands` if the program is not on the list."
+        "`error` when it was refused or took too long, with `allowed_commands` if its text is not one that may run."
     )
     examples = (
         {"command": "pytest -q tests/test_user.py"},
@@ -64,11 +54,11 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     )
     arguments = _CommandArguments
 
-    def __init__(self, commands: RunsCommands) -> None:
+    def __init__(self, commands: IShellExecutor) -> None:
         self._commands = commands
 
     async def run(self, arguments: _CommandArguments) -> Answer:
-        result = await result_of(self._commands.run(arguments.command, cwd=arguments.cwd, env=arguments.env))
+        result = await self._commands.execute(arguments.command, arguments.cwd, arguments.env)
         return as_tool_answer(arguments.command, result, arguments.cwd)
 
 

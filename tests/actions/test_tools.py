@@ -200,7 +200,7 @@ async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, To
     }
     assert await run(command="rm -rf .") == {
         "error": "Command 'rm' is not allowed",
-        "allowed_commands": list(ALWAYS_ALLOWED),
+        "allowed_commands": sorted(ALWAYS_ALLOWED),
     }
     assert "needs a shell" in (await run(command="ls | wc"))["error"]
     assert "absolute" in (await run(command="ls", cwd="/tmp"))["error"]
