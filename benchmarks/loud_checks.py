@@ -20,7 +20,8 @@ from cdd_agent.workspace.process import OutputChunk, run_command
 from cdd_agent.workspace.redaction import Redactor
 
 ROUNDS = 3
-LOUD = {
+CHECKS = {
+    "nothing": "",
     "1.5 million lines, 15 MB": "for i in range(1_500_000): sys.stdout.write(f'{i:09d}\\n')",
     "0.5 million lines, 50 MB": "for i in range(500): sys.stdout.write(('x' * 99 + '\\n') * 1000)",
 }
@@ -68,7 +69,7 @@ def main() -> None:
     print(f"{'':<28}{'file':>8}{'text':>8}{'json':>8}{'shell':>8}{'ratios':>24}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for what, code in LOUD.items():
+        for what, code in CHECKS.items():
             argv = [sys.executable, "-c", f"import sys\n{code}"]
             into_a_file(argv, folder)
             rounds = [

@@ -65,7 +65,6 @@ _PRIVATE_KEY = _credential(
 _PLACED_ANYWHERE = (_ADDRESS, _PRIVATE_KEY)
 _LONGEST = 2 * max(sum(run.most for run in shape) for shape in (*_WORDS, *_PLACED_ANYWHERE))  # a unit may be two long
 _WORD_BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # after an escaped line break, too
-_WORTH_A_LOOK = "(?=[sgcxphrntAe:-])"  # what the shapes begin with: most characters are done with quickly
 
 
 def _whole(shape: tuple[_Run, ...]) -> str:
@@ -81,9 +80,16 @@ def _begun(shape: tuple[_Run, ...]) -> str:
     return pattern
 
 
+def _beginnings(length: int) -> str:
+    """What the shapes begin with, so that most characters are done with quickly."""
+    shapes = (*_WORDS, *_PLACED_ANYWHERE)
+    return "|".join(sorted({"".join(run.characters for run in shape[:length]) for shape in shapes}))
+
+
 _SHAPES, _BEGUN = (
-    f"{_WORTH_A_LOOK}(?:{_WORD_BEGINS}(?:{'|'.join(map(form, _WORDS))})|{'|'.join(map(form, _PLACED_ANYWHERE))})"
-    for form in (_whole, _begun)
+    f"(?={_beginnings(length)})"
+    f"(?:{_WORD_BEGINS}(?:{'|'.join(map(form, _WORDS))})|{'|'.join(map(form, _PLACED_ANYWHERE))})"
+    for form, length in ((_whole, 2), (_begun, 1))
 )
 _BEGINNING = re.compile(rf"{_BEGUN}\Z")
 
