@@ -1,7 +1,9 @@
-# Needs python3 (3.11 or later), git and make; everything else is installed into .venv from requirements.lock.
+# Needs python3 (3.11 or later), git and make; everything else is installed into .venv, with hashes: what running needs
+# from requirements-run.lock, and for developing the rest from requirements.lock.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
 
 MODEL_VENV := .venv-model
@@ -9,7 +11,7 @@ MODEL_READY := $(MODEL_VENV)/.ready
 
 .PHONY: demo test test-crash test-model check format bench picture models lock clean
 
-demo: $(READY)          ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
+demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
 
 test: check             ## everything that must be clean at every commit
@@ -39,6 +41,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.walking
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.replies
+	@$(BIN)/python -m benchmarks.loud_checks
 
 picture: $(READY)       ## the pictures of the documentation, from runs of the demo and of the tutorial
 	@$(BIN)/python docs/picture.py
@@ -46,17 +49,32 @@ picture: $(READY)       ## the pictures of the documentation, from runs of the d
 models: $(READY)        ## the table of known models, from the litellm that is installed
 	@$(BIN)/python tools/known_models.py
 
-lock: $(READY)          ## take newer versions of the dependencies into requirements.lock
+lock: $(READY)          ## take newer versions of the dependencies into requirements.lock and requirements-run.lock
 	@$(BIN)/pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 \
 		--group dev pyproject.toml --output-file requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 \
+		--group install --constraint requirements.lock pyproject.toml --output-file requirements-run.lock
 
-$(READY): pyproject.toml requirements.lock
+# $(call install,ARGUMENTS): pip, with the name of each package as it comes; fails where pip does.
+define install
+	@{ PYTHONUNBUFFERED=1 $(BIN)/pip install --disable-pip-version-check $(1) || echo failed; } | awk '\
+		/^Collecting / { split($$2, word, "="); printf "%s ", word[1]; fflush() } \
+		/^Installing / { print "... installing"; fflush() } \
+		$$0 == "failed" { exit 1 }'
+endef
+
+$(RUNS): pyproject.toml requirements-run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cdd-agent needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
-	@echo "Setting up $(VENV) (the packages are downloaded: a minute or two, the first time) ..."
+	@echo "Setting up $(VENV) with what running needs (downloaded the first time: about a minute) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(call install,--no-compile --require-hashes --requirement requirements-run.lock)
+	$(call install,--no-deps --no-build-isolation --editable .)
+	@touch $@
+
+$(READY): $(RUNS) requirements.lock
+	@echo "Adding to $(VENV) what developing needs ..."
+	$(call install,--require-hashes --requirement requirements.lock)
 	@touch $@
 
 # For any CPU of its kind: built for the very one it is built on, the server dies on some virtual machines.

@@ -150,17 +150,24 @@ def _session(options: argparse.Namespace, frontend: Frontend, note: str) -> tupl
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from cdd_agent.demo.sample import SLUG, copy_sample
+    from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
+    from cdd_agent.errors import BadInput
 
-    folder = copy_sample()
-    seen = sys.stdin.isatty() and sys.stdout.isatty()
-    if seen and not (options.headless or options.json):
-        options.project = folder
-        code = _open_shell(options, _DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
-        sys.stderr.write(f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n")
-        return code
-    sys.stderr.write(_DEMO_NOTE.format(folder=folder) + "\n")
-    return _run_plan(options, folder, SLUG, approve=True)
+    if options.model or options.api_base or options.record:
+        raise BadInput(
+            "The demo's replies come from its own script: --model, --api-base and --record have no meaning there",
+            hint="To see a model of yours at work: cdd --model M in a project of your own.",
+        )
+    with own_environment():
+        folder = copy_sample()
+        seen = sys.stdin.isatty() and sys.stdout.isatty()
+        if seen and not (options.headless or options.json):
+            options.project = folder
+            code = _open_shell(options, _DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
+            sys.stderr.write(f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n")
+            return code
+        sys.stderr.write(_DEMO_NOTE.format(folder=folder) + "\n")
+        return _run_plan(options, folder, SLUG, approve=True)
 
 
 _OPENING = (
@@ -168,7 +175,8 @@ _OPENING = (
     "out; `/help` says more."
 )
 _DEMO_NOTE = """\
-This is a demo: the replies come from a script, everything else is real (files, git, pytest).
+This is a demo: the replies come from a script, everything else is real (files, git, pytest). None of your settings \
+and keys are used.
 The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how to set up a model."""
 
 

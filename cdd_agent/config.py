@@ -155,6 +155,10 @@ _FROM_ENVIRONMENT = (
     "approval",
     "require",
 )
+USER_CONFIG = "CDD_USER_CONFIG"
+"""The variable that names another file than the platform's for the user's own settings."""
+VARIABLES = (USER_CONFIG, *_UNSAFE_SWITCHES, *(f"CDD_{key.upper()}" for key in _FROM_ENVIRONMENT))
+"""All variables that settings come from."""
 
 
 def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Config:
@@ -239,7 +243,9 @@ def switched(commands: Commands, environment: Mapping[str, str]) -> Commands:
 
 
 def user_file() -> Path:
-    """The user's own settings, for all projects, where the platform keeps such files."""
+    """The user's own settings, for all projects: where `CDD_USER_CONFIG` says, or the platform keeps such files."""
+    if chosen := os.environ.get(USER_CONFIG):
+        return Path(chosen)
     from platformdirs import user_config_path
 
     return user_config_path("cdd-agent") / "config.yaml"

@@ -1,18 +1,24 @@
-"""A person at a terminal, without the shell: questions are printed, and a line is the answer."""
+"""A person at a terminal, or answers in a pipe, without the shell: questions are printed, and a line is the answer."""
 
 import asyncio
 import os
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.text import Text
 
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, Proposal
+from cdd_agent.execution.frontend import Frontend
 from cdd_agent.harmless import harmless
 from cdd_agent.wording import answers, question
+from cdd_agent.workspace.threads import in_thread
+
+_LONGEST_ANSWER = 1_000_000
+"""Bytes of a line from a pipe."""
 
 
 class Terminal:
@@ -83,6 +89,41 @@ class Terminal:
 def _settle(answer: asyncio.Future[bytes], line: bytes) -> None:
     if not answer.done():
         answer.set_result(line)
+
+
+@dataclass
+class AnswersFromPipe:
+    """Takes answers in words from a pipe, a line each; `others` approve, and answer what it has no line for."""
+
+    pipe: int
+    others: Frontend
+    _rest: bytes = field(default=b"", init=False)
+    _is_over: bool = field(default=False, init=False)
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        return await self.others.approve(proposal)
+
+    async def ask(self, prompt: str) -> str:
+        line = await in_thread(self._line, name="answer")  # Ctrl+C leaves it behind
+        return await self.others.ask(prompt) if line is None else line
+
+    def _line(self) -> str | None:
+        while b"\n" not in self._rest and not self._is_over:
+            piece = os.read(self.pipe, 65536)
+            self._rest += piece
+            self._is_over = not piece or len(self._rest) > _LONGEST_ANSWER
+        if not self._rest:
+            return None
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", errors="replace").removesuffix("\r")
+
+
+def find_pipe() -> int | None:
+    """Standard input, where it is not a terminal and can be read from."""
+    try:
+        return None if sys.stdin.isatty() else sys.stdin.fileno()
+    except (OSError, ValueError):  # there is none, or it is closed
+        return None
 
 
 def find_keyboard() -> int | None:

@@ -91,6 +91,7 @@ def test_the_report_as_yaml_is_the_same_report(root: Path, capsys: pytest.Captur
         "status": "SUCCESS",
         "output": "hi\n",
         "error": None,
+        "return_code": 0,
     }
 
 
@@ -265,6 +266,84 @@ def test_a_question_to_a_person_who_is_not_there_is_a_failed_action(root: Path) 
     )
     assert done.returncode == 1
     assert [log["status"] for log in json.loads(done.stdout)["action_logs"]] == ["FAILURE", "SUCCESS"]
+
+
+def piped(root: Path, plan: str, answers: bytes, *flags: str) -> tuple[int, list[tuple[str, str]], str]:
+    """The exit code, status and output of each action, and what was said to people."""
+    (root / "plan.yaml").write_text(plan)
+    done = subprocess.run(
+        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--json", *flags],
+        input=answers,
+        capture_output=True,
+        start_new_session=True,
+        timeout=60,
+    )
+    logs = json.loads(done.stdout)["action_logs"]
+    return done.returncode, [(log["status"], log["output"]) for log in logs], done.stderr.decode()
+
+
+TWO_QUESTIONS = "- chat_with_user: Which colour?\n- execute: echo on\n- chat_with_user: Which size?"
+
+
+def test_questions_are_answered_from_a_pipe_a_line_each(root: Path) -> None:
+    code, logs, _ = piped(root, TWO_QUESTIONS, "blau, \N{BUTTERFLY}\r\n\nnever asked for\n".encode(), "--yes")
+    assert (code, logs) == (0, [("COMPLETED", "blau, \N{BUTTERFLY}"), ("SUCCESS", "on\n"), ("COMPLETED", "")])
+
+
+@pytest.mark.parametrize("answers", [b"blue", b"blue\n"])
+def test_a_question_that_the_pipe_has_no_line_for_is_a_failed_action(root: Path, answers: bytes) -> None:
+    code, logs, told = piped(root, TWO_QUESTIONS, answers, "--yes")
+    assert (code, logs) == (1, [("COMPLETED", "blue"), ("SUCCESS", "on\n"), ("FAILURE", "")])
+    assert "Nobody is here to answer: Which size?" in told
+
+
+def test_a_line_in_a_pipe_approves_nothing(root: Path) -> None:
+    code, logs, _ = piped(root, "- execute: touch made", b"y\ny\n")
+    assert (code, logs) == (3, [("FAILURE", "")])
+    assert not (root / "made").exists()
+
+
+def test_an_answer_without_an_end_is_bounded(root: Path) -> None:
+    code, logs, _ = piped(root, "- chat_with_user: How long?", b"x" * 3_000_000, "--yes")
+    assert code == 0
+    assert 1_000_000 <= len(logs[0][1]) < 1_200_000
+
+
+# --------------------------------------------------------------------------------------- secrets
+
+SECRET = "s3cret-of-the-deploy"
+SHAPED = "ghp_" + "a1B2" * 9
+LEAKS = {
+    "a command's output": "- python -c \"print('s3cret-of' + '-the-deploy ghp_' + 'a1B2' * 9)\"",
+    "in pieces": "- python slow.py",
+    "standard error": "- python -c \"import sys; sys.exit('s3cret-of' + '-the-deploy ghp_' + 'a1B2' * 9)\"",
+    "a file": "- read: notes.txt",
+    "a command": f"- echo {SECRET} {SHAPED}",
+    "a variable": f"- action: execute\n  command: ls\n  env: {{A: '{SECRET} {SHAPED}'}}",
+    "what is written": f"- action: create_file\n  file_path: b.txt\n  content: '{SECRET} {SHAPED}'",
+    "what stands in the way": "- action: create_file\n  file_path: notes.txt",
+    "a refusal": f"- '{SHAPED} | {SECRET}'",
+    "a question": f"- chat_with_user: Is it {SECRET} or {SHAPED}?",
+    "a wrong plan": f"- {SECRET}: {SHAPED}",
+}
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--yaml"]], ids=["text", "json", "yaml"])
+@pytest.mark.parametrize("plan", LEAKS.values(), ids=LEAKS)
+def test_no_secret_is_printed(
+    root: Path, plan: str, form: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", SECRET)
+    (root / "notes.txt").write_text(f"{SECRET} {SHAPED}\n")
+    (root / "slow.py").write_text(
+        f"import time\nfor piece in {[SECRET[:9], SECRET[9:] + ' ', SHAPED[:7], SHAPED[7:]]}:\n"
+        "    print(end=piece, flush=True)\n    time.sleep(0.1)\n"
+    )
+    run(root, plan, "--yes", *form)
+    printed = "".join(capsys.readouterr())
+    assert SECRET not in printed
+    assert SHAPED not in printed
+    assert "[redacted" in printed or not form  # in words, contents and variables are not printed at all
 
 
 # --------------------------------------------------------------------------------------- at a terminal

@@ -1,6 +1,6 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -19,8 +19,8 @@ from cdd_agent.actions.model import (
 from cdd_agent.actions.run import ActionRunner
 from cdd_agent.actions.tools import Answer, Tool
 from cdd_agent.config import Commands
-from cdd_agent.workspace.commands import as_tool_answer
-from cdd_agent.workspace.process import CommandResult, OutputChunk, result_of
+from cdd_agent.workspace.commands import IShellExecutor, as_tool_answer
+from cdd_agent.workspace.process import OutputChunk, result_of
 
 
 class RunsActions(Protocol):
@@ -28,26 +28,6 @@ class RunsActions(Protocol):
 
     def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
         """Yield output as it comes, then one `ActionResult`. May raise `CddError`."""
-        ...
-
-
-class RunsCommands(Protocol):
-    """What runs commands; a `CommandRunner` does."""
-
-    @property
-    def settings(self) -> Commands:
-        """How it runs them."""
-        ...
-
-    @property
-    def allowed(self) -> tuple[str, ...]:
-        """The programs that run without a question."""
-        ...
-
-    def run(
-        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
-        """Yield output as it comes, then one `CommandResult`. May raise `CddError`."""
         ...
 
 
@@ -64,7 +44,7 @@ _RULES = {
     "unsafe": "It runs through the system's shell: pipes, redirection and `&&` work, and any program may be run.",
 }
 _REFUSED = {
-    "safe": "it was refused, with `allowed_commands` if the program is not on the list",
+    "safe": "it was refused, with `allowed_commands` if its text is not one that may run",
     "ask": "it was refused, or the person said no",
     "unsafe": "its folder is outside the project",
 }
@@ -89,25 +69,27 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     tags = ("cli", "command", "execute", "system")
     arguments = _CommandArguments
 
-    def __init__(self, commands: RunsCommands) -> None:
-        self._commands = commands
-        mode = commands.settings.mode
-        self.returns = _RETURNS.format(refused=_REFUSED[mode])
+    def __init__(self, executor: IShellExecutor, settings: Commands, allowed: tuple[str, ...]) -> None:
+        """`settings` and `allowed`, the programs that run without a question, are what the model is told."""
+        self._executor, self._settings, self._allowed = executor, settings, allowed
+        self.returns = _RETURNS.format(refused=_REFUSED[settings.mode])
         self.examples = (
             {"command": "pytest -q tests/test_user.py"},
             {"command": "ruff check .", "cwd": "src"},
-            {"command": "python -m build" if mode == "safe" else "pytest -q 2>&1 | tail -20", "env": {"MODE": "test"}},
+            {
+                "command": "python -m build" if settings.mode == "safe" else "pytest -q 2>&1 | tail -20",
+                "env": {"MODE": "test"},
+            },
         )
 
     @property
     def purpose(self) -> str:
-        settings = self._commands.settings
-        rules = _RULES[settings.mode].format(allowed=", ".join(self._commands.allowed))
-        limit = f"After {settings.timeout:g} seconds it is ended, with all that it started."
+        rules = _RULES[self._settings.mode].format(allowed=", ".join(self._allowed))
+        limit = f"After {self._settings.timeout:g} seconds it is ended, with all that it started."
         return f"{super().purpose}\n\n{rules} {limit}"
 
     async def run(self, arguments: _CommandArguments) -> Answer:
-        result = await result_of(self._commands.run(arguments.command, cwd=arguments.cwd, env=arguments.env))
+        result = await self._executor.execute(arguments.command, arguments.cwd, arguments.env)
         if not (result.started or result.refused) and result.return_code != 127:
             why = f"Error executing command: {result.stderr}"
             result = replace(result, return_code=1, stderr=why, started=True)
@@ -197,7 +179,7 @@ def acting_tools(runner: ActionRunner) -> tuple[Tool[Any], ...]:
     return (
         CreateFileTool(runner),
         EditFileTool(runner),
-        ExecuteCommandTool(runner.commands),
+        ExecuteCommandTool(runner.commands, runner.commands.settings, runner.commands.allowed),
         ChatWithUserTool(runner),
         ResearchTool(runner),
     )

@@ -174,16 +174,21 @@ class ActionResult:
     output: str = ""
     """What it printed, read or was told; for a failed `create_file` or `edit`, the file's present content."""
     error: str = ""
+    """Why it failed; of a command that did not, what it wrote to standard error."""
+    return_code: int | None = None
+    """A command's; None for all else."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", ActionStatus(self.status))
 
     def to_json(self) -> dict[str, Any]:
+        code = {} if self.return_code is None else {"return_code": self.return_code}
         return {
             "action": self.action.to_json(),
             "status": str(self.status),
             "output": self.output,
             "error": self.error or None,
+            **code,
         }
 
 

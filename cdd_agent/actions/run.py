@@ -25,7 +25,7 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.errors import CddError
 from cdd_agent.web.pages import PageReader
-from cdd_agent.web.search import WebSearcher, research
+from cdd_agent.web.search import IWebSearcher, research
 from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk
 from cdd_agent.workspace.reading import read_source
@@ -46,7 +46,7 @@ class ActionRunner:
     root: Path
     commands: CommandRunner
     pages: PageReader
-    searcher: WebSearcher
+    searcher: IWebSearcher
     ask: Callable[[str], Awaitable[str]]
     """Asks the person; raises `NotApproved` where there is nobody."""
     protected: Callable[[Path], bool] = lambda place: False
@@ -112,10 +112,10 @@ class ActionRunner:
 
 
 def _executed(action: ExecuteAction, result: CommandResult) -> ActionResult:
-    """Standard output, then on success what was said on standard error; a failure has that in its error."""
+    """Standard output, and as the error what was said on standard error; of a failure, why it is one before that."""
     if result.return_code == 0 and not result.timed_out:
-        return ActionResult(action, ActionStatus.SUCCESS, result.stdout + result.stderr)
-    return ActionResult(action, ActionStatus.FAILURE, result.stdout, result.failure)
+        return ActionResult(action, ActionStatus.SUCCESS, result.stdout, result.stderr, result.return_code)
+    return ActionResult(action, ActionStatus.FAILURE, result.stdout, result.failure, result.return_code)
 
 
 def _failed(action: Action, error: CddError, output: str) -> ActionResult:

@@ -1,16 +1,52 @@
-"""The sample project of `cdd demo`, copied to where it may be changed."""
+"""The sample project of `cdd demo`, copied to where it may be changed, and kept apart from what is set up around it."""
 
 import asyncio
+import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from cdd_agent.config import USER_CONFIG, VARIABLES
 from cdd_agent.errors import BadInput
 from cdd_agent.workspace.git_command import CONFIG, Git
+from cdd_agent.workspace.secret_names import is_secret_name
 
 SLUG = "feature-monthly-report"
 _CONFIG = (*CONFIG, "user.name=cdd demo", "user.email=demo@localhost", "commit.gpgsign=false")
+_GIT_OF_NOBODY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+_FROM_OUTSIDE = (
+    *VARIABLES,
+    *(
+        "*_API_BASE",
+        "*_BASE_URL",
+        "OPENAI_*",
+    ),  # where models are, and as who they are asked; keys are so by their names
+    *("PYTEST_*", "PYTHONOPTIMIZE", "PYTHONWARNINGS"),  # how the demo's tests run
+)
+"""Variables that would be settings of the demo."""
+
+
+@contextmanager
+def own_environment() -> Iterator[None]:
+    """Without the settings and keys of whoever looks at the demo; its tests run with this program's own pytest."""
+    before = dict(os.environ)
+    for name in [name for name in before if is_secret_name(name, hide=_FROM_OUTSIDE)]:
+        del os.environ[name]
+    own_programs = str(Path(sys.executable).parent)
+    os.environ |= {
+        USER_CONFIG: os.devnull,
+        "PATH": os.pathsep.join((own_programs, before.get("PATH", os.defpath))),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
 
 
 def copy_sample() -> Path:
@@ -30,7 +66,7 @@ def copy_sample() -> Path:
 
 async def _put_under_git(folder: Path) -> None:
     """A first commit, so that `git diff` shows afterwards what the run did. Without git there is none."""
-    git = Git(folder, config=_CONFIG, seconds=30.0)
+    git = Git(folder, _GIT_OF_NOBODY, _CONFIG, seconds=30.0)
     await git.run("init", "--quiet")
     await git.run("add", "--all")
     await git.run("commit", "--quiet", "--message", "The sample project")

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 
-from cdd_agent.events import CommandOutput, Event, ReplyDelta, ThinkingDelta
+from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelta, ThinkingDelta
 from cdd_agent.workspace.redaction import Redactor
 
 
@@ -14,14 +14,14 @@ class Presentable:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._stream = redactor.stream()
-        self._streamed: ReplyDelta | ThinkingDelta | CommandOutput | None = None
+        self._streamed: ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput | None = None
         """The last piece of the stream that goes on."""
 
     def of(self, event: Event) -> Iterator[Event]:
         """What can be told now that this has happened."""
         if self._streamed is not None and type(event) is not type(self._streamed) and (rest := self._stream.end()):
             yield replace(self._streamed, text=rest)
-        if isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput):
+        if isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput):
             self._streamed = event
             if text := self._stream.feed(event.text):
                 yield event if text == event.text else replace(event, text=text)

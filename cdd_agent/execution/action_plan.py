@@ -86,10 +86,12 @@ class ActionPlanRun:
                 self._under_way = False
                 self.logs.append(item)
                 self._failed += item.status is ActionStatus.FAILURE
-                error = item.error.partition("\n")[0] if told else item.error  # the rest was told as it came
-                if item.output and not told:
+                why = item.error if item.status is ActionStatus.FAILURE else ""
+                if told:
+                    why = why.partition("\n")[0]  # the rest was told as it came
+                elif item.output:
                     yield ActionOutput(number, _shortened(item))
-                yield ActionFinished(number, total, action.title(), item.status, error)
+                yield ActionFinished(number, total, action.title(), item.status, why)
 
     def report(self) -> ExecutionReport:
         """What became of every action of the plan, also when the run was stopped before its end."""

@@ -53,4 +53,5 @@ class Nobody:
         raise NotApproved(what, hint=hint)
 
     async def ask(self, prompt: str) -> str:
-        raise NotApproved(f"Nobody is here to answer: {prompt}", hint="Run it at a terminal.")
+        hint = "Run it at a terminal, or give the answers on standard input, a line each."
+        raise NotApproved(f"Nobody is here to answer: {prompt}", hint=hint)

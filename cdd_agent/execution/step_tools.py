@@ -6,7 +6,7 @@ Calls that were made before an interruption are made once more from the saved di
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,13 +18,12 @@ from cdd_agent.actions.edits import Edit, ReplyRefused, edit_of
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.actions.tools import Answer, Tool
-from cdd_agent.config import Commands
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from cdd_agent.execution.workbench import Workbench
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.workspace.commands import CommandRunner
-from cdd_agent.workspace.process import CommandResult, OutputChunk
+from cdd_agent.workspace.process import CommandResult, OutputChunk, result_of
 from cdd_agent.workspace.reading import read_source
 
 
@@ -44,7 +43,8 @@ class StepTools:
     def offered(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them."""
         self.bench.call_by_call = True
-        acting = (CreateFileTool(self), EditFileTool(self), ExecuteCommandTool(_Commands(self)))
+        commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
+        acting = (CreateFileTool(self), EditFileTool(self), commands)
         return (*read_only_tools(self.bench.root), *acting)
 
     def news(self) -> list[Event]:
@@ -101,9 +101,9 @@ class StepTools:
             raise
         yield ActionResult(action, ActionStatus.SUCCESS, "\n".join(notes))
 
-    async def run_command(
-        self, command: str, cwd: str | None, env: Mapping[str, str] | None
-    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+    async def execute(
+        self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
         """Run a command by the project's settings, and take over what it makes of the step's files."""
         try:
             async for event in self.bench.begin():
@@ -118,14 +118,13 @@ class StepTools:
             others = self.bench.attempt.journal.changed_since()
 
         try:
-            async with aclosing(self.commands.run(command, cwd=cwd, env=env, starts=starts)) as items:
-                async for item in items:
-                    yield item
+            result = await result_of(self.commands.run(command, cwd=cwd, env=env, starts=starts))
         except BaseException:  # it was stopped, and is ended by now; that it was counts more than what fails here
             with suppress(CddError):
                 await self._take_over(others)
             raise
         await self._take_over(others)
+        return result
 
     async def hear(self, call: ToolCall, answer: str) -> None:
         """The model gets to see this as the answer to a call. What it has read whole it may replace."""
@@ -157,26 +156,6 @@ class StepTools:
         except CddError as error:
             return error.message
         return source.as_text()
-
-
-@dataclass(frozen=True)
-class _Commands:
-    """What a tool needs to run commands."""
-
-    tools: StepTools
-
-    @property
-    def settings(self) -> Commands:
-        return self.tools.commands.settings
-
-    @property
-    def allowed(self) -> tuple[str, ...]:
-        return self.tools.commands.allowed
-
-    def run(
-        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
-        return self.tools.run_command(command, cwd, env)
 
 
 def _edit_of(call: ToolCall) -> Edit | None:

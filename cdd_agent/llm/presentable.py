@@ -1,37 +1,38 @@
 """A server's or a library's words, made fit for a message: one short line, without keys, markup or controls."""
 
-import os
 import re
 
-from cdd_agent.workspace.secret_names import is_secret_name
+from cdd_agent.workspace.redaction import Redactor
 
 LONGEST_QUOTE = 300
 """Characters of a server's own words in our message."""
 
 
 def presentable(text: str) -> str:
-    """One short line without keys, markup or control characters."""
+    """One short line without keys, markup or control characters; names of models and hosts stay readable."""
     if re.search(r"<!doctype|<html", text, re.IGNORECASE):
         text = _MARKUP.sub(" ", text)
-    for secret in _secrets_of_environment():
-        text = text.replace(secret, _REDACTED)
-    text = _SECRET.sub(_REDACTED, text)
+    text = _SAID_TO_BE_A_KEY.sub(_without_value, Redactor.of_environment().redact(text))
     line = "".join(c for c in " ".join(text.split()) if c.isprintable())
     return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"
 
 
+def _without_value(match: re.Match[str]) -> str:
+    return f"{match['assigned'] or match['named'] or ''}[redacted]"
+
+
 _MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
-_SECRET = re.compile(
-    r"\bsk-[^\s'\",;)}\]]+"  # OpenAI, Anthropic, OpenRouter, also half masked by the server
-    r"|(?<=Bearer )\S+"
-    r"|(?<=//)[^/@\s]+(?=@)"  # user:password@host
-    r"|\b(?=[\w+=-]*\d)[\w+=-]{24,}",  # any long token with a digit in it
-    re.IGNORECASE,
+# Keys without a shape of their own, and parts of keys: told by what stands around them.
+_NAMED = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
+_SAID_TO_BE_A_KEY = re.compile(
+    rf"""
+      (?<=Bearer\ ) (?!token|auth|key|scheme|realm|error) [^\s"',;)}}\[\]]+
+    | (?<=//) [^/@\s\[\]]+ (?=@)                                   # user:password@host
+    | \b [\w-]{{2,60}} (?:\*{{3,}}|…) [\w*…-]*                      # half masked by the server
+    | \b (?P<assigned>{_NAMED} (?:\ (?:provided|given|used|is|was))* ["'`]? \s* [:=] \s* ["'`]? (?:Basic\ )?)
+          (?=[^\s"'`,;&)}}\]]*\d) (?=[^\s"'`,;&)}}\]]*[A-Za-z]) [\w+/=.~-]{{7,}} [\w+/=~-]
+    | \b (?P<named>{_NAMED} ["'`]? \s+ ["'`]?)
+          (?: (?=\w*\d) (?=\w*[A-Za-z]) [A-Za-z0-9+/=]{{16,}} | [0-9a-f]{{8}} (?:-[0-9a-f]{{4}}){{3}} -[0-9a-f]{{12}})
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
-_REDACTED = "[redacted]"
-
-
-def _secrets_of_environment() -> list[str]:
-    """All keys in the environment, the longest first. Too short ones would redact plain words."""
-    values = {value.strip() for name, value in os.environ.items() if is_secret_name(name)}
-    return sorted((value for value in values if len(value) >= 6), key=len, reverse=True)

@@ -264,7 +264,7 @@ def _faults(steps: tuple[PlanStep, ...]) -> Iterator[Problem]:
                 text = f"step {step.number} affects `{file.path}`: {reason}"
                 yield Problem("outside_project", step.number, step.line, text)
     for cycle in _cycles(first):
-        text = "steps that wait for each other: " + " → ".join(map(str, [*cycle, cycle[0]]))
+        text = "dependency cycle: " + " → ".join(map(str, [*cycle, cycle[0]]))
         yield Problem("cycle", cycle[0], first[cycle[0]].line, text)
 
 
@@ -278,7 +278,7 @@ def _reason_against(path: str) -> str:
 
 
 def _cycles(steps: Mapping[int, PlanStep]) -> Iterator[list[int]]:
-    """Steps that wait for each other, each cycle from the step that the plan has first."""
+    """The dependency cycles, each from the step that the plan has first."""
     places = {number: place for place, number in enumerate(steps)}
     blocked = steps.keys() - {step.number for step in _in_order(steps.values())}
     seen: set[int] = set()

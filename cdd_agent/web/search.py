@@ -29,7 +29,7 @@ class QueryResult:
     """What was found for one query, the best first."""
 
     query: str
-    results: tuple[SearchResult, ...] = ()
+    search_results: tuple[SearchResult, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SERPReport:
 def _section(found: QueryResult) -> str:
     entries = [
         "\n".join(filter(None, (f"{number}. {result.title}", f"   {result.url}", f"   {result.snippet}".rstrip())))
-        for number, result in enumerate(found.results, start=1)
+        for number, result in enumerate(found.search_results, start=1)
     ]
     return "\n".join([f"Search: {found.query}", *(entries or ["No results."])])
 
@@ -60,7 +60,7 @@ class WebSearchError(CddError):
         """What the search library raised."""
 
 
-class WebSearcher(Protocol):
+class IWebSearcher(Protocol):
     """A search engine. Adapters: ddgs (several public ones) and scripted (demo, tests)."""
 
     async def search(self, query: str) -> QueryResult:
@@ -68,7 +68,7 @@ class WebSearcher(Protocol):
         ...
 
 
-async def research(searcher: WebSearcher, queries: Iterable[str]) -> SERPReport:
+async def research(searcher: IWebSearcher, queries: Iterable[str]) -> SERPReport:
     """Ask one query after the other: search engines turn away whoever asks much at a time."""
     return SERPReport(tuple([await searcher.search(query) for query in queries]))
 

@@ -13,12 +13,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
 from cdd_agent.harmless import UNSEEN
 from cdd_agent.workspace.paths import PathRefused, confine_folder
-from cdd_agent.workspace.process import CommandResult, OutputChunk, run_command, shell_argv
+from cdd_agent.workspace.process import CommandResult, OutputChunk, result_of, run_command, shell_argv
 from cdd_agent.workspace.programs import OWN_PROGRAMS, as_started, own_folders
 from cdd_agent.workspace.work_clock import WorkClock
 
@@ -64,7 +65,8 @@ _SHELL_HINT = (
 
 
 class CommandRefused(BadInput):
-    """A command text that is not run. `program` is the one that is not `allowed`, where that is why."""
+    """A command text that is not run. `program` is the one that is not `allowed`, where that is why; `allowed` are the
+    programs that may run, where the text itself is why."""
 
     def __init__(self, message: str, *, hint: str = "", program: str = "", allowed: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)
@@ -87,7 +89,7 @@ class CommandRefused(BadInput):
 
 @dataclass(frozen=True)
 class Refused(CommandResult):
-    """Nothing ran; `stderr` says why. `program` is the one that is not `allowed`, where that is the reason."""
+    """Nothing ran; `stderr` says why. `program` and `allowed` are as in `CommandRefused`."""
 
     program: str = ""
     allowed: tuple[str, ...] = ()
@@ -180,6 +182,16 @@ def _double_quoted(content: str) -> Words:
     return Words((plain,), found[0] if found else "", "$" in content)
 
 
+class IShellExecutor(Protocol):
+    """What runs commands; a `CommandRunner` does."""
+
+    async def execute(
+        self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """Run a command text to its end. A command that fails or is refused is a result, too."""
+        ...
+
+
 @dataclass(frozen=True)
 class CommandRunner:
     """Runs command texts in a project, as far as its settings and the person allow."""
@@ -194,7 +206,13 @@ class CommandRunner:
     @property
     def allowed(self) -> tuple[str, ...]:
         """The list of programs that run without a question."""
-        return tuple(dict.fromkeys((*ALWAYS_ALLOWED, *self.settings.allow)))
+        return tuple(sorted({*ALWAYS_ALLOWED, *self.settings.allow}))
+
+    async def execute(
+        self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """The result alone, as `IShellExecutor`."""
+        return await result_of(self.run(command, cwd=cwd, env=env))
 
     async def run(
         self,
@@ -213,7 +231,7 @@ class CommandRunner:
         """
         try:
             folder = self._folder(cwd)
-            judged = self.judge(command, folder)
+            judged = self._judged(command, folder)
             _check_variables(env or {})
             await self.ask(judged)
             starts()
@@ -254,10 +272,18 @@ class CommandRunner:
             reason = f"`{program}` is not on the list of allowed commands"
             command = Command(text, argv, folder, reason)
             hint = _PATH_HINT if _is_path(program) else _CD_HINT if program == "cd" else _OFF_LIST_HINT
-            refusal = CommandRefused(reason, hint=hint, program=program, allowed=self.allowed)
+            refusal = CommandRefused(reason, hint=hint, program=program)
         if trusted or self.settings.mode == "safe":
             raise refusal
         return command
+
+    def _judged(self, text: str, folder: Path) -> Command:
+        """As `judge`; whoever hears that a text is not one that may run hears which programs may."""
+        try:
+            return self.judge(text, folder)
+        except CommandRefused as refusal:
+            refusal.allowed = () if self.settings.mode == "unsafe" else self.allowed
+            raise
 
     def must_ask(self, command: Command) -> bool:
         """A person has to say yes to it, and has not yet said "always"."""
@@ -270,7 +296,7 @@ class CommandRunner:
         with self.clock.standing_still():
             permission = await self.permit(command.text, command.objection)
         if permission is Permission.NO:
-            raise CommandRefused(f"{command.objection}, and it was not approved")
+            raise CommandRefused(f"{command.objection}, and it was not approved", allowed=self.allowed)
         if permission is Permission.ALWAYS:
             self._always.add((command.text, command.folder))
 
@@ -330,6 +356,8 @@ def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, o
     match result:
         case Refused(program=str(program), allowed=allowed) if program:
             return {"error": f"Command '{program}' is not allowed", "allowed_commands": list(allowed)}
+        case Refused(allowed=allowed) if allowed:
+            return {"error": result.stderr, "allowed_commands": list(allowed)}
         case CommandResult(refused=True):
             return {"error": result.stderr}
         case CommandResult(timed_out=True):

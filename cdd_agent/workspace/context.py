@@ -29,11 +29,13 @@ FileStatus = Literal["found", "not_found"]
 
 @dataclass(frozen=True)
 class FileContext:
-    """A file that was asked for; `content` is None when there is no such file."""
+    """A file that was asked for; `content` is None when there is no such file, or it cannot be read."""
 
     file_path: str
     content: str | None
     status: FileStatus
+    problem: str = ""
+    """Why it cannot be read."""
 
     def __post_init__(self) -> None:
         if self.status not in get_args(FileStatus):
@@ -71,8 +73,8 @@ class ContextResult:
         if self.gitignore_content:
             parts.append(f"## .gitignore\n\n{fenced(self.gitignore_content)}")
         for file in self.file_contexts:
-            content = "There is no such file." if file.content is None else fenced(file.content)
-            parts.append(f"## {file.file_path}\n\n{content}")
+            without = f"({file.problem})" if file.problem else "There is no such file."
+            parts.append(f"## {file.file_path}\n\n{without if file.content is None else fenced(file.content)}")
         return "\n\n".join(parts) + "\n"
 
 
@@ -95,7 +97,7 @@ def _file(root: Path, text: str) -> FileContext:
     except SourceMissing:
         return FileContext(harmless(text), None, "not_found")
     except SourceUnreadable as error:
-        return FileContext(harmless(text), f"({error.message})\n", "found")
+        return FileContext(harmless(text), None, "found", error.message)
     return FileContext(harmless(str(source.path)), source.as_text(), "found")
 
 

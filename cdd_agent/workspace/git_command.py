@@ -70,7 +70,16 @@ class Git:
         argv, env = ["git", "--no-pager", *settings, *words], {**ENVIRONMENT, **self.env}
         pieces, length = list[str](), 0
         async with aclosing(
-            run_command(argv, cwd=self.folder, limit=self.seconds, env=env, hide=self.hide, stdin=stdin, stdout=stdout)
+            run_command(
+                argv,
+                cwd=self.folder,
+                limit=self.seconds,
+                env=env,
+                hide=self.hide,
+                stdin=stdin,
+                stdout=stdout,
+                whole=True,
+            )
         ) as output:
             async for item in output:
                 if isinstance(item, CommandResult):

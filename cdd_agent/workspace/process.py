@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,13 @@ _KEPT = 256 * 1024
 _GRACE = 2.0
 """Seconds between asking a group to end and ending it, and for pipes to drain after an exit."""
 _AHEAD = 64
-"""Chunks a pipe may be read ahead of whoever consumes them."""
+"""Chunks a pipe may be read ahead of whoever takes all of them."""
+_PIPE = 1024 * 1024
+"""Bytes that are read at once, at most, and that a pipe has room for where that can be chosen."""
+SHOWN_EVERY = 0.1
+"""Seconds between two pieces of output that is only shown."""
+SHOWN_CHARACTERS, SHOWN_LINES = 64 * 1024, 500
+"""At most in one such piece, beside the mark of what is left out: a quarter is the beginning, the rest the end."""
 _ROUNDS = 5
 """How often what left a command's group is looked for: what is being ended may start more."""
 _MARK = "CDD_COMMAND"
@@ -47,6 +53,7 @@ class OutputChunk:
 
     text: str
     stream: StreamName
+    """Where it was written to; of a piece that is joined from both, its end."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +130,12 @@ async def run_command(
     passed: Iterable[str] = (),
     stdin: Path | None = None,
     stdout: Path | None = None,
+    whole: bool = False,
 ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
     """Run `argv` in `cwd` for at most `limit` seconds; yield its output as it comes, then one `CommandResult`.
+
+    What is yielded is to be shown: the program never waits for whoever takes it. It is joined to a few pieces a second,
+    and of much at once the middle is left out. With `whole`, all of it is yielded, and the program waits.
 
     What it reads is closed, or a file; with a file for `stdout`, all of that stream goes there, byte for byte.
 
@@ -145,7 +156,7 @@ async def run_command(
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
         yield CommandResult("", f"{argv[0]} could not be started: {_reason(error, cwd)}", 126, started=False)
         return
-    output = _Output(process)
+    output = _Output(process, whole=whole)
     ended_by_itself = False
     try:
         while (chunk := await output.next(until=started + limit)) is not None:
@@ -283,8 +294,10 @@ def _alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
 class _Output:
     """Both pipes of a process, read by a thread each so that neither can block the other or the program."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], *, whole: bool) -> None:
         self._loop = asyncio.get_running_loop()
+        self._shown = None if whole else _Shown()
+        self._shown_at = -SHOWN_EVERY
         self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
         self._ahead = threading.Semaphore(_AHEAD)
         self._closed = threading.Event()
@@ -314,6 +327,7 @@ class _Output:
                 if self._exited_at is None:
                     return None
                 self._closed.set()  # what is read from now on is not the program's own
+                self._show()
                 if self._queue.empty():
                     return None
             chunk = await self._piece_or_exit(until) if self._queue.empty() else self._taken(self._queue.get_nowait())
@@ -339,8 +353,9 @@ class _Output:
         if chunk is None:
             self._open_pipes -= 1
             return None
-        self._ahead.release()
-        self._kept[chunk.stream].add(chunk.text)
+        if self._shown is None:
+            self._ahead.release()
+            self._kept[chunk.stream].add(chunk.text)
         return chunk
 
     def _note_exit(self, exit_: "asyncio.Future[int]") -> None:
@@ -360,21 +375,96 @@ class _Output:
 
     def _read(self, name: StreamName, pipe: IO[bytes]) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        _widen(pipe)
         with pipe:
-            while not self._closed.is_set() and (data := pipe.read1(65536)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
+            while not self._closed.is_set() and (data := pipe.read1(_PIPE)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
                 self._hand_over(decoder.decode(data), name)
         self._hand_over(decoder.decode(b"", final=True), name)
-        self._post(None)
+        self._tell(self._pipe_ended)
 
     def _hand_over(self, text: str, name: StreamName) -> None:
-        if text and not self._closed.is_set():
+        if not text or self._closed.is_set():
+            return
+        if self._shown is None:
             self._ahead.acquire()
-            self._post(OutputChunk(text, name))
+            self._tell(self._queue.put_nowait, OutputChunk(text, name))
+            return
+        self._kept[name].add(text)
+        if self._shown.add(OutputChunk(text, name)):
+            self._tell(self._show_soon)
 
-    def _post(self, item: OutputChunk | None) -> None:
+    def _tell(self, what: Callable[..., None], *arguments: object) -> None:
+        """From a reader's thread to the loop."""
         if not self._closed.is_set():
             with contextlib.suppress(RuntimeError):  # the loop was closed between the check and the call
-                self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+                self._loop.call_soon_threadsafe(what, *arguments)
+
+    def _pipe_ended(self) -> None:
+        self._show()
+        self._queue.put_nowait(None)
+
+    def _show_soon(self) -> None:
+        """Hand out what there is to show, when it is time and what was handed out before is taken."""
+        wait = self._shown_at + SHOWN_EVERY - self._loop.time()
+        if wait > 0 or not self._queue.empty():
+            self._loop.call_later(max(wait, SHOWN_EVERY / 10), self._show_soon)
+        else:
+            self._show()
+
+    def _show(self) -> None:
+        if self._shown is not None and (chunk := self._shown.taken()) is not None:
+            self._shown_at = self._loop.time()
+            self._queue.put_nowait(chunk)
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Let a program write more before it has to wait for a thread that gets its turn every few milliseconds."""
+    with contextlib.suppress(ImportError, AttributeError, OSError):  # only Linux can, and only within a limit
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+
+
+class _Shown:
+    """Output that waits to be shown, from both pipes: of more than there is room for, the beginning and the end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._kept, self._length = Kept(SHOWN_CHARACTERS), 0
+        self._stream: StreamName | None = None
+
+    def add(self, chunk: OutputChunk) -> bool:
+        """Whether it is the first since the last was taken."""
+        with self._lock:
+            is_first, self._stream = self._stream is None, chunk.stream
+            self._kept.add(chunk.text)
+            self._length += len(chunk.text)
+            return is_first
+
+    def taken(self) -> OutputChunk | None:
+        with self._lock:
+            kept, length, stream = self._kept, self._length, self._stream
+            self._begin()
+        return OutputChunk(_for_display(kept, length), stream) if stream else None
+
+
+def _for_display(kept: "Kept", length: int) -> str:
+    """Whole lines of its beginning and its end, as far as there are lines, and how much there was between them."""
+    begin, end = kept.head, "".join(kept.tail)
+    if not kept.cut:
+        text = begin + end
+        if len(text) <= SHOWN_CHARACTERS and text.count("\n") <= SHOWN_LINES:
+            return text
+        begin, end = text[: SHOWN_CHARACTERS // 4], text
+    begin = begin[: begin.rfind("\n") + 1] or begin
+    begin = "".join(begin.splitlines(keepends=True)[: SHOWN_LINES // 4])
+    end = end[-SHOWN_CHARACTERS * 3 // 4 :]
+    end = end.partition("\n")[2] or end
+    end = "".join(end.splitlines(keepends=True)[-SHOWN_LINES * 3 // 4 :])
+    return f"{begin}… ({length - len(begin) - len(end):,} characters are not shown) …\n{end}"
 
 
 @dataclass

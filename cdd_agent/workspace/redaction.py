@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from cdd_agent.workspace.secret_names import is_secret_name
 
@@ -45,7 +45,10 @@ _KEY_BODY = r"(?:[A-Za-z0-9+/=:,.\s\\]|-[A-Za-z0-9+/=:,.\s\\])"
 _WORDS = (
     _credential("sk-", _Run(_LETTERS, 20, 255)),
     *(_credential(f"sk-{kind}-", _Run(_BASE64URL, 20, 255)) for kind in ("ant", "proj", "svcacct", "admin", "or")),
+    *(_credential(kind, _Run(_LETTERS, 30, 255)) for kind in ("gsk_", "csk-", "xai-", "pplx-", "hf_", "r8_")),
+    *(_credential(kind, _Run(_BASE64URL, 30, 255)) for kind in ("nvapi-", "tgp_v1_", "sk_")),
     _credential("gh", _Run("[oprsu]", 1, 1), "_", _Run(_LETTERS, 36, 255)),
+    _credential("glpat-", _Run(_BASE64URL, 20, 255)),
     _credential("github_pat_", _Run("[A-Za-z0-9_]", 22, 255)),
     _credential("A", _Run("[KS]", 1, 1), "IA", _Run("[A-Z0-9]", 16, 16)),
     _credential("xox", _Run("[abeoprs]", 1, 1), "-", _Run("[A-Za-z0-9-]", 10, 255)),
@@ -62,7 +65,6 @@ _PRIVATE_KEY = _credential(
 _PLACED_ANYWHERE = (_ADDRESS, _PRIVATE_KEY)
 _LONGEST = 2 * max(sum(run.most for run in shape) for shape in (*_WORDS, *_PLACED_ANYWHERE))  # a unit may be two long
 _WORD_BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # after an escaped line break, too
-_WORTH_A_LOOK = "(?=[sgAxe:-])"  # what the shapes begin with: most characters are done with quickly
 
 
 def _whole(shape: tuple[_Run, ...]) -> str:
@@ -78,9 +80,16 @@ def _begun(shape: tuple[_Run, ...]) -> str:
     return pattern
 
 
+def _beginnings(length: int) -> str:
+    """What the shapes begin with, so that most characters are done with quickly."""
+    shapes = (*_WORDS, *_PLACED_ANYWHERE)
+    return "|".join(sorted({"".join(run.characters for run in shape[:length]) for shape in shapes}))
+
+
 _SHAPES, _BEGUN = (
-    f"{_WORTH_A_LOOK}(?:{_WORD_BEGINS}(?:{'|'.join(map(form, _WORDS))})|{'|'.join(map(form, _PLACED_ANYWHERE))})"
-    for form in (_whole, _begun)
+    f"(?={_beginnings(length)})"
+    f"(?:{_WORD_BEGINS}(?:{'|'.join(map(form, _WORDS))})|{'|'.join(map(form, _PLACED_ANYWHERE))})"
+    for form, length in ((_whole, 2), (_begun, 1))
 )
 _BEGINNING = re.compile(rf"{_BEGUN}\Z")
 
@@ -111,6 +120,18 @@ class Redactor:
     def redacted(self, value: Value) -> Value:
         """A frozen dataclass, such as an event, with all its texts redacted; the same object if none holds a secret."""
         return cast("Value", self._redacted(value))
+
+    def redacted_json(self, value: Any) -> Any:
+        """What JSON can hold, with all its texts redacted; the keys stay."""
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {key: self.redacted_json(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self.redacted_json(item) for item in value]
+            case _:
+                return value
 
     def stream(self) -> "StreamRedactor":
         return StreamRedactor(self)

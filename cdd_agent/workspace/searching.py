@@ -98,7 +98,7 @@ async def grep_files(
     wanted = _checked(root, pattern, under, glob, ignore_case, limit)
     argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE), dumps(asdict(wanted))]
     answer, result = list[str](), CommandResult("", "", 0)
-    async with aclosing(run_command(argv, cwd=_PACKAGE, limit=seconds)) as output:
+    async with aclosing(run_command(argv, cwd=_PACKAGE, limit=seconds, whole=True)) as output:
         async for item in output:
             if isinstance(item, CommandResult):
                 result = item

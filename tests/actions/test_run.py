@@ -127,9 +127,16 @@ async def test_a_command_that_fails_says_how(root: Path) -> None:
     assert (result.status, result.output, result.error) == (FAILURE, "out\n", "Exit code 3\nwhy")
 
 
-async def test_what_a_good_command_says_on_standard_error_is_output_too(root: Path) -> None:
-    result = await done(root, ExecuteAction(command=python("import sys; print('a warning', file=sys.stderr)")))
-    assert (result.status, result.output, result.error) == (SUCCESS, "a warning\n", "")
+async def test_what_a_command_writes_to_standard_error_is_its_error_also_when_it_succeeds(root: Path) -> None:
+    for code, status, error in ((0, SUCCESS, "a warning\n"), (3, FAILURE, "Exit code 3\na warning")):
+        text = f"import sys; print('fine'); print('a warning', file=sys.stderr); sys.exit({code})"
+        result = await done(root, ExecuteAction(command=python(text)))
+        assert (result.status, result.output, result.error) == (status, "fine\n", error)
+        assert result.to_json()["return_code"] == code
+
+
+async def test_only_a_command_has_a_return_code(root: Path) -> None:
+    assert "return_code" not in (await done(root, CreateFileAction(file_path="a"))).to_json()
 
 
 async def test_a_refused_command_a_missing_one_and_a_slow_one_are_failures(root: Path) -> None:

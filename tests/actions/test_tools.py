@@ -42,6 +42,10 @@ def runner(root: Path, **more: Any) -> ActionRunner:
     )
 
 
+def command_tool(commands: CommandRunner) -> ExecuteCommandTool:
+    return ExecuteCommandTool(commands, commands.settings, commands.allowed)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "README.md").write_text("# Shop\n\nWords.\n")
@@ -111,7 +115,7 @@ MODES = ["safe", "ask", "unsafe"]
 
 @pytest.mark.parametrize("mode", MODES)
 def test_execute_command_has_its_promised_description(root: Path, mode: str) -> None:
-    tool = ExecuteCommandTool(runner(root, mode=mode, timeout=7).commands)
+    tool = command_tool(runner(root, mode=mode, timeout=7).commands)
     for promised in (
         "Use it when",
         "`stdout`",
@@ -143,7 +147,7 @@ async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(root: Pat
         return Permission.YES
 
     commands = CommandRunner(root, Commands(mode=mode, allow=("git",)), yes)  # type: ignore[arg-type]
-    tool = ExecuteCommandTool(commands)
+    tool = command_tool(commands)
     piped, other = "printf one | wc -c", "uname"
     answers = [await tool.execute(command=command) for command in (piped, other)]
     assert ("There is no shell" in tool.description) == (mode == "safe") == all("error" in one for one in answers)
@@ -158,7 +162,7 @@ async def test_what_cannot_be_started_has_the_promised_code(root: Path, monkeypa
     (root / "broken").write_bytes(b"\x7fELF, but not really")
     (root / "broken").chmod(0o755)
     monkeypatch.setenv("PATH", str(root), prepend=os.pathsep)
-    answer = await ExecuteCommandTool(runner(root, allow=("broken",)).commands).execute(command="broken")
+    answer = await command_tool(runner(root, allow=("broken",)).commands).execute(command="broken")
     assert (answer["return_code"], answer["returncode"], answer["stdout"]) == (1, 1, "")
     assert answer["stderr"].startswith("Error executing command: ")
 
@@ -258,15 +262,13 @@ async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, To
     }
     assert await run(command="rm -rf .") == {
         "error": "Command 'rm' is not allowed",
-        "allowed_commands": list(ALWAYS_ALLOWED),
+        "allowed_commands": sorted(ALWAYS_ALLOWED),
     }
     assert "needs a shell" in (await run(command="ls | wc"))["error"]
     assert "absolute" in (await run(command="ls", cwd="/tmp"))["error"]
-    missing = await ExecuteCommandTool(runner(root, allow=("no-such-program",)).commands).execute(
-        command="no-such-program"
-    )
+    missing = await command_tool(runner(root, allow=("no-such-program",)).commands).execute(command="no-such-program")
     assert (missing["return_code"], missing["stderr"]) == (127, "Error: Command not found: no-such-program")
-    slow = ExecuteCommandTool(runner(root, timeout=0.5).commands)
+    slow = command_tool(runner(root, timeout=0.5).commands)
     answer = await slow.execute(command='python -c "import time; time.sleep(60)"')
     assert answer == {"error": "Command timed out after 0.5 seconds"}
 

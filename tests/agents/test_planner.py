@@ -198,7 +198,7 @@ async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(ticket: S
 async def test_what_compiling_finds_goes_back_to_the_model(ticket: Sandbox) -> None:
     cycle = plan(step(1, "a.txt", dependencies=[2]), step(2, "b.txt", dependencies=[1]))
     events = await say(ticket.replies(cycle, plan()).session(), f"/plan {SLUG}")
-    assert "steps that wait for each other: 1 → 2 → 1" in ticket.prompt(1)
+    assert "dependency cycle: 1 → 2 → 1" in ticket.prompt(1)
     assert kinds(events) == []
 
 
@@ -214,7 +214,7 @@ async def test_errors_that_remain_are_shown_and_a_plan_that_cannot_run_is_not_wr
     cycle = plan(step(1, "a.txt", dependencies=[2]), step(2, "b.txt", dependencies=[1]))
     session = ticket.replies(cycle, cycle, cycle).session()
     assert kinds(await say(session, f"/plan {SLUG}")) == ["cycle"]
-    with pytest.raises(BadInput, match="wait for each other"):
+    with pytest.raises(BadInput, match="dependency cycle"):
         await say(session, "approve")
     assert not (ticket.ticket / "plan.md").exists()
 

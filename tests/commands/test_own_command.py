@@ -68,7 +68,7 @@ async def test_of_much_output_the_model_gets_the_beginning_and_the_end(sandbox: 
     assert len(told) < 23_000
     assert "\n1\n2\n3\n" in told
     assert "\n200000\n" in told
-    assert "output left out" in told
+    assert "left out" in told or "not shown" in told  # what was shown is what is told
 
 
 async def test_bytes_that_are_not_text_do_no_harm(sandbox: Sandbox) -> None:

@@ -404,7 +404,7 @@ async def test_no_key_reaches_a_message(served: MakeServed, leak: str, monkeypat
 
     for secret in ("sk-proj-Ab3", "abc", "0123456789abcdefghijklmnop", "correct-horse", "hunter2"):
         assert secret not in error.message
-    assert "[redacted]" in error.message
+    assert "[redacted" in error.message
 
 
 async def test_a_server_s_words_are_one_short_plain_line(served: MakeServed) -> None:

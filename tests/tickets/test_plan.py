@@ -419,7 +419,7 @@ def test_a_step_knows_its_line() -> None:
         ("### Step 1\n**Dependencies:** 1, 7", ["1: step 1 depends on itself", "1: step 1 depends on step 7"]),
         (
             "### Step 1\n**Dependencies:** 2\n### Step 2\n**Dependencies:** 3\n### Step 3\n**Dependencies:** 2",
-            ["3: steps that wait for each other: 2 → 3 → 2"],
+            ["3: dependency cycle: 2 → 3 → 2"],
         ),
         ("### Step 1\n**Files:** /etc/x", ["1: step 1 affects `/etc/x`: the path is absolute"]),
         ("### Step 1\n**Files:** C:\\x, a/../../b", ["1: step 1 affects `C:\\x`", "1: step 1 affects `a/../../b`"]),

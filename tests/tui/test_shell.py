@@ -191,7 +191,7 @@ async def test_a_plan_with_a_cycle_is_refused_and_chat_goes_on(sandbox: Sandbox)
     sandbox.write(Step("a.txt", depends="Step 2"), Step("b.txt", depends="Step 1"))
     async with person_at(sandbox) as person:
         await person.say(f"/exec {SLUG}")
-        assert "plan.md:7: steps that wait for each other: 1 → 2 → 1" in person.told
+        assert "plan.md:7: dependency cycle: 1 → 2 → 1" in person.told
         assert person.steps == []
         assert "chat" in person.title
 

@@ -13,11 +13,11 @@ import pytest
 from cdd_agent.errors import ExitCode
 from cdd_agent.web.search import (
     DdgsSearcher,
+    IWebSearcher,
     QueryResult,
     ScriptedSearcher,
     SearchResult,
     SERPReport,
-    WebSearcher,
     WebSearchError,
     research,
 )
@@ -28,7 +28,7 @@ FORUM = SearchResult("A question", "https://forum.example/1")
 
 class TestValues:
     @pytest.mark.parametrize(
-        ("value", "name"), [(DOCS, "url"), (QueryResult("q", (DOCS,)), "results"), (SERPReport(), "results")]
+        ("value", "name"), [(DOCS, "url"), (QueryResult("q", (DOCS,)), "search_results"), (SERPReport(), "results")]
     )
     def test_values_do_not_change(self, value: object, name: str) -> None:
         with pytest.raises(FrozenInstanceError):
@@ -73,7 +73,7 @@ class TestResearch:
         assert await research(ScriptedSearcher(), []) == SERPReport()
 
     async def test_a_script_that_is_over_is_a_mistake_of_the_test(self) -> None:
-        searcher: WebSearcher = ScriptedSearcher()
+        searcher: IWebSearcher = ScriptedSearcher()
         with pytest.raises(AssertionError, match="no results left for query 1: what"):
             await searcher.search("what")
 
@@ -94,7 +94,7 @@ class Client:
 
 
 async def found(*entries: Mapping[str, Any], most: int = 8) -> tuple[SearchResult, ...]:
-    return (await DdgsSearcher(lambda: Client(entries), max_results=most).search("q")).results
+    return (await DdgsSearcher(lambda: Client(entries), max_results=most).search("q")).search_results
 
 
 class TestDdgs:

@@ -21,6 +21,7 @@ from cdd_agent.workspace.commands import (
     Command,
     CommandRefused,
     CommandRunner,
+    IShellExecutor,
     Permission,
     Refused,
     as_tool_answer,
@@ -689,7 +690,7 @@ async def test_programs_may_be_added_to_the_list(tmp_path: Path) -> None:
     assert (tmp_path / "a").exists()
     assert (await outcome(runner, "touch a; touch b")).refused
     assert (await outcome(runner, "/usr/bin/touch b")).refused
-    assert runner.allowed == (*ALWAYS_ALLOWED, "touch")
+    assert runner.allowed == tuple(sorted((*ALWAYS_ALLOWED, "touch")))
 
 
 # --- Asking -----------------------------------------------------------------------------------------------------------
@@ -913,14 +914,18 @@ async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None
     assert said["success"] is True
     assert list(said.values())[2:] == [3, "1\n", "2\n", "new"]
     refused = await answer("rm -rf x")
-    assert refused == {"error": "Command 'rm' is not allowed", "allowed_commands": list(ALWAYS_ALLOWED)}
+    assert refused == {"error": "Command 'rm' is not allowed", "allowed_commands": sorted(ALWAYS_ALLOWED)}
     assert (await answer("./ls"))["error"] == "Command './ls' is not allowed"
-    assert await answer("ls; rm x") == {"error": "`;` needs a shell, and commands run without one"}
-    assert await answer("A=1 ls") == {
-        "error": "`A=` before a program needs a shell, and commands run without one; use `env`"
-    }
-    assert await answer(" ") == {"error": "The command is empty"}
+    for text, why in (
+        ("ls; rm x", "`;` needs a shell, and commands run without one"),
+        ("A=1 ls", "`A=` before a program needs a shell, and commands run without one; use `env`"),
+        (" ", "The command is empty"),
+        ("echo 'a", "a quote in the command has no end"),
+        ("echo \0", "The command holds a control character: U+0000"),
+    ):
+        assert await answer(text) == {"error": why, "allowed_commands": sorted(ALWAYS_ALLOWED)}
     assert "leaves the project" in str((await answer("ls", ".."))["error"])
+    assert "allowed_commands" not in await answer("ls", "..")
     slow = await answer("python -c 'import time; print(1, flush=True); time.sleep(9)'")
     assert slow == {"error": "Command timed out after 1 seconds", "stdout": "1\n"}
 
@@ -952,3 +957,10 @@ NOT_THERE = "Error: Command not found: black"
 )
 def test_other_results_have_them_too(result: CommandResult, answer: dict[str, object]) -> None:
     assert as_tool_answer("black .", result, "src") == answer
+
+
+async def test_the_port_gives_the_result_alone(tmp_path: Path) -> None:
+    executor: IShellExecutor = CommandRunner(tmp_path)
+    result = await executor.execute("python -c 'import os; print(os.getcwd(), os.environ[\"A\"])'", "new", {"A": "1"})
+    assert (result.return_code, result.stdout) == (0, f"{tmp_path.resolve() / 'new'} 1\n")
+    assert (await executor.execute("rm x")).refused

@@ -61,8 +61,8 @@ def test_as_json_it_is_plain_values(tmp_path: Path) -> None:
     assert list(data) == ["repo_tree", "environment_info", "gitignore_content", "file_contexts"]
     assert set(data["environment_info"]) == {"os", "python", "shell", "cwd", "git"}
     assert data["file_contexts"] == [
-        {"file_path": "a.py", "content": "", "status": "found"},
-        {"file_path": "b.py", "content": None, "status": "not_found"},
+        {"file_path": "a.py", "content": "", "status": "found", "problem": ""},
+        {"file_path": "b.py", "content": None, "status": "not_found", "problem": ""},
     ]
 
 
@@ -74,17 +74,18 @@ def test_as_text_it_is_markdown_whatever_the_files_hold(tmp_path: Path) -> None:
     assert "## .gitignore" not in text
 
 
-def test_what_has_no_text_is_found_and_says_why(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_found_has_no_content_and_says_why(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"\x89PNG\0")
     touch(tmp_path, ".env")
     os.mkfifo(tmp_path / "pipe")
-    files = project_context(tmp_path, ["a.png", ".env", "pipe"]).file_contexts
-    assert {file.status for file in files} == {"found"}
-    assert [file.content for file in files] == [
-        "(a.png is not shown: it is a binary file of 5 bytes)\n",
-        "(.env is not shown: by its name it holds secrets)\n",
-        "(pipe is not shown: it is a pipe)\n",
+    context = project_context(tmp_path, ["a.png", ".env", "pipe"])
+    assert {(file.status, file.content) for file in context.file_contexts} == {("found", None)}
+    assert [file.problem for file in context.file_contexts] == [
+        "a.png is not shown: it is a binary file of 5 bytes",
+        ".env is not shown: by its name it holds secrets",
+        "pipe is not shown: it is a pipe",
     ]
+    assert "## pipe\n\n(pipe is not shown: it is a pipe)\n" in context.as_text()
 
 
 def test_a_long_file_is_cut_and_says_so(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,8 +13,14 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cdd_agent.workspace import process
 from cdd_agent.workspace.process import (
+    SHOWN_CHARACTERS,
+    SHOWN_EVERY,
+    SHOWN_LINES,
     CommandResult,
     OutputChunk,
     child_environment,
@@ -23,8 +30,8 @@ from cdd_agent.workspace.process import (
 )
 
 
-async def run(*argv: str, cwd: Path, limit: float = 30) -> tuple[CommandResult, list[OutputChunk]]:
-    items = [item async for item in run_command(argv, cwd=cwd, limit=limit)]
+async def run(*argv: str, cwd: Path, limit: float = 30, whole: bool = False) -> tuple[CommandResult, list[OutputChunk]]:
+    items = [item async for item in run_command(argv, cwd=cwd, limit=limit, whole=whole)]
     assert isinstance(items[-1], CommandResult)
     return items[-1], [item for item in items if isinstance(item, OutputChunk)]
 
@@ -161,20 +168,83 @@ async def test_a_child_that_keeps_the_pipe_open_is_not_waited_for(tmp_path: Path
     assert (result.stdout, result.return_code, result.timed_out) == ("done\n", 0, False)
 
 
+@pytest.mark.parametrize("whole", [True, False])
 async def test_what_a_program_said_before_its_end_is_read_however_slowly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cdd_agent.workspace.process._GRACE", 1.0)
     code = "import sys; sys.stdout.write('x' * 5_000_000); sys.stdout.write('the verdict')"
     text = ""
-    async for item in run_command(python(code), cwd=tmp_path, limit=30):
+    async for item in run_command(python(code), cwd=tmp_path, limit=30, whole=whole):
         if isinstance(item, CommandResult):
             assert item.stdout.endswith("the verdict")
             assert not item.timed_out
         else:
             text += item.text
             await asyncio.sleep(0.03)  # two seconds after the program's end
-    assert len(text) == 5_000_000 + len("the verdict")
+    assert text.endswith("the verdict")
+    assert all_of(text) == 5_000_000 + len("the verdict")
+    assert whole == ("not shown" not in text)
+
+
+def all_of(shown: str) -> int:
+    """How many characters there were, with those that were left out."""
+    marks = re.findall(r"… \(([\d,]+) characters are not shown\) …\n", shown)
+    left_out = sum(int(number.replace(",", "")) for number in marks)
+    return len(re.sub(r"… \([\d,]+ characters are not shown\) …\n", "", shown)) + left_out
+
+
+@pytest.mark.parametrize("line", ["{:09d}\\n", "x" * 999 + "\\n", "{:09d}"])
+async def test_what_is_shown_is_bounded_and_what_is_kept_is_not_less(line: str, tmp_path: Path) -> None:
+    code = f"import sys\nfor i in range(100_000): sys.stdout.write('{line}'.format(i))\nprint('THE END')"
+    kept, pieces = await run(*python(code), cwd=tmp_path)
+    everything, _ = await run(*python(code), cwd=tmp_path, whole=True)
+    assert (kept.cut, kept.stdout[:50_000], kept.stdout[-150_000:]) == (
+        everything.cut,
+        everything.stdout[:50_000],
+        everything.stdout[-150_000:],
+    )
+    assert len(pieces) <= kept.seconds / SHOWN_EVERY + 4
+    assert max(len(piece.text) for piece in pieces) <= SHOWN_CHARACTERS + 100
+    assert max(piece.text.count("\n") for piece in pieces) <= SHOWN_LINES + 1
+    assert all_of("".join(piece.text for piece in pieces)) == 100_000 * len(line.format(0).replace("\\n", "\n")) + 8
+    assert pieces[-1].text.endswith("THE END\n")
+
+
+async def test_a_program_does_not_wait_for_whoever_shows_its_output(tmp_path: Path) -> None:
+    code = "import pathlib\nprint('x' * 5_000_000, flush=True)\npathlib.Path('done').touch()"
+    async with aclosing(run_command(python(code), cwd=tmp_path, limit=30)) as output:
+        await anext(output)
+        while not (tmp_path / "done").exists():  # nothing is taken meanwhile
+            await asyncio.sleep(0.01)
+
+
+@given(st.lists(st.text("ab\n", max_size=400), min_size=1, max_size=60))
+def test_of_much_at_once_whole_lines_of_both_ends_are_shown(pieces: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "SHOWN_CHARACTERS", 200)
+        patch.setattr(process, "SHOWN_LINES", 8)
+        shown = process._Shown()
+        for piece in pieces:
+            shown.add(OutputChunk(piece, "stdout"))
+        taken = shown.taken()
+    text = "".join(pieces)
+    assert taken is not None
+    begin, _, end = taken.text.partition("… (")
+    if not end:
+        assert taken.text == text
+        assert len(text) <= 200
+        assert text.count("\n") <= 8
+        return
+    end = end.partition(") …\n")[2]
+    assert text.startswith(begin)
+    assert text.endswith(end)
+    assert all_of(taken.text) == len(text)
+    assert begin.count("\n") <= 2
+    assert end.count("\n") <= 6
+    assert len(end) <= 150
+    assert begin.endswith("\n") or "\n" not in begin
+    assert len(begin) + len(end) < len(text)
 
 
 async def test_huge_output_is_kept_at_both_ends_and_odd_bytes_are_shown(tmp_path: Path) -> None:
@@ -184,7 +254,7 @@ async def test_huge_output_is_kept_at_both_ends_and_odd_bytes_are_shown(tmp_path
     assert result.stdout.startswith("START\ufffd")
     assert result.stdout.endswith("END")
     assert len(result.stdout) < 600_000
-    assert sum(len(chunk.text) for chunk in chunks) == 5_000_009
+    assert all_of("".join(chunk.text for chunk in chunks)) == 5_000_009
 
 
 async def test_secrets_do_not_reach_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

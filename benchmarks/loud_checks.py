@@ -1,0 +1,90 @@
+"""What it takes to show a check that prints much: the check with each face, against its output into a file."""
+
+import asyncio
+import io
+import subprocess
+import sys
+import tempfile
+from contextlib import aclosing, redirect_stdout
+from pathlib import Path
+from time import perf_counter
+
+from textual.app import App, ComposeResult
+
+from cdd_agent.dialogue.presentable import Presentable
+from cdd_agent.events import CommandOutput
+from cdd_agent.printer import JsonPrinter, TextPrinter
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.workspace.process import OutputChunk, run_command
+from cdd_agent.workspace.redaction import Redactor
+
+ROUNDS = 3
+CHECKS = {
+    "nothing": "",
+    "1.5 million lines, 15 MB": "for i in range(1_500_000): sys.stdout.write(f'{i:09d}\\n')",
+    "0.5 million lines, 50 MB": "for i in range(500): sys.stdout.write(('x' * 99 + '\\n') * 1000)",
+}
+
+
+class OneTranscript(App[None]):
+    def compose(self) -> ComposeResult:
+        yield Transcript()
+
+
+def into_a_file(argv: list[str], folder: Path) -> float:
+    started = perf_counter()
+    with (folder / "output").open("wb") as file:
+        subprocess.run(argv, stdout=file, check=True)
+    return perf_counter() - started
+
+
+async def seconds_with(argv: list[str], folder: Path, show: object) -> float:
+    """From the start to the result; what is shown takes the way of a run's events."""
+    presentable = Presentable(Redactor())
+    started = perf_counter()
+    async with aclosing(run_command(argv, cwd=folder, limit=600)) as output:
+        async for item in output:
+            if isinstance(item, OutputChunk):
+                for event in presentable.of(CommandOutput(1, item.text)):
+                    show(event)  # type: ignore[operator]
+    return perf_counter() - started
+
+
+def headless(argv: list[str], folder: Path, *, as_json: bool) -> float:
+    with redirect_stdout(io.StringIO()):
+        printer = JsonPrinter() if as_json else TextPrinter()
+        return asyncio.run(seconds_with(argv, folder, printer.show))
+
+
+async def in_the_shell(argv: list[str], folder: Path) -> float:
+    app = OneTranscript()
+    async with app.run_test(size=(120, 40)):
+        transcript = app.query_one(Transcript)
+        transcript.begin(BlockKind.OUTPUT)
+        return await seconds_with(argv, folder, lambda event: transcript.write(event.text))
+
+
+def main() -> None:
+    print(f"{'':<28}{'file':>8}{'text':>8}{'json':>8}{'shell':>8}{'ratios':>24}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for what, code in CHECKS.items():
+            argv = [sys.executable, "-c", f"import sys\n{code}"]
+            into_a_file(argv, folder)
+            rounds = [
+                (
+                    into_a_file(argv, folder),
+                    headless(argv, folder, as_json=False),
+                    headless(argv, folder, as_json=True),
+                    asyncio.run(in_the_shell(argv, folder)),
+                )
+                for _ in range(ROUNDS)
+            ]
+            file, *faces = (min(times) for times in zip(*rounds, strict=True))
+            columns = "".join(f"{seconds:>6.2f} s" for seconds in (file, *faces))
+            print(f"{what:<28}{columns}{'':>4}{'  '.join(f'{seconds / file:6.2f}' for seconds in faces)}")
+
+
+if __name__ == "__main__":
+    main()
