@@ -200,6 +200,7 @@ class Engine:
         async with aclosing(self._undoing.finish()) as events:
             async for event in events:
                 yield event
+        was_run = self.run.next_step is not None
         while (step := self.run.next_step) is not None:
             async with aclosing(self.run_step(step, attempts=attempts)) as events:
                 async for event in events:
@@ -208,7 +209,8 @@ class Engine:
                 break
             for event in self.reread():
                 yield event
-        yield self.run.summary()
+        for event in self.run.ended() if was_run else [self.run.summary()]:
+            yield event
 
     def reread(self) -> list[Event]:
         """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""

@@ -20,7 +20,8 @@ from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready, save_state, to_come
+from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.files import digest, read_bytes, remove_leftovers
 from cdd_agent.workspace.redaction import Redactor
@@ -93,6 +94,18 @@ class Run:
     def summary(self) -> RunFinished:
         return RunFinished.of(self.plan, self.state)
 
+    def ended(self) -> list[Event]:
+        """The summary, and when all steps are over, what is left to do with what they changed."""
+        entries = [self.state.of(step.number) for step in self.plan.steps]
+        commits = [f"step {step.step_number} as {step.commit[:10]}" for step in entries if step.commit]
+        left = [str(step.step_number) for step in entries if step.files != NO_FILES and not step.commit]
+        told = [f"Committed: {named(commits)}."] if commits else []
+        if left:
+            of_steps = f" of step {', '.join(left)}" if commits else ""
+            told += [f"Review the changes{of_steps} and commit them."]
+        is_over = self.state.status is RunStatus.COMPLETED
+        return [self.summary(), *(Notice(text) for text in told if is_over)]
+
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""
         news, self.told_later = self.told_later, []
@@ -116,6 +129,7 @@ class Run:
 
     def save(self, state: ExecutionState) -> None:
         """The files first, the ticket's before its copy: what this process believes is never ahead of the disk."""
+        state = state.model_copy(update={"current_step": to_come(self.plan, state)})
         save_state(self.ticket.state_path, state)
         save_state(self.record.state, state)
         self.state = state

@@ -103,8 +103,8 @@ class ExecutionState(_Record):
     """How far the executor is."""
 
     ticket_slug: str
-    current_step: int = 0
-    """The step last started; 0 before the first."""
+    current_step: int = 1
+    """The step to come, see `to_come`: for readers of the file; it is never believed."""
     started_at: Moment | None = None
     completed_at: Moment | None = None
     step_executions: dict[int, StepExecution] = Field(default_factory=dict)
@@ -159,7 +159,7 @@ class ExecutionState(_Record):
             taken_back=previous.taken_back,
             forgotten=previous.forgotten,
         )
-        update = {"current_step": step.number, "started_at": self.started_at or now, "completed_at": None, "undone": ()}
+        update = {"started_at": self.started_at or now, "completed_at": None, "undone": ()}
         return self._with(entry).model_copy(update=update)
 
     def completed(
@@ -341,6 +341,12 @@ def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
         if waiting and all(state.of(number).status.over for number in step.dependencies):
             return step
     return None
+
+
+def to_come(plan: ImplementationPlan, state: ExecutionState) -> int:
+    """The number of the step to come: the one that is under way, failed, or next; after the last one, one more."""
+    step = ready(plan, state)
+    return step.number if step is not None else max(step.number for step in plan.steps) + 1
 
 
 def _first(error: ValidationError) -> str:
