@@ -31,6 +31,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.attempt import Attempt, Failure
+from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.opening import drift
 from cdd_agent.execution.run import Run, named
 from cdd_agent.execution.step import Outcome, StepRunner
@@ -80,16 +81,18 @@ class Engine:
         own: Iterable[str] = (),
         commits: bool = False,
         start_over: bool = False,
+        lock: TicketLock | None = None,
     ) -> Self:
-        """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept; `own` are files and
-        folders that this program writes beside `.cdd`, relative to `root`: no step is blamed for them.
+        """Read the ticket; take its lock, or use the one given. `start_over` sets aside what an earlier run has kept;
+        `own` are files and folders that this program writes beside `.cdd`, relative to `root`: no step is blamed for
+        them.
 
         Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
         process is at work on the ticket.
         """
         plan = _runnable_plan(ticket, runner)
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
-        run = Run.open(root, ticket, plan, redactor, clock().isoformat(), own=own, start_over=start_over)
+        run = Run.open(root, ticket, plan, redactor, clock().isoformat(), own=own, start_over=start_over, lock=lock)
         return cls(run, runner, commits, clock)
 
     def close(self) -> None:

@@ -59,8 +59,10 @@ class Run:
         *,
         own: Iterable[str] = (),
         start_over: bool = False,
+        lock: TicketLock | None = None,
     ) -> Self:
-        """Take the ticket's lock, `since` now, and read what there is; `start_over` sets it aside.
+        """Take the ticket's lock, `since` now, or use the one given; read what there is, or with `start_over` set it
+        aside.
 
         Raises `BadInput` for a state that cannot be read or is another plan's, or when another process is at work on
         the ticket.
@@ -68,7 +70,7 @@ class Run:
         spec = ticket.read_spec()
         record = RunRecord.of(root, ticket.slug, redactor)
         record.prepare()
-        lock = TicketLock.take(record.folder, ticket.slug, since)
+        lock = lock or TicketLock.take(record.folder, ticket.slug, since)
         try:
             record.tidy()
             remove_leftovers(ticket.folder)

@@ -84,7 +84,7 @@ async def test_all_goes_to_the_end_and_back_to_chat(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good")).session()
     events = await say(session, f"/exec {SLUG}", "all")
     assert started(events) == [1, 2]
-    assert isinstance(events[-3], RunFinished)
+    assert isinstance(events[-4], RunFinished)
     assert isinstance(closed := events[-2], Notice)
     assert f"`/undo {SLUG}` goes back" in closed.text
     assert events[-1] == AgentChanged(None)
@@ -121,8 +121,8 @@ async def test_anything_else_is_guidance_and_runs_the_step(sandbox: Sandbox) -> 
     session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "skip the header please")
     assert sandbox.prompt().endswith("# Guidance for this step\n\nskip the header please")
-    await say(session, "say good")
-    assert sandbox.prompt().endswith("say good")
+    await say(session, "> say good")
+    assert sandbox.prompt().endswith("# Guidance for this step\n\nsay good")
     assert sandbox.statuses()[0] == "completed"
     session.leave()
 
