@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.last_active import LastActive, last_active, remember
+from cdd_agent.agents.words import shell_word
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
 from cdd_agent.events import AgentChanged, Event, ModelsFound, Notice
@@ -182,8 +183,11 @@ class Session:
         match line.strip().lower():
             case "":
                 return
-            case "exit":
+            case word if shell_word(word) == "exit":
                 yield Notice("This is chat; no other agent is active. `/exit` leaves the shell.")
+                return
+            case word if (command := shell_word(word)) in ("help", "clear"):
+                yield Notice(f"`/{command}` does that.")
                 return
             case "approve" | "approve anyway":
                 slug = self.last_ticket or "SLUG"

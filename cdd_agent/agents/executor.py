@@ -41,6 +41,8 @@ _NAMES = {
 }
 _OF_THE_STEP_TO_COME = ("continue", "retry", "skip")
 _WITH_A_STEP = (*_OF_THE_STEP_TO_COME, "undo", "diff")
+_LONGEST_SLIP = 4_000
+"""Characters. What is longer was not typed by mistake, and is not read at every key."""
 _REMEMBERED = 12
 """Questions and answers that the next question's prompt has."""
 
@@ -178,12 +180,12 @@ class ExecutorAgent(ReadsWords):
 
     def doubt(self, text: str) -> str:
         """A sentence is guidance. What may be anything else starts no step before the person was asked."""
-        if self._engine.run.next_step is None:
+        if self._engine.run.next_step is None or len(text) > _LONGEST_SLIP:
             return ""
         if text.endswith("?"):
             return super().doubt(text) if len(words_of(text)) == 1 else ""
         if is_for_a_terminal(text):
-            return "That is for a terminal; `!` before it runs it as a command of your own."
+            return "For a terminal? `!` in front of it runs it."
         if (slash := slash_meant(text)) is not None:
             return f"`/{slash}` is a command of the shell."
         if near := super().doubt(text) or super().doubt(without_its_reason(text)):
@@ -195,7 +197,7 @@ class ExecutorAgent(ReadsWords):
             return "A question ends in `?`."
         if len(lines) == 1 and is_unfinished(text):
             return "That looks unfinished."
-        return "" if says_something(text, self.WORDS) else "That is too little for guidance; `help` lists the commands."
+        return "" if says_something(text, self.WORDS) else "Too little for guidance; `help` lists the commands."
 
     def words(self, text: str) -> Meaning:
         now = self._engine.run.next_step

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from cdd_agent.session import Session
 
     Opened = tuple[Session, tuple[Notice, ...]]
+    Meant = tuple[Agent | None, Meaning | None]
 
 _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
@@ -117,8 +118,10 @@ class Shell(App[CddError]):
         self._asked: asyncio.Future[str] | None = None
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
-        self._meant: dict[str, tuple[Agent | None, Meaning | None]] = {}
-        """What the lines that wait meant when they were sent."""
+        self._typed: tuple[str, Meant] = ("", (None, None))
+        """What stood in the prompt last, and what it meant when it was typed."""
+        self._meant: dict[str, Meant] = {}
+        """The same of the lines that wait."""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -209,7 +212,11 @@ class Shell(App[CddError]):
                 questions.first().focus()
             elif event.line.strip():
                 prompt.hold(event.line)
-                self._meant[event.line] = self._meaning(event.line)
+                self._meant[event.line] = self._meant_by(event.line)
+            return
+        if self._meant_by(event.line) != self._meaning(event.line):
+            prompt.refused(event.line)
+            self.notify("What that line does has changed since it was typed: it is said below. Enter sends it.")
             return
         prompt.accepted(event.line)
         self._transcript.follow()
@@ -364,6 +371,8 @@ class Shell(App[CddError]):
         self._say_what_enter_does()
 
     def on_text_area_changed(self) -> None:
+        if line := self.query_one(Prompt).text:
+            self._typed = line, self._meaning(line)
         self._say_what_enter_does()
 
     def _say_what_enter_does(self) -> None:
@@ -371,7 +380,12 @@ class Shell(App[CddError]):
         _, meaning = self._meaning(line) if line.strip() else (None, None)
         self.query_one(ActivityBar).tell_meaning(meaning.hint if meaning is not None else "")
 
-    def _meaning(self, line: str) -> tuple[Agent | None, Meaning | None]:
+    def _meant_by(self, line: str) -> Meant:
+        """What the line meant when it was typed, if it was."""
+        typed, meant = self._typed
+        return meant if line and typed == line else self._meaning(line)
+
+    def _meaning(self, line: str) -> Meant:
         """Who gets a line, and what it does with it; nobody, where it is a command of the shell or the person's own."""
         if self.session is None or line.lstrip()[:1] in ("/", "!"):
             return None, None
