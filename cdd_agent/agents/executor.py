@@ -140,7 +140,8 @@ class ExecutorAgent(ReadsWords):
         number = int(said["step"]) if said["step"] else None
         now = self._engine.run.next_step
         if name in _OF_THE_STEP_TO_COME and number is not None and (now is None or now.number != number):
-            return nothing_for(f"Step {number} is not the next one{f', step {now.number} is' if now else ''}.")
+            is_next = f", step {now.number} is" if now else ""
+            return nothing_for(f"Step {number} is not the next one{is_next}.", "Nothing was done.")
         match name:
             case "continue":
                 what = f"runs step {now.number}: {now.title}" if now else "runs what is new in the plan"
