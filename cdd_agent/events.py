@@ -568,6 +568,10 @@ class RunFinished:
     files: tuple[str, ...]
     with_old_failures: int = 0
     """Completed steps whose check still shows failures that were there before the run."""
+    commits: tuple[str, ...] = ()
+    """Those that were made of its steps, where its last step has just ended."""
+    to_commit: tuple[int, ...] = ()
+    """Steps with changes that nobody has committed, where its last step has just ended."""
 
     @classmethod
     def of(cls, plan: ImplementationPlan, state: ExecutionState) -> RunFinished:

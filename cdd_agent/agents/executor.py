@@ -255,8 +255,7 @@ class ExecutorAgent(ReadsWords):
         async with aclosing(self._engine.run_step(step, guidance=guidance)) as events:
             async for event in events:
                 yield event
-        for event in self._after_a_step():
-            yield event
+        yield self._after_a_step()
 
     async def _all(self) -> AsyncGenerator[Event, None]:
         if self._has_failed():
@@ -274,8 +273,7 @@ class ExecutorAgent(ReadsWords):
         async with aclosing(self._engine.skip(step, reason, keep=keep)) as events:
             async for event in events:
                 yield event
-        for event in self._after_a_step():
-            yield event
+        yield self._after_a_step()
 
     async def _went_back(self, going: Callable[[], AsyncGenerator[Event, None]]) -> AsyncGenerator[Event, None]:
         async with aclosing(going()) as events:
@@ -323,8 +321,8 @@ class ExecutorAgent(ReadsWords):
         step = self._engine.run.next_step
         return step is not None and self._engine.run.state.of(step.number).status is StepStatus.FAILED
 
-    def _after_a_step(self) -> list[Event]:
-        return [self._what_next()] if self._engine.run.next_step is not None else self._engine.run.ended()
+    def _after_a_step(self) -> Event:
+        return self._what_next() if self._engine.run.next_step is not None else self._engine.run.ended()
 
     def _what_next(self) -> Event:
         step = self._engine.run.next_step

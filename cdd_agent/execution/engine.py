@@ -212,8 +212,7 @@ class Engine:
                 break
             for event in self.reread():
                 yield event
-        for event in self.run.ended() if was_run else [self.run.summary()]:
-            yield event
+        yield self.run.ended() if was_run else self.run.summary()
 
     def reread(self) -> list[Event]:
         """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""

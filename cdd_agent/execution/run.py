@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -96,17 +96,14 @@ class Run:
     def summary(self) -> RunFinished:
         return RunFinished.of(self.plan, self.state)
 
-    def ended(self) -> list[Event]:
-        """The summary, and when all steps are over, what is left to do with what they changed."""
-        entries = [self.state.of(step.number) for step in self.plan.steps]
-        commits = [f"step {step.step_number} as {step.commit[:10]}" for step in entries if step.commit]
-        left = [str(step.step_number) for step in entries if step.files != NO_FILES and not step.commit]
-        told = [f"Committed: {named(commits)}."] if commits else []
-        if left:
-            of_steps = f" of step {', '.join(left)}" if commits else ""
-            told += [f"Review the changes{of_steps} and commit them."]
-        is_over = self.state.status is RunStatus.COMPLETED
-        return [self.summary(), *(Notice(text) for text in told if is_over)]
+    def ended(self) -> RunFinished:
+        """The summary; when the last step is over, with what was committed of the changes, and what is left to be."""
+        if self.state.status is not RunStatus.COMPLETED:
+            return self.summary()
+        steps = [self.state.of(step.number) for step in self.plan.steps]
+        commits = tuple(step.commit for step in steps if step.commit)
+        left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
+        return replace(self.summary(), commits=commits, to_commit=left)
 
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""

@@ -84,7 +84,7 @@ async def test_all_goes_to_the_end_and_back_to_chat(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good")).session()
     events = await say(session, f"/exec {SLUG}", "all")
     assert started(events) == [1, 2]
-    assert isinstance(events[-4], RunFinished)
+    assert isinstance(events[-3], RunFinished)
     assert isinstance(closed := events[-2], Notice)
     assert f"`/undo {SLUG}` goes back" in closed.text
     assert events[-1] == AgentChanged(None)

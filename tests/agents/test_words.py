@@ -13,8 +13,19 @@ from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.words import SLASH
 from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import AgentChanged, Answer, Event, Notice, PlanOpened, ReplyStarted, StepFinished, StepStarted
+from cdd_agent.events import (
+    AgentChanged,
+    Answer,
+    Event,
+    Notice,
+    PlanOpened,
+    ReplyStarted,
+    RunFinished,
+    StepFinished,
+    StepStarted,
+)
 from cdd_agent.session import Session
+from cdd_agent.wording import described
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
 from tests.projects import SLUG, Sandbox, Step, check, says
@@ -332,7 +343,8 @@ async def test_after_each_step_the_words_that_can_follow_are_offered(sandbox: Sa
 async def test_the_end_of_a_run_says_what_is_left_to_do(sandbox: Sandbox, last: str) -> None:
     session = sandbox.write(*THREE[:2]).replies(says("a.txt", "good"), says("b.txt", "good")).session()
     events = await say(session, f"/exec {SLUG}", "c", last)
-    assert "Review the changes and commit them." in told(events)
+    (ended,) = [event for event in events if isinstance(event, RunFinished)]
+    assert "Review the changes and commit them." in str(described(ended))
 
 
 # ------------------------------------------------------------------------------------------- the other agents

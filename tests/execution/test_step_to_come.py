@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.events import Event, Notice
+from cdd_agent.events import Event, RunFinished
 from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.wording import described
 from tests.projects import Sandbox, Step, check, collect, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -24,7 +25,7 @@ def saved(sandbox: Sandbox) -> int:
 
 
 def told(events: list[Event]) -> str:
-    return "\n".join(event.text for event in events if isinstance(event, Notice))
+    return "\n".join(text for event in events if isinstance(event, RunFinished) for text, _ in described(event))
 
 
 async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(sandbox: Sandbox) -> None:
@@ -72,6 +73,7 @@ async def test_it_follows_the_dependencies_and_not_the_numbers(sandbox: Sandbox)
 async def test_the_end_says_to_review_the_changes_and_commit_them(sandbox: Sandbox) -> None:
     events = await run_all(sandbox.write(*TWO).replies(*GOOD))
     assert "Review the changes and commit them." in told(events)
+    assert isinstance(events[-1], RunFinished)  # as scripts expect it
 
     again = await run_all(sandbox)  # nothing was run, so there is no news
     assert "commit" not in told(again)
@@ -100,7 +102,7 @@ async def test_where_steps_are_committed_it_says_what_was(sandbox: Sandbox) -> N
     events = await run_all(sandbox.replies(*GOOD))
 
     first, second = git(sandbox.root, "log", "--format=%H", "--reverse", "-2").split()
-    assert f"Committed: step 1 as {first[:10]}, step 2 as {second[:10]}." in told(events)
+    assert f"Committed: {first[:10]}, {second[:10]}." in told(events)
     assert "Review" not in told(events)
 
 
@@ -120,7 +122,7 @@ async def test_what_was_not_committed_is_still_to_be(sandbox: Sandbox) -> None:
     sandbox.flags = {"commit": "step"}
     events = await run_all(sandbox.replies(GOOD[1]))
 
-    assert "Committed: step 2 as " in told(events)
+    assert f"Committed: {git(sandbox.root, 'rev-parse', 'HEAD')[:10]}." in told(events)
     assert "Review the changes of step 1 and commit them." in told(events)
 
 
