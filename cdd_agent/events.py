@@ -598,6 +598,10 @@ class RunFinished:
     """The steps that were skipped, are unverified, or left old failures."""
     require: Literal["verified"] | None = None
     """The rule that held, if one did: by it each of those has failed the run."""
+    commits: tuple[str, ...] = ()
+    """Those that were made of its steps, where its last step has just ended."""
+    to_commit: tuple[int, ...] = ()
+    """Steps with changes that nobody has committed, where its last step has just ended."""
 
     @classmethod
     def of(

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from cdd_agent.agents.base import Agent, GeneralAgent
+from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.last_active import LastActive, last_active, remember
+from cdd_agent.agents.words import shell_word
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
 from cdd_agent.events import AgentChanged, Event, ModelsFound, Notice
@@ -68,8 +69,7 @@ class Session:
         self.tally = tally or Tally()
         """What all model calls of this session took."""
         self.agent: Agent | None = None
-        self.last_ticket: str | None = None
-        """The slug of the ticket that an agent was at work on last."""
+        self._worked_on: str | None = None
         self.offers: tuple[OfferedModel, ...] = ()
         """The models of this computer's servers, as they were found last."""
         self.use = use
@@ -77,6 +77,11 @@ class Session:
         self._open_chat = open_chat
         self._remembered: LastActive | None = None
         self._find_servers = find_servers
+
+    @property
+    def last_ticket(self) -> str | None:
+        """The slug of the active agent's ticket, or else of the one that was worked on last."""
+        return self.agent.ticket_slug if self.agent is not None else self._worked_on
 
     @cached_property
     def chat(self) -> GeneralAgent:
@@ -126,22 +131,33 @@ class Session:
         agent = self._openers[name](ticket, **options)  # if that fails, whoever is active stays so
         for event in self.leave():
             yield event
-        self.agent, self.last_ticket = agent, ticket.slug
+        self.agent, self._worked_on = agent, ticket.slug
         self._remember(LastActive(agent.name, ticket.slug))
         yield AgentChanged(agent.name, agent.ticket_slug)
 
-    async def tell(self, ticket: Ticket, line: str) -> AsyncGenerator[Event, None]:
-        """Say something to the Executor of a ticket, who is the active agent from then on if there is work left."""
-        if self.agent is None or (self.agent.name, self.agent.ticket_slug) != ("executor", ticket.slug):
-            async with aclosing(self._switch_to("executor", ticket)) as switched:
-                async for event in switched:
+    async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> AsyncGenerator[Event, None]:
+        """Say a word to a ticket's run. Whoever is active stays so, however it ends; `is_look`: nothing is changed."""
+        active = self.agent if self.agent is not None and self.agent.ticket_slug == ticket.slug else None
+        if active is not None and active.name == "executor":
+            visited = active
+        else:
+            lock = active.lock.lent() if active is not None else None
+            visited = self._openers["executor"](ticket, is_visit=True, lock=lock)
+        if not is_look:
+            self._worked_on = ticket.slug
+        try:
+            for event in visited.news():  # of how it was opened
+                yield event
+            async with aclosing(visited.say(line)) as events:
+                async for event in events:
                     yield event
-            assert self.agent is not None
-            for event in self.agent.view():
-                yield event
-        async with aclosing(self.say(line)) as events:
-            async for event in events:
-                yield event
+        finally:
+            if visited is not active:
+                visited.close()
+
+    def meaning(self, line: str) -> Meaning | None:
+        """What the active agent will do with plain text; None where it is for chat."""
+        return self.agent.meaning(line) if self.agent is not None else None
 
     async def say(self, line: str) -> AsyncGenerator[Event, None]:
         """Plain text: for the active agent, or else for chat."""
@@ -159,15 +175,19 @@ class Session:
                 for event in self.leave():
                     yield event
             raise
-        for event in self._leave_if_done():
-            yield event
+        if self.agent is not None and self.agent.done:
+            for event in (*self.agent.closing(), *self.leave()):
+                yield event
 
     async def _chat(self, line: str) -> AsyncGenerator[Event, None]:
         match line.strip().lower():
             case "":
                 return
-            case "exit":
+            case word if shell_word(word) == "exit":
                 yield Notice("This is chat; no other agent is active. `/exit` leaves the shell.")
+                return
+            case word if (command := shell_word(word)) in ("help", "clear"):
+                yield Notice(f"`/{command}` does that.")
                 return
             case "approve" | "approve anyway":
                 slug = self.last_ticket or "SLUG"

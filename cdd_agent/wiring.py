@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.chat import ChatAgent, ChatTools
     from cdd_agent.agents.planning import Planning
     from cdd_agent.execution.engine import Engine
+    from cdd_agent.execution.lock import TicketLock
     from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.providers import Endpoint
@@ -88,14 +89,25 @@ def open_session(
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
-    def open_executor(ticket: Ticket, *, start_over: bool = False) -> Agent:
+    def open_executor(
+        ticket: Ticket, *, start_over: bool = False, is_visit: bool = False, lock: TicketLock | None = None
+    ) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
         engine = open_engine(
-            session.project, ticket, frontend, model, commands(), start_over=start_over, tally=tally, clock=clock
+            session.project,
+            ticket,
+            frontend,
+            model,
+            commands(),
+            start_over=start_over,
+            tally=tally,
+            clock=clock,
+            lock=lock,
         )
-        prepare_model(engine)
-        return ExecutorAgent(engine)
+        if not is_visit:
+            prepare_model(engine)
+        return ExecutorAgent(engine, is_visit=is_visit)
 
     def open_socrates(ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.socrates import SocratesAgent
@@ -236,8 +248,10 @@ def open_engine(
     start_over: bool = False,
     tally: Tally | None = None,
     clock: Clock | None = None,
+    lock: TicketLock | None = None,
 ) -> Engine:
-    """Open a ticket's run. `model` is made when a reply is needed; `tally` is told what it takes. Raises `BadInput`."""
+    """Open a ticket's run, with its `lock` if somebody here holds it already. `model` is made when a reply is needed;
+    `tally` is told what it takes. Raises `BadInput`."""
     from cdd_agent.events import ReplyLost
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.step import StepRunner
@@ -275,6 +289,7 @@ def open_engine(
         commits=config.commit == "step",
         require=None if config.require == "off" else config.require,
         start_over=start_over,
+        lock=lock,
     )
     return engine
 

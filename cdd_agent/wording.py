@@ -196,7 +196,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case StepFinished():
             return [_step_finished(event)]
         case RunFinished():
-            return _run_finished(event)
+            return [*_run_finished(event), *_left_to_do(event)]
         case _:
             return []
 
@@ -354,6 +354,18 @@ def _unproven(steps: Sequence[Unproven]) -> Iterator[str]:
     for why in dict.fromkeys(step.why for step in steps):
         what = "skipped" if why is StepStatus.SKIPPED else REMARKS[Verification(why)]
         yield f"{what}: {', '.join(f'{step.step}. {step.title}' for step in steps if step.why is why)}"
+
+
+def _left_to_do(event: RunFinished) -> list[tuple[str, Tone]]:
+    lines = []
+    if event.commits:
+        names = ", ".join(commit[:10] for commit in event.commits[:_SHOWN_FILES])
+        more = f" and {len(event.commits) - _SHOWN_FILES} more" if len(event.commits) > _SHOWN_FILES else ""
+        lines.append(f"Committed: {names}{more}.")
+    if event.to_commit:
+        of_steps = f" of step {', '.join(map(str, event.to_commit))}" if event.commits else ""
+        lines.append(f"Review the changes{of_steps} and commit them.")
+    return [(line, Tone.PLAIN) for line in lines]
 
 
 def _step(step: StepView) -> str:

@@ -1,9 +1,32 @@
-"""What agents are to the session: someone that plain text goes to."""
+"""What agents are to the session: someone that plain text goes to, and who says beforehand what it will do with it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
-from cdd_agent.events import Event
+from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_word
+from cdd_agent.events import Answer, Event, Notice
+from cdd_agent.execution.lock import TicketLock
+
+_EVERYWHERE = ("help", "exit", "quit")
+_SHOWN = 50
+"""Characters of a line that is repeated to whoever sent it."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What an agent does with a line, known before it is sent: shown below the prompt, and then done.
+
+    Two that are equal do the same: a line that had to wait is sent by itself only if it still means what it meant.
+    """
+
+    name: str
+    hint: str = field(compare=False)
+    """What Enter does, in a few words."""
+    act: Callable[[], AsyncGenerator[Event, None]] = field(compare=False, repr=False)
+    about: object = None
+    """What it is about, where that can be another thing by then: a step, a proposal."""
 
 
 class Agent(Protocol):
@@ -17,8 +40,17 @@ class Agent(Protocol):
         """Its work is over; the session goes back to chat."""
         ...
 
+    @property
+    def lock(self) -> TicketLock:
+        """The ticket's, which it holds."""
+        ...
+
     def opening(self) -> AsyncGenerator[Event, None]:
         """What a person sees first."""
+        ...
+
+    def meaning(self, line: str) -> Meaning:
+        """What `say` will do with this line now. Nothing is done, read or written for it."""
         ...
 
     def say(self, line: str) -> AsyncGenerator[Event, None]:
@@ -33,9 +65,79 @@ class Agent(Protocol):
         """Where the ticket is now, as `/status` shows it."""
         ...
 
+    def closing(self) -> list[Event]:
+        """What a person is told when its work is over."""
+        ...
+
     def close(self) -> None:
         """Let go of what it holds. The ticket's files stay as they are."""
         ...
+
+
+class ReadsWords:
+    """How every agent on a ticket reads a line: its own words, those of any shell, what has to be asked about first;
+    the rest is for the model."""
+
+    HELP: str
+    WORDS: tuple[str, ...]
+    """Its own, for telling slips of a key."""
+    NEAR: float
+    """How much alike a slip is at least, from 0 to 1."""
+
+    def meaning(self, line: str) -> Meaning:
+        text = line.strip()
+        if (own := self.command(text)) is not None:
+            return own
+        match shell_word(text):
+            case "help":
+                return Meaning("help", "Enter shows what can be typed", partial(tell, [Answer(self.HELP)]))
+            case "exit":
+                return self.leaving()
+            case str(word):
+                return self._asked_about(text, f"`/{word}` does that.")
+        if text.startswith(FOR_THE_MODEL) and (rest := text.removeprefix(FOR_THE_MODEL).strip()):
+            return self.words(rest)
+        why = self.doubt(text)
+        return self._asked_about(text, why) if why else self.words(text)
+
+    def command(self, text: str) -> Meaning | None:
+        """What one of its own words means."""
+        raise NotImplementedError
+
+    def words(self, text: str) -> Meaning:
+        """What any other text means."""
+        raise NotImplementedError
+
+    def leaving(self) -> Meaning:
+        raise NotImplementedError
+
+    @property
+    def to_the_model(self) -> str:
+        """What becomes of words for the model, as the end of a sentence."""
+        raise NotImplementedError
+
+    def doubt(self, text: str) -> str:
+        """Why this may not be meant for the model; nothing, if there is no doubt."""
+        meant = command_meant(text, (*self.WORDS, *_EVERYWHERE), self.is_command, near=self.NEAR)
+        return f"Did you mean `{meant}`?" if meant is not None else ""
+
+    def is_command(self, line: str) -> bool:
+        return self.command(line) is not None or shell_word(line) in _EVERYWHERE
+
+    def _asked_about(self, text: str, why: str) -> Meaning:
+        first, *more = text.splitlines()
+        shown = f"{first[:_SHOWN]}…" if more or len(first) > _SHOWN else first
+        return nothing_for(why, f"Nothing was done. `{FOR_THE_MODEL} {shown}` {self.to_the_model}.")
+
+
+def nothing_for(why: str, more: str = "") -> Meaning:
+    """A line that does nothing, and is answered."""
+    return Meaning("nothing", f"Enter does nothing. {why}", partial(tell, [Notice(f"{why} {more}".rstrip())]))
+
+
+async def tell(events: Iterable[Event]) -> AsyncGenerator[Event, None]:
+    for event in events:
+        yield event
 
 
 class GeneralAgent(Protocol):

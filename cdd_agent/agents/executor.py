@@ -1,27 +1,53 @@
 """The Executor in the shell: the words a person types, turned into calls of the engine."""
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 
 from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.agents.base import Meaning, ReadsWords, nothing_for
 from cdd_agent.agents.questions import about_the_run
+from cdd_agent.agents.words import (
+    is_for_a_terminal,
+    is_question,
+    is_unfinished,
+    says_something,
+    slash_meant,
+    without_its_reason,
+    words_of,
+)
 from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.execution.engine import Engine
+from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.llm.port import Message
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
 
-_WITH_STEP = re.compile(r"(?P<word>undo|diff)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE)
-_SKIP = re.compile(r"(?:skip|s)(?P<keep> keep)?(?: because (?P<reason>.+))?", re.IGNORECASE | re.DOTALL)
+_LINE = re.compile(
+    r"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
+    re.IGNORECASE | re.DOTALL,
+)
+_NAMES = {
+    **dict.fromkeys(("", "continue", "c", "next", "n"), "continue"),
+    **dict.fromkeys(("retry", "r"), "retry"),
+    **dict.fromkeys(("skip", "s"), "skip"),
+    **dict.fromkeys(("status", "st"), "status"),
+    **{name: name for name in ("all", "undo", "redo", "diff")},
+}
+_OF_THE_STEP_TO_COME = ("continue", "retry", "skip")
+_WITH_A_STEP = (*_OF_THE_STEP_TO_COME, "undo", "diff")
+_LONGEST_SLIP = 4_000
+"""Characters. What is longer was not typed by mistake, and is not read at every key."""
 _REMEMBERED = 12
 """Questions and answers that the next question's prompt has."""
 
 
-class ExecutorAgent:
+class ExecutorAgent(ReadsWords):
     """Carries out a ticket's plan as the person says; see `HELP` for the words."""
 
     name = "executor"
@@ -36,14 +62,21 @@ class ExecutorAgent:
 | `undo`, `undo 3` | go back to before the last step, or to before step 3; your own later edits stay |
 | `redo` | undo the last undo |
 | `diff`, `diff 3` | show what the last step, or step 3, changed |
-| `exit` | leave; the state stays |
+| `exit`, `quit` | leave; the state stays |
+| `help` | this |
 | a question, ending in `?` | the model answers it and can look, but no step runs |
-| anything else | guidance: it is added to the step's prompt, and the step runs |
+| a sentence | guidance: it is added to the step's prompt, and the step runs; below the prompt it says so before Enter |
+| `> shorter` | guidance, whatever it looks like; without the `>` a word or two run nothing |
 """
 
-    def __init__(self, engine: Engine) -> None:
+    WORDS = tuple(name for name in _NAMES if name)
+    NEAR = 0.7
+
+    def __init__(self, engine: Engine, *, is_visit: bool = False) -> None:
+        """`is_visit`: it says one thing to the run, and does not become the active agent."""
         self._engine = engine
         self._recorder = Recorder(engine)
+        self._is_visit = is_visit
         self._left = False
         self._asked: tuple[Message, ...] = ()
         self._left_out = LeftOut()
@@ -52,6 +85,10 @@ class ExecutorAgent:
     @property
     def done(self) -> bool:
         return self._left or self._engine.run.next_step is None
+
+    @property
+    def lock(self) -> TicketLock:
+        return self._engine.run.lock
 
     def news(self) -> list[Event]:
         return self._recorder.news()
@@ -84,37 +121,98 @@ class ExecutorAgent:
         else:
             yield self._what_next()
 
-    async def say(self, line: str) -> AsyncGenerator[Event, None]:
-        text = line.strip()
-        match text.lower():
-            case "" | "continue" | "c" | "next" | "n":
-                events = self._continue()
-            case "retry" | "r":
-                events = self._retry()
+    def say(self, line: str) -> AsyncGenerator[Event, None]:
+        return self._recorder.recorded(self.meaning(line).act())
+
+    def closing(self) -> list[Event]:
+        if self._left:
+            return []
+        slug = self.ticket_slug
+        return [Notice(f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back.")]
+
+    def command(self, text: str) -> Meaning | None:
+        said = None if text.endswith("?") else _LINE.fullmatch(text)
+        name = _NAMES.get(said["word"].lower()) if said else None
+        if said is None or name is None or (said["step"] and name not in _WITH_A_STEP):
+            return None
+        if name != "skip" and (said["keep"] or said["reason"]):
+            return None
+        number = int(said["step"]) if said["step"] else None
+        now = self._engine.run.next_step
+        if name in _OF_THE_STEP_TO_COME and number is not None and (now is None or now.number != number):
+            is_next = f", step {now.number} is" if now else ""
+            return nothing_for(f"Step {number} is not the next one{is_next}.", "Nothing was done.")
+        match name:
+            case "continue":
+                what = f"runs step {now.number}: {now.title}" if now else "runs what is new in the plan"
+                what = "does nothing: the step has failed; `retry` runs it again" if self._has_failed() else what
+                return Meaning(name, f"Enter {what}", self._continue)
             case "all":
-                events = self._all()
-            case "status" | "st":
-                events = self._status()
-            case "exit":
-                events = self._leave()
+                what = "does nothing: the step has failed" if self._has_failed() else "runs all steps that are left"
+                return Meaning(name, f"Enter {what}", self._all)
+            case "retry" | "skip" if now is None:
+                return nothing_for("All steps are done.")
+            case "retry" if now is not None:
+                has_begun = self._engine.run.state.of(now.number).attempts
+                what = f"runs step {now.number} again: {now.title}" if has_begun else "does nothing: no step has failed"
+                return Meaning(name, f"Enter {what}", self._retry, about=now.number)
+            case "skip" if now is not None:
+                keep, reason = bool(said["keep"]), said["reason"] or "skipped by the user"
+                what = f"leaves out step {now.number}: {now.title}"
+                return Meaning(name, f"Enter {what}", partial(self._skip, now, reason, keep=keep), about=now.number)
+            case "undo":
+                what = (
+                    f"goes back to before step {number}" if number is not None else "goes back to before the last step"
+                )
+                act = partial(self._went_back, partial(self._engine.undo, number))
+                return Meaning(name, f"Enter {what}", act, about=number)
             case "redo":
-                events = self._went_back(self._engine.redo())
-            case _ if words := _WITH_STEP.fullmatch(text):
-                number = int(words["step"]) if words["step"] else None
-                is_diff = words["word"].lower() == "diff"
-                events = self._engine.diff(number) if is_diff else self._went_back(self._engine.undo(number))
-            case _ if text.endswith("?"):
-                events = self._answer(text)
-            case _ if skip := _SKIP.fullmatch(text):
-                events = self._skip(skip)
+                return Meaning(name, "Enter undoes the last undo", partial(self._went_back, self._engine.redo))
+            case "diff":
+                what = "the last step" if number is None else f"step {number}"
+                return Meaning(
+                    name, f"Enter shows what {what} changed", partial(self._engine.diff, number), about=number
+                )
             case _:
-                events = self._run(guidance=text)
-        async with aclosing(self._recorder.recorded(events)) as recorded:
-            async for event in recorded:
-                yield event
-        if self.done and not self._left:
-            slug = self.ticket_slug
-            yield Notice(f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back.")
+                return Meaning(name, "Enter shows where the run is", self._status)
+
+    def leaving(self) -> Meaning:
+        return Meaning("exit", "Enter leaves the run; its state stays", self._leave)
+
+    def doubt(self, text: str) -> str:
+        """A sentence is guidance. What may be anything else starts no step before the person was asked."""
+        if self._engine.run.next_step is None or len(text) > _LONGEST_SLIP:
+            return ""
+        if text.endswith("?"):
+            return super().doubt(text) if len(words_of(text)) == 1 else ""
+        if is_for_a_terminal(text):
+            return "For a terminal? `!` in front of it runs it."
+        if (slash := slash_meant(text)) is not None:
+            return f"`/{slash}` is a command of the shell."
+        if near := super().doubt(text) or super().doubt(without_its_reason(text)):
+            return near
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if len(lines) > 1 and any(self.is_command(line) for line in lines):
+            return "One of these lines is a command: send them one by one."
+        if is_question(text):
+            return "A question ends in `?`."
+        if len(lines) == 1 and is_unfinished(text):
+            return "That looks unfinished."
+        return "" if says_something(text, self.WORDS) else "Too little for guidance; `help` lists the commands."
+
+    def words(self, text: str) -> Meaning:
+        now = self._engine.run.next_step
+        if now is None:
+            return nothing_for("All steps are done.")
+        if text.endswith("?"):
+            return Meaning("question", "Enter asks the model; no step runs", partial(self._answer, now, text))
+        act = partial(self._guide, now, text)
+        return Meaning("guidance", f"Enter: guidance for step {now.number}, and the step runs", act, about=now.number)
+
+    @property
+    def to_the_model(self) -> str:
+        now = self._engine.run.next_step
+        return f"makes it guidance for step {now.number}, and runs the step" if now else "is for a step that is left"
 
     async def _continue(self) -> AsyncGenerator[Event, None]:
         if self._has_failed():
@@ -134,6 +232,19 @@ class ExecutorAgent:
             async for event in events:
                 yield event
 
+    async def _guide(self, meant: PlanStep, guidance: str) -> AsyncGenerator[Event, None]:
+        """Run the step that the guidance was said for, if that is the next one also in a plan that was edited since."""
+        for event in self._engine.reread():
+            yield event
+        now = self._engine.run.next_step
+        if now is None or (now.number, now.title) != (meant.number, meant.title):
+            yield Notice(f"That was said for step {meant.number}: {meant.title}. Nothing was run.")
+            yield self._what_next()
+            return
+        async with aclosing(self._run(guidance)) as events:
+            async for event in events:
+                yield event
+
     async def _run(self, guidance: str = "") -> AsyncGenerator[Event, None]:
         for event in self._engine.reread():
             yield event
@@ -144,7 +255,7 @@ class ExecutorAgent:
         async with aclosing(self._engine.run_step(step, guidance=guidance)) as events:
             async for event in events:
                 yield event
-        yield self._what_next() if self._engine.run.next_step else self._engine.run.summary()
+        yield self._after_a_step()
 
     async def _all(self) -> AsyncGenerator[Event, None]:
         if self._has_failed():
@@ -158,17 +269,14 @@ class ExecutorAgent:
         if self._has_failed():
             yield self._what_next()
 
-    async def _skip(self, words: re.Match[str]) -> AsyncGenerator[Event, None]:
-        step = self._engine.run.next_step
-        assert step is not None
-        reason = words["reason"] or "skipped by the user"
-        async with aclosing(self._engine.skip(step, reason, keep=bool(words["keep"]))) as events:
+    async def _skip(self, step: PlanStep, reason: str, *, keep: bool) -> AsyncGenerator[Event, None]:
+        async with aclosing(self._engine.skip(step, reason, keep=keep)) as events:
             async for event in events:
                 yield event
-        yield self._what_next() if self._engine.run.next_step else self._engine.run.summary()
+        yield self._after_a_step()
 
-    async def _went_back(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        async with aclosing(events):
+    async def _went_back(self, going: Callable[[], AsyncGenerator[Event, None]]) -> AsyncGenerator[Event, None]:
+        async with aclosing(going()) as events:
             async for event in events:
                 yield event
         if self._engine.run.next_step is not None:
@@ -178,10 +286,8 @@ class ExecutorAgent:
         yield self._engine.run.opened()
         yield self._what_next()
 
-    async def _answer(self, question: str) -> AsyncGenerator[Event, None]:
+    async def _answer(self, step: PlanStep, question: str) -> AsyncGenerator[Event, None]:
         """By the run's own model, so within its budget; questions and answers of this visit are remembered."""
-        step = self._engine.run.next_step
-        assert step is not None
         yield QuestionAsked(step.number, question)
         asked = Message("user", self._engine.run.record.redactor.redact(question))
         runner = self._engine.runner
@@ -215,11 +321,17 @@ class ExecutorAgent:
         step = self._engine.run.next_step
         return step is not None and self._engine.run.state.of(step.number).status is StepStatus.FAILED
 
-    def _what_next(self) -> Notice:
+    def _after_a_step(self) -> Event:
+        return self._what_next() if self._engine.run.next_step is not None else self._engine.run.ended()
+
+    def _what_next(self) -> Event:
         step = self._engine.run.next_step
-        assert step is not None
+        if step is None:
+            return self._engine.run.summary()
+        if self._is_visit:
+            return Notice(f"Next is step {step.number}: {step.title}. `/exec {self.ticket_slug}` goes on with it.")
         if self._has_failed():
-            return Notice("`retry`, `skip`, or say what to do differently.")
+            return Notice("`retry`, `skip`, `exit`, or say what to do differently.")
         return Notice(
-            f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, or say what matters for it."
+            f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, `exit`, or say what matters for it."
         )

@@ -1,15 +1,18 @@
 """The Planner in the shell: the words a person types, turned into a plan that they approve."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
+from cdd_agent.agents.base import Meaning, ReadsWords, tell
 from cdd_agent.agents.planning import Planning
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, Notice, PlanChecked, PlanOpened, Tone
+from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.planning import state_of
 
 
-class PlannerAgent:
+class PlannerAgent(ReadsWords):
     """Plans a ticket as the person says; nothing is written to plan.md before `approve`. See `HELP` for the words."""
 
     name = "planner"
@@ -24,9 +27,12 @@ class PlannerAgent:
 | `check` | compile it: what would go wrong |
 | `continue`, `c`, `retry` | go on with a planning that was interrupted |
 | `discard` | drop the proposal and what was learnt, and stay |
-| `exit` | leave; a proposal is kept, and offered again |
+| `exit`, `quit` | leave; a proposal is kept, and offered again |
 | anything else | an answer to the Planner's questions, or what to change in the plan |
+| `> keep it` | the same, also where it is near one of these words |
 """
+    WORDS = ("approve", "yes", "keep", "regenerate", "basic", "show", "check", "continue", "retry", "discard")
+    NEAR = 0.8
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning
@@ -38,7 +44,14 @@ class PlannerAgent:
     def done(self) -> bool:
         return self._left
 
+    @property
+    def lock(self) -> TicketLock:
+        return self._planning.kept.lock
+
     def news(self) -> list[Event]:
+        return []
+
+    def closing(self) -> list[Event]:
         return []
 
     def view(self) -> list[Event]:
@@ -79,41 +92,67 @@ class PlannerAgent:
         for event in self._open():
             yield event
 
-    async def say(self, line: str) -> AsyncGenerator[Event, None]:
-        async with aclosing(self._presented.presented(self._said(line.strip()))) as events:
+    def say(self, line: str) -> AsyncGenerator[Event, None]:
+        return self._presented.presented(self.meaning(line).act())
+
+    def command(self, text: str) -> Meaning | None:
+        proposal = self._planning.notes.proposal
+        match text.lower():
+            case "":
+                return Meaning("open", "Enter shows what is open", self._show_open)
+            case "approve" | "yes" | "y":
+                return Meaning("approve", f"Enter writes {self._planning.desk.shown_path}", self._approve, proposal)
+            case "keep":
+                return Meaning("keep", "Enter leaves the plan as it is", self._keep, proposal)
+            case "regenerate":
+                return Meaning("regenerate", "Enter has a new plan made", self._plan)
+            case "basic":
+                return Meaning("basic", "Enter proposes a plan without a model", self._basic)
+            case "show":
+                return Meaning("show", "Enter shows the plan", self._show)
+            case "check":
+                return Meaning("check", "Enter compiles the plan", self._check)
+            case "continue" | "c" | "retry":
+                return Meaning("continue", "Enter goes on with what was interrupted", self._continue)
+            case "discard":
+                return Meaning("discard", "Enter drops what was proposed and learnt", self._discard, proposal)
+        return None
+
+    def words(self, text: str) -> Meaning:
+        return Meaning("words", "Enter says it to the Planner", partial(self._hear, text))
+
+    def leaving(self) -> Meaning:
+        return Meaning("exit", "Enter leaves; a proposal is kept", self._leave)
+
+    @property
+    def to_the_model(self) -> str:
+        return "says it to the Planner"
+
+    async def _hear(self, text: str) -> AsyncGenerator[Event, None]:
+        """An answer, what to change, or what matters for a first plan."""
+        planning = self._planning
+        if planning.notes.questions or planning.notes.is_open:
+            events = self._proposed(planning.answer(text))
+        elif planning.notes.proposal or planning.desk.present().plan is not None:
+            events = self._proposed(planning.change(text))
+        else:
+            events = self._plan(text)
+        async with aclosing(events):
             async for event in events:
                 yield event
 
-    async def _said(self, text: str) -> AsyncGenerator[Event, None]:
-        planning = self._planning
-        match text.lower():
-            case "":
-                events = _all(self._open())
-            case "approve" | "yes" | "y":
-                events = self._approve()
-            case "keep":
-                events = self._keep()
-            case "regenerate":
-                events = self._plan()
-            case "basic":
-                events = self._proposed(_all(planning.basic()))
-            case "show":
-                events = _all([Answer(planning.text())])
-            case "check":
-                events = _all([self._checked()])
-            case "continue" | "c" | "retry":
-                events = self._continue()
-            case "discard":
-                events = self._discard()
-            case "exit":
-                events = self._leave()
-            case _ if planning.notes.questions or planning.notes.is_open:
-                events = self._proposed(planning.answer(text))
-            case _ if planning.notes.proposal or planning.desk.present().plan is not None:
-                events = self._proposed(planning.change(text))
-            case _:
-                events = self._plan(text)
-        async with aclosing(events):
+    async def _show_open(self) -> AsyncGenerator[Event, None]:
+        for event in self._open():
+            yield event
+
+    async def _show(self) -> AsyncGenerator[Event, None]:
+        yield Answer(self._planning.text())
+
+    async def _check(self) -> AsyncGenerator[Event, None]:
+        yield self._checked()
+
+    async def _basic(self) -> AsyncGenerator[Event, None]:
+        async with aclosing(self._proposed(tell(self._planning.basic()))) as events:
             async for event in events:
                 yield event
 
@@ -197,8 +236,3 @@ class PlannerAgent:
                 "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
             )
         return Notice("`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it.")
-
-
-async def _all(events: Iterable[Event]) -> AsyncGenerator[Event, None]:
-    for event in events:
-        yield event

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.agents.base import Meaning, ReadsWords
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Around, packed
 from cdd_agent.agents.spec_draft import Proposal
@@ -18,6 +19,7 @@ from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
+from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Model, Usage
@@ -29,7 +31,7 @@ from cdd_agent.workspace.threads import to_its_end
 _TRIES_TO_WRITE = 3
 
 
-class SocratesAgent:
+class SocratesAgent(ReadsWords):
     """At work on one ticket's spec, as the person answers; see `HELP` for the words."""
 
     name = "socrates"
@@ -40,8 +42,11 @@ class SocratesAgent:
 | Enter, `continue` | Socrates goes on: with what was stopped, or by itself |
 | `summary` | the whole spec as it stands, with what is open |
 | `approve` | write it to spec.yaml; `approve anyway` also while something is missing |
-| `exit` | leave; what was said is kept, `/socrates` goes on from there |
+| `exit`, `quit` | leave; what was said is kept, `/socrates` goes on from there |
+| `> approved` | says it to Socrates, also where it is near one of these words |
 """
+    WORDS = ("continue", "summary", "status", "approve", "anyway")
+    NEAR = 0.8
 
     def __init__(self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue) -> None:
         self.ticket_slug = file.ticket.slug
@@ -85,11 +90,18 @@ class SocratesAgent:
     def done(self) -> bool:
         return self._is_done
 
+    @property
+    def lock(self) -> TicketLock:
+        return self.notebook.kept.lock
+
     def news(self) -> list[Event]:
         return [Notice("What was said is kept.")] if self.notebook.is_unanswered else []
 
     def view(self) -> list[Event]:
         return [replace(self._shown(), in_full=True)]
+
+    def closing(self) -> list[Event]:
+        return []
 
     def close(self) -> None:
         self.notebook.close()
@@ -99,7 +111,7 @@ class SocratesAgent:
         return presented(self._opening(), self.notebook.kept.redactor)
 
     def say(self, line: str) -> AsyncGenerator[Event, None]:
-        return presented(self._say(line.strip()), self.notebook.kept.redactor)
+        return presented(self.meaning(line).act(), self.notebook.kept.redactor)
 
     async def _opening(self) -> AsyncGenerator[Event, None]:
         notebook = self.notebook
@@ -131,21 +143,28 @@ class SocratesAgent:
             events.append(Notice("The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it."))
         return events
 
-    async def _say(self, line: str) -> AsyncGenerator[Event, None]:
-        match line.lower():
-            case "exit":
-                events = self._leave()
+    def command(self, text: str) -> Meaning | None:
+        match text.lower():
             case "summary" | "status":
-                events = self._summary()
+                return Meaning("summary", "Enter shows the whole spec", self._summary)
             case "approve" | "approve anyway":
-                events = self._approve(anyway=line.lower() != "approve")
+                is_anyway, draft = text.lower() != "approve", self.notebook.draft
+                act = partial(self._approve, anyway=is_anyway)
+                return Meaning(text.lower(), f"Enter writes {self._file.shown}", act, about=draft)
             case "" | "continue":
-                events = self._ask(self._what_to_go_on_with(), is_answer=False)
-            case _:
-                events = self._ask(line, is_answer=True)
-        async with aclosing(events):
-            async for event in events:
-                yield event
+                act = partial(self._ask, self._what_to_go_on_with(), is_answer=False)
+                return Meaning("continue", "Enter lets Socrates go on", act)
+        return None
+
+    def words(self, text: str) -> Meaning:
+        return Meaning("words", "Enter says it to Socrates", partial(self._ask, text, is_answer=True))
+
+    def leaving(self) -> Meaning:
+        return Meaning("exit", "Enter leaves; what was said is kept", self._leave)
+
+    @property
+    def to_the_model(self) -> str:
+        return "says it to Socrates"
 
     def _what_to_go_on_with(self) -> str | None:
         """None: with what was not answered."""

@@ -260,4 +260,4 @@ def _tell(session: Session, word: str, which: Sequence[str]) -> AsyncGenerator[E
     if slug is None:
         raise BadInput(f"Which ticket? Usage: {commands()[word].synopsis}")
     line = " ".join([word, *(number for number in which if number.isdecimal())])
-    return session.tell(session.project.tickets.find(slug), line)
+    return session.tell(session.project.tickets.find(slug), line, is_look=word == "diff")

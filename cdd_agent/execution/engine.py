@@ -31,6 +31,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.attempt import Attempt, Failure
+from cdd_agent.execution.lock import TicketLock
 from cdd_agent.execution.opening import drift
 from cdd_agent.execution.run import Run, named
 from cdd_agent.execution.step import Outcome, StepRunner
@@ -81,9 +82,11 @@ class Engine:
         commits: bool = False,
         require: Literal["verified"] | None = None,
         start_over: bool = False,
+        lock: TicketLock | None = None,
     ) -> Self:
-        """Read the ticket and take its lock. `start_over` sets aside what an earlier run has kept; `own` are files and
-        folders that this program writes beside `.cdd`, relative to `root`: no step is blamed for them.
+        """Read the ticket; take its lock, or use the one given. `start_over` sets aside what an earlier run has kept;
+        `own` are files and folders that this program writes beside `.cdd`, relative to `root`: no step is blamed for
+        them.
 
         Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
         process is at work on the ticket.
@@ -91,7 +94,7 @@ class Engine:
         plan = _runnable_plan(ticket, runner)
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
         now = clock().isoformat()
-        run = Run.open(root, ticket, plan, redactor, now, own=own, require=require, start_over=start_over)
+        run = Run.open(root, ticket, plan, redactor, now, own=own, require=require, start_over=start_over, lock=lock)
         return cls(run, runner, commits, clock)
 
     def close(self) -> None:
@@ -211,6 +214,7 @@ class Engine:
             yield Notice(refusal.hint)
             yield self.run.summary()
             return
+        was_run = self.run.next_step is not None
         while (step := self.run.next_step) is not None:
             async with aclosing(self.run_step(step, attempts=attempts)) as events:
                 async for event in events:
@@ -219,7 +223,7 @@ class Engine:
                 break
             for event in self.reread():
                 yield event
-        yield self.run.summary()
+        yield self.run.ended() if was_run else self.run.summary()
 
     def reread(self) -> list[Event]:
         """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -28,6 +28,7 @@ class TicketLock:
     holder: Path
     identity: tuple[int, int]
     """Of the locked file on its disk: somebody may remove it, and lock another one of that name."""
+    is_lent: bool = False
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
@@ -54,6 +55,10 @@ class TicketLock:
             raise
         return taken
 
+    def lent(self) -> Self:
+        """The same lock, for somebody else in this process for a while: only its holder releases it."""
+        return replace(self, is_lent=True)
+
     def check(self) -> None:
         """Raises `BadInput` when the lock's file was removed, so that somebody else may hold another one by now."""
         if not self._is_ours:
@@ -63,7 +68,7 @@ class TicketLock:
             )
 
     def release(self) -> None:
-        if self.lock.is_locked:
+        if self.lock.is_locked and not self.is_lent:
             try:
                 if self._is_ours:
                     remove(self.holder)

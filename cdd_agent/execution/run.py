@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -22,8 +22,8 @@ from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.targets import Agenda
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, StepExecution, of_plan, ready, save_state
-from cdd_agent.tickets.status import Verification
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready, save_state, to_come
+from cdd_agent.tickets.status import RunStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.files import digest, read_bytes, remove_leftovers
 from cdd_agent.workspace.redaction import Redactor
@@ -64,8 +64,10 @@ class Run:
         own: Iterable[str] = (),
         require: Literal["verified"] | None = None,
         start_over: bool = False,
+        lock: TicketLock | None = None,
     ) -> Self:
-        """Take the ticket's lock, `since` now, and read what there is; `start_over` sets it aside.
+        """Take the ticket's lock, `since` now, or use the one given; read what there is, or with `start_over` set it
+        aside.
 
         Raises `BadInput` for a state that cannot be read or is another plan's, or when another process is at work on
         the ticket.
@@ -73,7 +75,7 @@ class Run:
         spec = ticket.read_spec()
         record = RunRecord.of(root, ticket.slug, redactor)
         record.prepare()
-        lock = TicketLock.take(record.folder, ticket.slug, since)
+        lock = lock or TicketLock.take(record.folder, ticket.slug, since)
         try:
             record.tidy()
             remove_leftovers(ticket.folder)
@@ -121,6 +123,15 @@ class Run:
             hint=f"{back}{'it' if one else 'the first'}; with `require: off` the run goes on as it is.",
         )
 
+    def ended(self) -> RunFinished:
+        """The summary; when the last step is over, with what was committed of the changes, and what is left to be."""
+        if self.state.status is not RunStatus.COMPLETED:
+            return self.summary()
+        steps = [self.state.of(step.number) for step in self.plan.steps]
+        commits = tuple(step.commit for step in steps if step.commit)
+        left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
+        return replace(self.summary(), commits=commits, to_commit=left)
+
     def news(self) -> list[Event]:
         """What happened while nobody could be told, because whoever listened had left; told once."""
         news, self.told_later = self.told_later, []
@@ -148,6 +159,7 @@ class Run:
 
     def save(self, state: ExecutionState) -> None:
         """The files first, the ticket's before its copy: what this process believes is never ahead of the disk."""
+        state = state.model_copy(update={"current_step": to_come(self.plan, state)})
         save_state(self.ticket.state_path, state)
         save_state(self.record.state, state)
         self.state = state

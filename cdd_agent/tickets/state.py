@@ -145,8 +145,8 @@ class ExecutionState(_Record):
     """How far the executor is."""
 
     ticket_slug: str
-    current_step: int = 0
-    """The step last started; 0 before the first."""
+    current_step: int = 1
+    """The step to come, see `to_come`: for readers of the file; it is never believed."""
     started_at: datetime | None = None
     completed_at: datetime | None = None
     step_executions: dict[int, StepExecution] = Field(default_factory=dict)
@@ -212,8 +212,7 @@ class ExecutionState(_Record):
             )
             for undo in self.undone
         )
-        current = numbers.get(self.current_step, self.current_step)
-        update = {"step_executions": entries, "former_steps": {}, "undone": undone, "current_step": current}
+        update = {"step_executions": entries, "former_steps": {}, "undone": undone}
         return self.model_copy(update=update)
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
@@ -231,7 +230,7 @@ class ExecutionState(_Record):
             forgotten=previous.forgotten,
             recorded_as=previous.recorded_as,
         )
-        update = {"current_step": step.number, "started_at": self.started_at or now, "completed_at": None, "undone": ()}
+        update = {"started_at": self.started_at or now, "completed_at": None, "undone": ()}
         return self._with(entry).model_copy(update=update)
 
     def completed(
@@ -467,6 +466,12 @@ def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
         if waiting and all(state.of(number).status.over for number in step.dependencies):
             return step
     return None
+
+
+def to_come(plan: ImplementationPlan, state: ExecutionState) -> int:
+    """The number of the step to come: the one that is under way, failed, or next; after the last one, one more."""
+    step = ready(plan, state)
+    return step.number if step is not None else max(step.number for step in plan.steps) + 1
 
 
 def _instant(moment: datetime | None) -> datetime:

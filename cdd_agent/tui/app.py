@@ -65,11 +65,12 @@ from cdd_agent.wording import answers, described, question, spec_in_full
 from cdd_agent.workspace.git import current_branch
 
 if TYPE_CHECKING:
-    from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.execution.frontend import Frontend
     from cdd_agent.session import Session
 
     Opened = tuple[Session, tuple[Notice, ...]]
+    Meant = tuple[Agent | None, Meaning | None]
 
 _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
@@ -78,7 +79,7 @@ _IN_CHAT = "Ask, @file, !command, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
 _IN_A_PLANNING = "approve, keep, show, or what to change ..."
 _WITH_SOCRATES = "your answer; summary, approve, exit ..."
-_AFTER_A_FAILURE = "retry, skip, or what to do differently ..."
+_AFTER_A_FAILURE = "retry, skip, exit, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
     Tone.QUIET: BlockKind.OUTPUT,
@@ -118,6 +119,10 @@ class Shell(App[CddError]):
         self._asked: asyncio.Future[str] | None = None
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
+        self._typed: tuple[str, Meant] = ("", (None, None))
+        """What stood in the prompt last, and what it meant when it was typed."""
+        self._meant: dict[str, Meant] = {}
+        """The same of the lines that wait."""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -208,6 +213,11 @@ class Shell(App[CddError]):
                 questions.first().focus()
             elif event.line.strip():
                 prompt.hold(event.line)
+                self._meant[event.line] = self._meant_by(event.line)
+            return
+        if self._meant_by(event.line) != self._meaning(event.line):
+            prompt.refused(event.line)
+            self.notify("What that line does has changed since it was typed: it is said below. Enter sends it.")
             return
         prompt.accepted(event.line)
         self._transcript.follow()
@@ -242,14 +252,19 @@ class Shell(App[CddError]):
                 self._settle()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """After a turn the line that waits is sent; after one that failed or was stopped, its writer sees first."""
+        """After a turn the line that waits is sent, if it still means what it meant to its writer, who sees first
+        otherwise, and when the turn failed or was stopped."""
         if event.worker.group != "turn" or not event.worker.is_finished or not self.is_running:
             return
         prompt = self.query_one(Prompt)
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back()
         elif (line := prompt.take_waiting()) is not None:
-            self.on_prompt_submitted(Prompt.Submitted(line))
+            if self._meant.get(line) == self._meaning(line):
+                self.on_prompt_submitted(Prompt.Submitted(line))
+            else:
+                prompt.give_back()
+                prompt.refused(line)
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
@@ -341,6 +356,8 @@ class Shell(App[CddError]):
             case StepsUndone() | StepsRedone() if self._agent is not None:
                 self._show_steps()
                 self._say_what_to_type()
+            case StepsUndone():
+                steps.show(())  # the plan that was just finished is not finished any more
             case _:
                 pass
         for text, tone in _lines(event):
@@ -354,6 +371,28 @@ class Shell(App[CddError]):
             text = _AFTER_A_FAILURE if self.query_one(StepList).has_failed else _IN_A_RUN
             text = _WITH_SOCRATES if self._agent.name == "socrates" else text
         self.query_one(Prompt).area.placeholder = text
+        self._say_what_enter_does()
+
+    def on_text_area_changed(self) -> None:
+        if line := self.query_one(Prompt).text:
+            self._typed = line, self._meaning(line)
+        self._say_what_enter_does()
+
+    def _say_what_enter_does(self) -> None:
+        line = self.query_one(Prompt).text
+        _, meaning = self._meaning(line) if line.strip() else (None, None)
+        self.query_one(ActivityBar).tell_meaning(meaning.hint if meaning is not None else "")
+
+    def _meant_by(self, line: str) -> Meant:
+        """What the line meant when it was typed, if it was."""
+        typed, meant = self._typed
+        return meant if line and typed == line else self._meaning(line)
+
+    def _meaning(self, line: str) -> Meant:
+        """Who gets a line, and what it does with it; nobody, where it is a command of the shell or the person's own."""
+        if self.session is None or line.lstrip()[:1] in ("/", "!"):
+            return None, None
+        return self.session.agent, self.session.meaning(line)
 
     def _say_what_was_spent(self) -> None:
         if self.session is not None and self.session.tally.spent.tokens:

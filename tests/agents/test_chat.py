@@ -213,9 +213,16 @@ def seen_output(events: list[Event]) -> str:
     return "".join(str(getattr(event, "text", "")) for event in events)
 
 
-@pytest.mark.parametrize("line", ["exit", " EXIT "])
-async def test_exit_in_chat_is_no_message(project: Sandbox, line: str) -> None:
-    assert "`/exit` leaves the shell" in told(await say(project.session(), line))
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        *((line, "`/exit` leaves the shell") for line in ("exit", " EXIT ", "quit", ":q", "bye")),
+        *((line, "`/help` does that") for line in ("help", "?")),
+        ("clear", "`/clear` does that"),
+    ],
+)
+async def test_words_of_any_shell_are_no_message_in_chat(project: Sandbox, line: str, answer: str) -> None:
+    assert answer in told(await say(project.session(), line))
     assert project.model.requests == []
 
 

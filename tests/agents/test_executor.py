@@ -121,8 +121,8 @@ async def test_anything_else_is_guidance_and_runs_the_step(sandbox: Sandbox) -> 
     session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "skip the header please")
     assert sandbox.prompt().endswith("# Guidance for this step\n\nskip the header please")
-    await say(session, "say good")
-    assert sandbox.prompt().endswith("say good")
+    await say(session, "> say good")
+    assert sandbox.prompt().endswith("# Guidance for this step\n\nsay good")
     assert sandbox.statuses()[0] == "completed"
     session.leave()
 

@@ -51,7 +51,7 @@ async def test_a_plan_is_carried_out_and_its_state_kept(sandbox: Sandbox) -> Non
     assert sandbox.text("b/c.txt") == "good\n"
     assert of(RunFinished, events)[-1].status is RunStatus.COMPLETED
     state = sandbox.state()
-    assert (state["ticket_slug"], state["status"], state["current_step"]) == (SLUG, "completed", 2)
+    assert (state["ticket_slug"], state["status"], state["current_step"]) == (SLUG, "completed", 3)
     assert state["completed_at"]
     first = state["step_executions"]["1"]
     assert (first["files_created"], first["files_modified"], first["verification"]) == (["a.txt"], [], "passed")

@@ -82,7 +82,7 @@ async def test_a_failed_step_is_shown_and_retried(sandbox: Sandbox) -> None:
         assert person.steps[1] == "✗ 1. Make a.txt"
         assert person.prompt.area.placeholder.startswith("retry, skip")
         assert "Step 1 of 2 failed" in person.told
-        assert "`retry`, `skip`, or say what to do differently." in person.told
+        assert "`retry`, `skip`, `exit`, or say what to do differently." in person.told
 
         await person.say("")  # Enter does not repeat what failed
         assert len(sandbox.model.requests) == 1
@@ -128,7 +128,7 @@ async def test_status_shows_the_whole_plan_in_the_transcript(sandbox: Sandbox) -
             assert "✓ 1. Make a.txt\n  ○ 2. Make b.txt" in person.told
 
 
-async def test_what_else_is_typed_guides_the_step(sandbox: Sandbox) -> None:
+async def test_a_sentence_guides_the_step(sandbox: Sandbox) -> None:
     sandbox.write(*TWO_STEPS).replies(*GOOD)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("Write it in lower case.")

@@ -62,7 +62,7 @@ class ActivityBar(Widget):
     def __init__(self, idle: str) -> None:
         super().__init__()
         self._idle = idle
-        self._what = self._hint = ""
+        self._what = self._hint = self._meaning = ""
         self._since = 0.0
         self._timer: Timer | None = None
 
@@ -82,6 +82,11 @@ class ActivityBar(Widget):
         self._timer, self._what, self._hint = None, "", hint
         self.refresh()
 
+    def tell_meaning(self, text: str) -> None:
+        """What Enter does with what stands in the prompt: in place of the keys, if there is something to say."""
+        self._meaning = text
+        self.refresh()
+
     @contextmanager
     def interrupted(self, hint: str) -> Iterator[None]:
         """The person is to do something first; then what was under way goes on."""
@@ -95,7 +100,7 @@ class ActivityBar(Widget):
 
     def render(self) -> Content:
         if not self._what:
-            return Content(self._hint or self._idle)
+            return Content(self._hint or harmless(self._meaning) or self._idle)
         seconds = monotonic() - self._since
         frame = _FRAMES[int(seconds * 10) % len(_FRAMES)]
         since = f"  {seconds:.0f} s · Esc stops"

@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static, TextArea
 from cdd_agent.harmless import harmless
 from cdd_agent.tui.history import History
 
-_WAITING = "  sent when this has gone well · Esc takes it back"
+_WAITING = "  waits for the end of this · Esc takes it back"
 
 
 class PromptArea(TextArea):

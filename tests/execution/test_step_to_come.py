@@ -1,0 +1,130 @@
+"""`current_step`, the step to come, at each transition; and what the end of a run says is left to do."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.events import Event, RunFinished
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.wording import described
+from tests.projects import Sandbox, Step, check, collect, run_all, says
+
+TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+GOOD = (says("a.txt", "good"), says("b.txt", "good"))
+
+
+def saved(sandbox: Sandbox) -> int:
+    """As the ticket's file and its copy both have it."""
+    copies = sandbox.root.glob(".cdd/runs/*/state.json")
+    numbers = {json.loads(file.read_text())["current_step"] for file in copies} | {sandbox.state()["current_step"]}
+    (number,) = numbers
+    assert isinstance(number, int)
+    return number
+
+
+def told(events: list[Event]) -> str:
+    return "\n".join(text for event in events if isinstance(event, RunFinished) for text, _ in described(event))
+
+
+async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(sandbox: Sandbox) -> None:
+    sandbox.write(*TWO).replies(GOOD[0], says("b.txt", "bad"), GOOD[1])
+    engine = sandbox.engine()
+    seen = []
+    for _ in range(3):
+        step = engine.run.next_step
+        assert step is not None
+        async for _event in engine.run_step(step):
+            if sandbox.state()["step_executions"][str(step.number)]["status"] == "in_progress":
+                assert saved(sandbox) == step.number
+        seen.append(saved(sandbox))
+    engine.close()
+    assert seen == [2, 2, 3]
+
+
+async def test_it_goes_back_with_undo_and_on_with_redo_and_skip(sandbox: Sandbox) -> None:
+    await run_all(sandbox.write(*TWO).replies(*GOOD))
+    engine = sandbox.engine()
+    await collect(engine.undo(1))
+    assert saved(sandbox) == 1
+    await collect(engine.redo())
+    assert saved(sandbox) == 3
+    await collect(engine.undo())
+    assert saved(sandbox) == 2
+    step = engine.run.next_step
+    assert isinstance(step, PlanStep)
+    await collect(engine.skip(step, "not needed", keep=False))
+    assert saved(sandbox) == 3
+    engine.close()
+
+
+async def test_it_follows_the_dependencies_and_not_the_numbers(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"), "Step 2"), Step("b.txt", check("b.txt")), Step("c.txt"))
+    engine = sandbox.replies(GOOD[1], GOOD[0]).engine()
+    for expected in (1, 3):
+        step = engine.run.next_step
+        assert step is not None
+        await collect(engine.run_step(step))
+        assert saved(sandbox) == expected
+    engine.close()
+
+
+async def test_the_end_says_to_review_the_changes_and_commit_them(sandbox: Sandbox) -> None:
+    events = await run_all(sandbox.write(*TWO).replies(*GOOD))
+    assert "Review the changes and commit them." in told(events)
+    assert isinstance(events[-1], RunFinished)  # as scripts expect it
+
+    again = await run_all(sandbox)  # nothing was run, so there is no news
+    assert "commit" not in told(again)
+
+
+@pytest.mark.parametrize("replies", [[says("a.txt", "bad")], [says("a.txt", "good"), says("b.txt", "bad")]])
+async def test_a_run_that_is_not_at_its_end_does_not_say_so(sandbox: Sandbox, replies: list[str]) -> None:
+    assert "commit" not in told(await run_all(sandbox.write(*TWO).replies(*replies)))
+
+
+async def test_a_run_that_changed_nothing_has_nothing_to_commit(sandbox: Sandbox) -> None:
+    events = await run_all(sandbox.write(Step(None, verify="none")).replies("I would use a table."))
+    assert sandbox.statuses() == ["completed"]
+    assert "commit" not in told(events)
+
+
+async def test_where_steps_are_committed_it_says_what_was(sandbox: Sandbox) -> None:
+    sandbox.flags = {"commit": "step"}
+    sandbox.write(*TWO)
+    git(sandbox.root, "init", "-q")
+    for name, value in (("user.name", "A"), ("user.email", "a@localhost")):
+        git(sandbox.root, "config", name, value)
+    git(sandbox.root, "add", ".")
+    git(sandbox.root, "commit", "-qm", "start")
+
+    events = await run_all(sandbox.replies(*GOOD))
+
+    first, second = git(sandbox.root, "log", "--format=%H", "--reverse", "-2").split()
+    assert f"Committed: {first[:10]}, {second[:10]}." in told(events)
+    assert "Review" not in told(events)
+
+
+async def test_what_was_not_committed_is_still_to_be(sandbox: Sandbox) -> None:
+    sandbox.write(*TWO)
+    git(sandbox.root, "init", "-q")
+    for name, value in (("user.name", "A"), ("user.email", "a@localhost")):
+        git(sandbox.root, "config", name, value)
+    engine = sandbox.replies(GOOD[0]).engine()
+    step = engine.run.next_step
+    assert step is not None
+    await collect(engine.run_step(step))
+    engine.close()
+    git(sandbox.root, "add", "tickets", ".cdd")
+    git(sandbox.root, "commit", "-qm", "start")
+
+    sandbox.flags = {"commit": "step"}
+    events = await run_all(sandbox.replies(GOOD[1]))
+
+    assert f"Committed: {git(sandbox.root, 'rev-parse', 'HEAD')[:10]}." in told(events)
+    assert "Review the changes of step 1 and commit them." in told(events)
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
