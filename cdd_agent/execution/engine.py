@@ -312,7 +312,9 @@ class Engine:
             yield StepStarted(step.number, step.title, number)
             prompt = partial(self.run.prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
-            async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.run.history)) as events:
+            earlier = self.run.standing(self.run.state.of(step.number))[:-1]
+            attempting = self.runner.attempt(step, prompt, attempt, before, self.run.history, earlier)
+            async with aclosing(attempting) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
                         if item.verification is None:

@@ -10,15 +10,16 @@ back only files that a reply wrote (`journal.py`), and this is for when a person
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.execution.attempt import Attempt, Span
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.saved import stamp
+from cdd_agent.execution.taken_away import Versions
 from cdd_agent.workspace.checkpoints import Checkpoint, Checkpoints
-from cdd_agent.workspace.taking_back import Change, TakenBack, is_there
+from cdd_agent.workspace.taking_back import Change, CheckpointGone, TakenBack, is_there
 
 _STORE = "checkpoints.git"
 
@@ -155,6 +156,20 @@ class History:
                 )
             last = stretch.after
         return Net(tuple(net[path] for path in sorted(net)), last)
+
+    async def versions(self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]) -> tuple[Versions, ...]:
+        """The files that these attempts changed together, as they were before and after, of those that are wanted.
+        Where a checkpoint of an earlier one is gone, only what the last one changed is known. Raises `CheckpointGone`.
+        """
+        try:
+            net = await self.net(attempts)
+        except CheckpointGone:
+            if len(attempts) == 1:
+                raise
+            net = await self.net(attempts[-1:])
+        changes = [change for change in net.changes if wanted(change.path)]
+        found = await (await self.open()).read(changes)
+        return tuple(Versions(change.path, *found[change.path]) for change in changes)
 
     async def expect(self, net: Net) -> None:
         """Raises `CheckpointGone` where it could be neither taken back nor done again."""

@@ -6,7 +6,8 @@ lines by their indentation. It is for comparing two versions of a file, and both
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -69,22 +70,33 @@ class _Text:
     """Without comments."""
     bare: str
     """Without what is within quotes, too."""
+    closes: Mapping[int, int]
+    """Of each opening bracket, where the one is that closes it."""
+    counts: Mapping[str, int]
+    """How often each word is there."""
 
     @classmethod
     def of(cls, text: str, noise: re.Pattern[str]) -> "_Text":
         code = noise.sub(lambda found: _blank(found[0]) if found["comment"] is not None else found[0], text)
         bare = noise.sub(lambda found: _blank(found[0], quotes=found["comment"] is None), text)
-        return cls(text, code, bare)
+        return cls(text, code, bare, _closes(bare), Counter(_WORD.findall(bare)))
 
     def close_of(self, opening: int) -> int:
         """Just after the bracket that closes one; where none does, the end of the text."""
-        pairs = {"(": ")", "[": "]", "{": "}"}
-        mark, other, depth = self.bare[opening], pairs[self.bare[opening]], 0
-        for found in re.compile(f"[{re.escape(mark + other)}]").finditer(self.bare, opening):
-            depth += 1 if found[0] == mark else -1
-            if not depth:
-                return found.end()
-        return len(self.bare)
+        return self.closes.get(opening, len(self.bare) - 1) + 1
+
+
+def _closes(bare: str) -> dict[int, int]:
+    """Each kind of bracket is counted by itself."""
+    open_ones: dict[str, list[int]] = {")": [], "]": [], "}": []}
+    of = {"(": ")", "[": "]", "{": "}"}
+    closes: dict[int, int] = {}
+    for found in re.finditer(r"[()\[\]{}]", bare):
+        if (mark := found[0]) in of:
+            open_ones[of[mark]].append(found.start())
+        elif open_ones[mark]:
+            closes[open_ones[mark].pop()] = found.start()
+    return closes
 
 
 def _blank(text: str, *, quotes: bool = False) -> str:
@@ -256,7 +268,7 @@ _PLAIN_C = re.compile(
 def _c_functions(text: _Text) -> Iterator[_Place]:
     """A test that the file calls, and one that it does not call (any more)."""
     for place in _functions(_PLAIN_C, text):
-        is_called = len(re.findall(rf"\b{re.escape(place.name)}\b", text.bare)) > 1
+        is_called = text.counts.get(place.name, 0) > 1
         yield _Place(
             place.start, place.inside, place.end, place.name, "", skipped=Skipped.NO if is_called else Skipped.YES
         )
@@ -298,12 +310,18 @@ _INDENTED = re.compile(
 )
 
 
+_LINES_OF_MARKS = re.compile(r"(?:^[ \t]*@[^\n]*\n)+\Z", re.MULTILINE)
+_LINE = re.compile(r"^(?P<indent>[ \t]*)(?P<word>\S+)[^\n]*$", re.MULTILINE)
+_NEAR = 2000
+"""Characters above a declaration in which its marks are looked for."""
+
+
 def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
     """Blocks that go on as long as lines are further to the right; with `ended`, to a line that closes them."""
     for found in _INDENTED.finditer(text.bare):
         end = text.bare.find("\n", found.end())
         end = end if end >= 0 else len(text.bare)
-        for line in re.compile(r"^(?P<indent>[ \t]*)(?P<word>\S+)[^\n]*$", re.MULTILINE).finditer(text.bare, end + 1):
+        for line in _LINE.finditer(text.bare, end + 1):
             if len(line["indent"]) <= len(found["indent"]):
                 is_close = ended and line["word"].startswith(("end", "}"))
                 end = line.end() if is_close else end
@@ -316,7 +334,7 @@ def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
             close = text.bare.find(found["quote"], found.end())
             name, inside = text.whole[found.end() : close], close + 1
         first = text.bare[inside:line_end]
-        above = re.search(r"(?:^[ \t]*@[^\n]*\n)+\Z", text.code[: found.start()], re.MULTILINE)
+        above = _LINES_OF_MARKS.search(text.code[max(0, found.start() - _NEAR) : found.start()])
         is_off = found["off"] not in (None, "f") or bool(re.search(r"[:,(]\s*:?(?:skip|pending)\b", first))
         yield _Place(
             found.start(),
