@@ -1,16 +1,16 @@
 """A step that takes tests away does not pass, under any runner, unless its own words ask for it."""
 
-import asyncio
 import json
-from pathlib import Path
 
 import pytest
 
 from cdd_agent.events import Event, TestsFinished
+from cdd_agent.execution.recording import Recorder
 from cdd_agent.tickets.status import Verification
-from tests.execution.calculator import CALC, MENDED, SETTINGS, SUB, TEST_ADD, TEST_SUB, TESTS, calculator, gives
+from cdd_agent.wording import described
+from tests.execution.calculator import CALC, MENDED, SUB, TEST_ADD, TEST_SUB, TESTS, calculator, gives
 from tests.execution.tool_steps import calls, execute, finished, run, stopped_after
-from tests.projects import Sandbox, Step, run_all
+from tests.projects import Sandbox, Step, collect, run_all
 
 BARE = "test_command: python -m unittest discover -s tests -t .\n"
 """A runner that says nothing of single tests; without any it is content."""
@@ -30,7 +30,6 @@ class CalcTest(unittest.TestCase):
 UNIT_SUB = "    def test_sub(self):\n        self.assertEqual(sub(3, 1), 2)\n"
 RED = f"from calc import add, mul, sub\n\n\n{TEST_ADD}\n\ndef test_mul():\n    assert mul(2, 3) == 6\n\n\n{TEST_SUB}"
 """A test file that cannot be imported yet: there is no `mul`."""
-DELETES = "```diff\n--- a/tests/test_calc.py\n+++ /dev/null\n```\n"
 REMOVES = "python -c \"import os; os.remove('tests/test_calc.py')\""
 ELSEWHERE = Step("calc.py")
 NAMED = Step("calc.py", also=("`tests/test_calc.py`",))
@@ -208,17 +207,22 @@ async def test_what_a_person_takes_away_between_attempts_is_theirs(sandbox: Sand
 CHANGED = TESTS.replace("sub(3, 1) == 2", "sub(3, 1) == 4")
 
 
-async def test_a_test_that_is_changed_unasked_is_told_everywhere(sandbox: Sandbox) -> None:
-    calculator(sandbox, Step(None)).replies(
-        gives(tests__test_calc_dot_py=CHANGED), gives(tests__test_calc_dot_py=CHANGED)
-    )
+async def test_a_test_that_is_changed_unasked_is_told_in_the_transcript_the_log_and_the_report(
+    sandbox: Sandbox,
+) -> None:
+    calculator(sandbox, Step(None)).replies(shown_first := gives(tests__test_calc_dot_py=CHANGED), shown_first)
+    engine = sandbox.engine()
 
-    events = await run_all(sandbox, attempts=2)
+    events = await collect(Recorder(engine).recorded(engine.run_all(attempts=2)))
 
+    engine.close()
     note = f"tests that were there are changed, and the step does not name their files: {SUB}"
     folder = sandbox.root / ".cdd/runs/feature-words"
     assert judged(events).notes == (note,)
+    assert [text for text, _ in described(judged(events))][1:] == [note]
     assert note in (folder / "events.jsonl").read_text()
+    assert json.loads((folder / "report.json").read_text())["steps"][0]["notes"] == [note]
+    assert "To look at in step 1" in (folder / "report.md").read_text()
 
 
 async def test_a_test_that_is_emptied_unasked_does_not_pass(sandbox: Sandbox) -> None:
@@ -240,14 +244,9 @@ async def test_a_test_that_is_renamed_is_told_and_passes(sandbox: Sandbox) -> No
 
 
 async def test_tests_that_become_cases_of_one_pass(sandbox: Sandbox) -> None:
-    cases = "import pytest\nfrom calc import add, sub\n\n\n@pytest.mark.parametrize('f, a, b, c', [(add, 1, 2, 3), (sub, 3, 1, 2)])\n"
-    merged = f"{cases}def test_both(f, a, b, c):\n    assert f(a, b) == c\n"
-    calculator(sandbox, NAMED, calc_dot_py=MENDED).replies(gives(tests__test_calc_dot_py=merged))
-    last = judged(await run_all(sandbox))
-    assert last.verification is None  # `add` and `sub` are no longer called by their names: that is for a person to say
-    plain = "import pytest\nfrom calc import sub\n\n\n@pytest.mark.parametrize('a, b, c', [(3, 1, 2), (5, 1, 4)])\n"
-    plain += "def test_sub(a, b, c):\n    assert sub(a, b) == c\n"
     two = f"from calc import sub\n\n\n{TEST_SUB}\n\ndef test_more():\n    assert sub(5, 1) == 4\n"
-    (sandbox.root / "tests/test_calc.py").write_text(two)
-    await run_all(sandbox.replies(gives(tests__test_calc_dot_py=plain)), start_over=True)
-    assert sandbox.statuses() == ["completed"]
+    cases = "import pytest\nfrom calc import sub\n\n\n@pytest.mark.parametrize('a, b, c', [(3, 1, 2), (5, 1, 4)])\n"
+    cases += "def test_sub(a, b, c):\n    assert sub(a, b) == c\n"
+    calculator(sandbox, NAMED, calc_dot_py=MENDED, tests__test_calc_dot_py=two)
+    last = judged(await run_all(sandbox.replies(gives(tests__test_calc_dot_py=cases))))
+    assert last.verification is Verification.PASSED, last.reason
