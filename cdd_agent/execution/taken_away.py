@@ -93,7 +93,10 @@ class _Found:
         return is_found and self.code.is_test == other.code.is_test
 
 
+_Key = Callable[[_Found], object]
 _Rule = Callable[[_Found, _Found], bool]
+_MOST_COMPARED = 200_000
+"""Pairs of tests that are looked at for what one has of the other; among more, none is found."""
 
 
 class _Comparison:
@@ -106,6 +109,8 @@ class _Comparison:
         self._pairs: list[tuple[_Found, _Found]] = []
         self._room: dict[TestOf, int | None] = {}
         """How many assertions of others a test has taken in, at the most; None: nobody can say."""
+        self._roomy: list[_Found] = []
+        """Of after, those that can have taken in others."""
         self._moved: dict[TestOf, TestOf] = {}
 
     def result(self) -> TestChanges:
@@ -113,14 +118,19 @@ class _Comparison:
             left, new = _read(file)
             self._left += left
             self._new += new
-        for is_same in (_same_name, _same_leaf, _same_body, _same_shape):
-            self._match(is_same)
+        self._match(lambda found: found.test, _Found.can_be)
+        self._match(lambda found: (found.test.file, found.code.leaf), _Found.can_be)  # in or out of a class or a group
+        self._match(lambda found: found.code.body, _Found.can_be)
+        self._match(lambda found: found.code.shape, _is_renamed)
         for now in self._new:
             self._room[now.test] = now.code.weight if now.code.cases is not None else None
         for before, now in self._pairs:
             is_counted = now.code.cases is not None and before.code.cases is not None
             self._room[now.test] = max(0, now.code.weight - before.code.weight) if is_counted else None
+        self._roomy = [now for now in (*self._new, *(now for _, now in self._pairs)) if self._room[now.test] != 0]
         left = [before for before in self._left if before.code.is_test]
+        if len(left) * len(self._roomy) > _MOST_COMPARED:
+            self._roomy, self._new = [], []
         gone = [before for before in left if not (self._is_taken_in(before) or self._is_split(before))]
         less = [(before, now) for before, now in self._pairs if _is_less(before, now)]
         less = [(before, now) for before, now in less if now.code.is_empty or not self._is_split(before, now)]
@@ -146,23 +156,28 @@ class _Comparison:
             },
         )
 
-    def _match(self, is_same: _Rule) -> None:
-        """Pair what is left with what is new by a rule, each once."""
-        left = []
+    def _match(self, key: _Key, is_same: _Rule) -> None:
+        """Pair what is left with what is new where both have the same key, each once."""
+        by_key: dict[object, list[_Found]] = {}
+        for now in reversed(self._new):
+            by_key.setdefault(key(now), []).append(now)
+        left, taken = [], set[int]()
         for before in self._left:
-            found = next((now for now in self._new if before.can_be(now) and is_same(before, now)), None)
-            if found is None:
+            same = by_key.get(key(before), [])
+            place = next((place for place in range(len(same) - 1, -1, -1) if is_same(before, same[place])), None)
+            if place is None:
                 left.append(before)
                 continue
-            self._new.remove(found)
-            self._pairs.append((before, found))
-            self._moved[before.test] = found.test
-        self._left = left
+            now = same.pop(place)
+            taken.add(id(now))
+            self._pairs.append((before, now))
+            self._moved[before.test] = now.test
+        self._left, self._new = left, [now for now in self._new if id(now) not in taken]
 
     def _is_taken_in(self, before: _Found) -> bool:
         """Whether another test that is new, or grew, has all that this one was about."""
         weight = before.code.weight
-        for now in (*self._new, *(now for _, now in self._pairs)):
+        for now in self._roomy:
             room = self._room[now.test]
             if (room is None or room >= weight) and before.can_be(now) and _keeps(before.code, now.code):
                 self._room[now.test] = None if room is None else room - weight
@@ -184,24 +199,11 @@ class _Comparison:
         return bool(parts and words) and is_enough and words >= before.code.words
 
 
-def _same_name(before: _Found, now: _Found) -> bool:
-    return before.test == now.test
-
-
-def _same_leaf(before: _Found, now: _Found) -> bool:
-    """In or out of a class or a group of the same file."""
-    return before.test.file == now.test.file and before.code.leaf == now.code.leaf
-
-
-def _same_body(before: _Found, now: _Found) -> bool:
-    return before.code.body == now.code.body
-
-
-def _same_shape(before: _Found, now: _Found) -> bool:
-    """Renamed with what it is about: nothing but names differs, and there are values by which it is known."""
+def _is_renamed(before: _Found, now: _Found) -> bool:
+    """With what it is about: nothing but names differs, and there are values by which it is known."""
     is_near = before.test.file == now.test.file or before.code.leaf == now.code.leaf
     has_values = any(not word.isidentifier() for word in before.code.words)
-    return is_near and has_values and bool(before.code.checks) and before.code.shape == now.code.shape
+    return is_near and has_values and bool(before.code.checks) and before.can_be(now)
 
 
 def _keeps(before: Declared, now: Declared) -> bool:

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cdd_agent.execution.testcode import SCRIPTS, Declared, Place, Skipped
@@ -47,6 +47,12 @@ _IDLE_CHECK = re.compile(
 """An assertion about nothing: `expect(true)`, `assert(1, 1)`."""
 _CALL = re.compile(r"([A-Za-z_]\w*)!?\s*\(")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_UNCLOSED = 2000
+"""Characters that are looked at where a bracket is never closed."""
+_MOST_READ = 10_000_000
+"""Characters of all bodies of a file's tests together: one test may be in another."""
+_DEEPEST = 20
+"""Groups in groups that a test's name tells of."""
 _NO_CALLS = frozenset(
     (
         *("if", "for", "while", "switch", "catch", "return", "function", "func", "fn", "def", "sizeof"),
@@ -82,8 +88,9 @@ class _Text:
         return cls(text, code, bare, _closes(bare), Counter(_WORD.findall(bare)))
 
     def close_of(self, opening: int) -> int:
-        """Just after the bracket that closes one; where none does, the end of the text."""
-        return self.closes.get(opening, len(self.bare) - 1) + 1
+        """Just after the bracket that closes one; where none does, a little further."""
+        unclosed = min(len(self.bare), opening + _UNCLOSED) - 1
+        return self.closes.get(opening, unclosed) + 1
 
 
 def _closes(bare: str) -> dict[int, int]:
@@ -410,17 +417,21 @@ def read_plainly(suffix: str, text: str, place: Place) -> tuple[Declared, ...]:
 def _declared(text: _Text, found: list[_Place]) -> Iterator[Declared]:
     all_skipped = Skipped.YES if _SKIP_FILE.search(text.whole) else Skipped.NO
     is_some_alone = any(each.is_alone for each in found)
-    around: list[_Place] = []
-    for each in found:
-        around = [outer for outer in around if outer.end > each.start]
+    longest = _MOST_READ // max(len(found), 1)
+    found = [replace(each, end=min(each.end, each.inside + longest)) if each.is_test else each for each in found]
+    starts = [each.start for each in found]
+    skips = [_skip_of(text, each) for each in found]
+    around: list[int] = []
+    for number, each in enumerate(found):
+        around = [outer for outer in around[-_DEEPEST:] if found[outer].end > each.start]
+        chain = (*around, number)
         if each.is_test:
-            chain = (*around, each)
-            skipped = max(all_skipped, *(_skip_of(text, one) for one in chain))
-            if is_some_alone and not any(one.is_alone for one in chain):
-                inner = (one for one in found if each.start <= one.start < each.end)
+            skipped = max(all_skipped, *(skips[one] for one in chain))
+            if is_some_alone and not any(found[one].is_alone for one in chain):
+                inner = found[number : bisect_left(starts, each.end)]
                 skipped = skipped if any(one.is_alone for one in inner) else Skipped.YES
-            yield _as_declared(text, each, " > ".join(one.name for one in chain), skipped)
-        around.append(each)
+            yield _as_declared(text, each, " > ".join(found[one].name for one in chain), skipped)
+        around.append(number)
 
 
 def _skip_of(text: _Text, each: _Place) -> Skipped:
@@ -484,8 +495,11 @@ def _values(code: str) -> set[str]:
     return {f"'{value[1:-1]}'" if value[0] in "\"'`" else value for value in found}
 
 
+_SPACE = re.compile(r" (?=[^\w ])|(?<=[^\w ]) ")
+
+
 def _squeezed(code: str) -> str:
-    return re.sub(r"\s*([^\w\s])\s*", r"\1", " ".join(code.split())).rstrip(";,")
+    return _SPACE.sub("", " ".join(code.split())).rstrip(";,")
 
 
 def _as_a_whole(text: _Text, suffix: str, place: Place, *, is_known: bool) -> tuple[Declared, ...]:

@@ -21,7 +21,7 @@ _ABSENT = "000000"
 _CONTENTS = "contents"
 _LONGEST_DIFF = 2_000_000
 """Bytes of a difference that are read; more is for other tools."""
-_LONGEST_READ = 1_000_000
+_LONGEST_READ = 500_000
 """Bytes of a file that are read to be looked at."""
 
 
