@@ -47,9 +47,9 @@ _IDLE_CHECK = re.compile(
 """An assertion about nothing: `expect(true)`, `assert(1, 1)`."""
 _CALL = re.compile(r"([A-Za-z_]\w*)!?\s*\(")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_UNCLOSED = 2000
+_UNCLOSED = 500
 """Characters that are looked at where a bracket is never closed."""
-_MOST_READ = 10_000_000
+_MOST_READ = 4_000_000
 """Characters of all bodies of a file's tests together: one test may be in another."""
 _DEEPEST = 20
 """Groups in groups that a test's name tells of."""
