@@ -14,6 +14,7 @@ from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.testcode import CODE, Declared, Place, Skipped, place_of
 from cdd_agent.execution.testcode_plain import read_plainly
 from cdd_agent.execution.testcode_python import HARMLESS, Unparsable, read_python
+from cdd_agent.workspace.reading import holds_secrets
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class TestChanges:
     moved: Mapping[TestOf, TestOf] = field(default_factory=dict)
     """What is called otherwise now, or is a part of another test."""
     contents: Mapping[str, str] = field(default_factory=dict)
-    """What the files of those above held before."""
+    """What the files of those above held before; not where that may be secrets."""
 
     __test__ = False
 
@@ -152,7 +153,7 @@ class _Comparison:
             contents={
                 file.path: (file.before or b"").decode("utf-8", errors="replace")
                 for file in self._files
-                if any(test.file == file.path for test in lost)
+                if any(test.file == file.path for test in lost) and not holds_secrets(PurePosixPath(file.path).name)
             },
         )
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.taken_away import TestChanges, Versions, compare
@@ -502,3 +504,49 @@ def test_the_step_may_ask_for_it() -> None:
 )
 def test_what_a_test_file_is(path: str, place: Place) -> None:
     assert place_of(path) is place
+
+
+def test_what_may_be_a_secret_is_not_repeated() -> None:
+    assert became("tests/server.pem", "{}", None).gone
+    assert not became("tests/server.pem", "{}", None).contents
+
+
+PIECES = [
+    piece for each in SAMPLES.values() for piece in (each.head, each.add, each.sub, each.empty, each.skipped, each.tail)
+]
+PIECES += [
+    "/*",
+    "*/",
+    "'",
+    '"',
+    "`",
+    "//",
+    "#",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "\\",
+    "\n",
+    "/[",
+    "it(",
+    "test.each",
+    "@",
+    "#[",
+    "r#",
+    "\0",
+    "é",
+]
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map("".join)
+PATHS = st.sampled_from(
+    [*(each.path for each in SAMPLES.values()), "tests/a.hs", "tests/a.lua", "tests/a.txt", "t/a.t", "tests/a.scala"]
+)
+
+
+@given(path=PATHS, before=TEXTS, after=TEXTS)
+@settings(max_examples=300, deadline=None)
+def test_any_text_can_be_read_and_the_same_text_has_lost_nothing(path: str, before: str, after: str) -> None:
+    became(path, before, after)
+    same = became(path, before, before)
+    assert (lost(same), same.weaker, same.changed) == (0, (), ())
