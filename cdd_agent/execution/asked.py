@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Self
 
 from cdd_agent.tickets.plan import PlanStep
@@ -74,10 +75,17 @@ class Asked:
         return cls(tuple(_sentences(text)))
 
     def to_remove(self, test: str) -> bool:
-        return self._allows(_REMOVE, test)
+        return self._allows(_REMOVE, *_parts(test))
 
     def to_skip(self, test: str) -> bool:
-        return self._allows(_SKIP, test)
+        return self._allows(_SKIP, *_parts(test))
+
+    def to_remove_in(self, file: str, inside: Sequence[str]) -> bool:
+        """The same of a test by its file and its names in it, which may be sentences; without any, of the file."""
+        return self._allows(_REMOVE, file, inside)
+
+    def to_skip_in(self, file: str, inside: Sequence[str]) -> bool:
+        return self._allows(_SKIP, file, inside)
 
     def names_file(self, path: str) -> bool:
         """Whether the step is about this file at all."""
@@ -119,11 +127,11 @@ class Asked:
         takes_away = any(_SHORTEN.search(text) for text in (self.notes.get(path, ""), *self.sentences))
         return takes_away and self.names_file(path)
 
-    def _allows(self, verb: re.Pattern[str], test: str) -> bool:
-        file, _, inside = test.partition("[")[0].partition("::")
-        names = _names(file, inside.split("::") if inside else [])
+    def _allows(self, verb: re.Pattern[str], file: str, inside: Sequence[str]) -> bool:
+        names = _names(file, inside)
         note = self.notes.get(file, "")
-        texts = [_words(text) for text in (note, *self.sentences) if not _DENIED.search(text)]
+        said = (_as_words(text, inside) for text in (note, *self.sentences))
+        texts = [_words(text) for text in said if not _DENIED.search(text)]
         return _is_of_all(verb, _words(note)) or any(_is_done_to(verb, names, words) for words in texts)
 
 
@@ -144,9 +152,34 @@ def _words(sentence: str) -> list[str]:
     return [word.removesuffix("()").strip("`'\"*") for word in words if word]
 
 
+def _parts(test: str) -> tuple[str, list[str]]:
+    """Of a test's id: its file, and its class and function."""
+    file, _, inside = test.partition("[")[0].partition("::")
+    return file, inside.split("::") if inside else []
+
+
+def _as_words(text: str, names: Sequence[str]) -> str:
+    """A text in which each of these names, which may be a sentence of its own, is one word."""
+    for name in sorted(names, key=len, reverse=True):
+        text = text.replace(name, _as_word(name)) if " " in name else text
+    return text
+
+
+def _as_word(name: str) -> str:
+    return re.sub(r"[\s,]+", "␣", name).strip("`'\"*_()[]{},;:!?").rstrip(".")
+
+
 def _names(file: str, inside: Sequence[str]) -> set[str]:
-    """What people may call a test by: its file, class or function, or several of these."""
-    places = [file, _last(file), *inside]
+    """What people may call a test by: its file, class or function, or several of these; a folder by its path."""
+    inside = [_as_word(name) if " " in name else name for name in inside]
+    folders = [str(folder) for folder in PurePosixPath(file).parents][:-1]
+    places = [
+        file,
+        _last(file),
+        *inside,
+        *(f"{folder}/" for folder in folders),
+        *(one for one in folders if "/" in one),
+    ]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
     return {*places, *paths, "::".join(inside), ".".join(inside)} - {""}
 

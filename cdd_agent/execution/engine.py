@@ -329,7 +329,9 @@ class Engine:
             prompt = partial(self.run.prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
             before = replace(before, agenda=self.run.agenda(step))
-            async with aclosing(self.runner.attempt(step, prompt, attempt, before, self.run.history)) as events:
+            earlier = self.run.standing(self.run.state.of(step.number))[:-1]
+            attempting = self.runner.attempt(step, prompt, attempt, before, self.run.history, earlier)
+            async with aclosing(attempting) as events:
                 async for item in events:
                     if isinstance(item, Outcome):
                         outcome = self._as_required(item)

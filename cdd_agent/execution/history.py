@@ -10,7 +10,7 @@ back only files that a reply wrote (`journal.py`), and this is for when a person
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cdd_agent.errors import BadInput
@@ -18,8 +18,9 @@ from cdd_agent.execution.attempt import Attempt, Span
 from cdd_agent.execution.net_changes import NetChanges, Segment, fold
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.saved import stamp
+from cdd_agent.execution.taken_away import Versions
 from cdd_agent.workspace.checkpoints import Checkpoint, Checkpoints
-from cdd_agent.workspace.taking_back import TakenBack, is_there
+from cdd_agent.workspace.taking_back import CheckpointGone, TakenBack, is_there
 
 _STORE = "checkpoints.git"
 
@@ -133,6 +134,20 @@ class History:
         """The same; taken now, where the undo of these attempts only begins."""
         paths = {path for attempt in attempts if (span := attempt.span) for path in span.paths}
         return await self.found_by(undo) or await (await self.open()).take(_of_undo(undo), paths)
+
+    async def versions(self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]) -> tuple[Versions, ...]:
+        """The files that these attempts changed together, as they were before and after, of those that are wanted.
+        Where a checkpoint of an earlier one is gone, only what the last one changed is known. Raises `CheckpointGone`.
+        """
+        try:
+            net = await self.net(attempts)
+        except CheckpointGone:
+            if len(attempts) == 1:
+                raise
+            net = await self.net(attempts[-1:])
+        changes = [change for change in net.changes if wanted(change.path)]
+        found = await (await self.open()).read(changes)
+        return tuple(Versions(change.path, *found[change.path]) for change in changes)
 
     async def expect(self, net: NetChanges) -> None:
         """Raises `CheckpointGone` where it could be neither taken back nor done again."""

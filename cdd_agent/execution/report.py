@@ -5,10 +5,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from cdd_agent.events import PlanOpened, StepStarted, TestsFinished
 from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.effort import Effort, effort_by_step
 from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
 from cdd_agent.execution.record import RunRecord
+from cdd_agent.execution.run_log import Entry
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import ExecutionState, Files, StepExecution, unproven
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
@@ -46,6 +48,8 @@ class StepReport:
     """What its check saw the last time, where it tells."""
     effort: Effort
     files_deleted: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What its last check left for a person to look at."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Report:
         require: Literal["verified"] | None = None,
     ) -> "Report":
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
-        efforts = effort_by_step(record.log.entries())
+        efforts, notes = effort_by_step(record.log.entries()), _notes(record.log.entries())
         known = known_so_far(state, record)
         files = _net(step.files for step in accepted(state))
         found = unproven(plan, state)
@@ -94,7 +98,7 @@ class Report:
             RunStatus.FAILED if require and found else state.status,
             state.started_at,
             state.completed_at,
-            steps=tuple(_step(step, state.of(step.number), record, efforts) for step in plan.steps),
+            steps=tuple(_step(step, state.of(step.number), record, efforts, notes) for step in plan.steps),
             files_created=files.created,
             files_modified=files.modified,
             files_deleted=files.deleted,
@@ -143,7 +147,28 @@ def _net(steps: Iterable[Files]) -> Files:
     return Files(those("created"), those("modified"), those("deleted"))
 
 
-def _step(step: PlanStep, now: StepExecution, record: RunRecord, efforts: Mapping[int, Effort]) -> StepReport:
+def _notes(entries: Iterable[Entry]) -> Mapping[tuple[int, int], tuple[str, ...]]:
+    """By step and attempt, what its check left to look at; only of the run that goes on."""
+    notes: dict[tuple[int, int], tuple[str, ...]] = {}
+    attempts: dict[int, int] = {}
+    for event in (entry.event for entry in entries):
+        match event:
+            case PlanOpened(resumed=False):
+                notes.clear()
+            case StepStarted(step=step, attempt=attempt):
+                attempts[step] = attempt
+            case TestsFinished(step=step, notes=told) if step in attempts:
+                notes[step, attempts[step]] = told
+    return notes
+
+
+def _step(
+    step: PlanStep,
+    now: StepExecution,
+    record: RunRecord,
+    efforts: Mapping[int, Effort],
+    notes: Mapping[tuple[int, int], tuple[str, ...]],
+) -> StepReport:
     decided = now.attempts and now.status in (StepStatus.COMPLETED, StepStatus.FAILED)
     return StepReport(
         step.number,
@@ -158,6 +183,7 @@ def _step(step: PlanStep, now: StepExecution, record: RunRecord, efforts: Mappin
         tests=_counts(record.attempt(now.folder, now.attempts).tests) if decided else None,
         effort=efforts.get(now.folder, Effort()),
         files_deleted=now.files_deleted,
+        notes=notes.get((step.number, now.attempts), ()) if decided else (),
     )
 
 
@@ -194,5 +220,6 @@ def _step_to_json(step: StepReport) -> dict[str, Any]:
         "files_modified": list(step.files_modified),
         "files_deleted": list(step.files_deleted),
         "tests": asdict(step.tests) if step.tests else None,
+        "notes": list(step.notes),
         **_effort_to_json(step.effort),
     }

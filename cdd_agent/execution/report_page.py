@@ -126,12 +126,15 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
-    """What failed and what was skipped, each with its reason."""
+    """What failed and what was skipped, each with its reason; and what there is to look at in a step."""
     for step in steps:
         why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(step.status)
         if why:
             yield f"## Step {step.number} {step.status.value}: {_plain(step.title)}"
             yield _block(why)
+        if step.notes:
+            yield f"## To look at in step {step.number}: {_plain(step.title)}"
+            yield "\n".join(f"- {_plain(note)}" for note in step.notes)
 
 
 def _files(what: str, paths: Sequence[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ put back by whoever called it (`engine.py`)."""
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet
@@ -33,9 +33,10 @@ from cdd_agent.execution.frontend import Frontend
 from cdd_agent.execution.history import History
 from cdd_agent.execution.prompt import Prompt, size_with_tools
 from cdd_agent.execution.record import RunRecord
-from cdd_agent.execution.step_tools import StepTools
-from cdd_agent.execution.targets import Assignment
-from cdd_agent.execution.verify import Before, Verdict, Work, useful_end, verify
+from cdd_agent.execution.step_tools import StepTools, refused_calls
+from cdd_agent.execution.taken_away import TestChanges, compare
+from cdd_agent.execution.testcode import Place, place_of
+from cdd_agent.execution.verify import NOTHING_DONE, Before, Verdict, Work, judge_unchecked, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Model, Request, RequestRejected
@@ -60,6 +61,28 @@ class Outcome:
     unseen: frozenset[str] = frozenset()
     insufficient: Verification | None = None
     """How it was verified, where it failed because that is not enough for the run."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What an attempt did by the time that its check begins."""
+
+    changes: ChangeSet
+    attempt: Attempt
+    attempts: tuple[Attempt, ...]
+    """All at this step of which something may be left, this one included."""
+    has_edits: bool
+    history: History
+
+    async def is_something(self) -> bool:
+        """Whether there is anything to be checked: edits, also such as were there already, or what commands did."""
+        return self.has_edits or bool(self.changes.changes or (await self.history.net([self.attempt])).changes)
+
+    async def tests(self) -> TestChanges:
+        """What became of the tests that were there before the step. Takes the attempt's last checkpoint."""
+        await self.history.after(self.attempt)
+        versions = await self.history.versions(self.attempts, lambda path: place_of(path) is not Place.NONE)
+        return await asyncio.to_thread(compare, versions)
 
 
 class _NoRoomForTools(RequestRejected):
@@ -111,9 +134,15 @@ class StepRunner:
                     yield item
 
     async def attempt(
-        self, step: PlanStep, prompt: MakePrompt, attempt: Attempt, before: Before, history: History
+        self,
+        step: PlanStep,
+        prompt: MakePrompt,
+        attempt: Attempt,
+        before: Before,
+        history: History,
+        earlier: Sequence[Attempt] = (),
     ) -> AsyncGenerator[Event | Outcome, None]:
-        """Yield what happens, then one `Outcome`.
+        """Yield what happens, then one `Outcome`. `earlier` are attempts at this step of which something may be left.
 
         Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`, `GitUnusable` when no checkpoint can
         be taken, or `BadInput` when the disk or the check's command refuses.
@@ -140,12 +169,10 @@ class StepRunner:
             yield event
         if bench.changes.changes:
             yield _applied(step, bench.changes)
-        has_acted = bool(edits or bench.changes.changes)
+        done = _Done(bench.changes, attempt, (*earlier, attempt), bool(edits), history)
         try:
-            async with aclosing(self._verified(step, check, bench.changes, attempt, before, has_acted)) as items:
+            async with aclosing(self._verified(step, check, done, before)) as items:
                 async for item in items:
-                    if isinstance(item, Outcome):
-                        await history.after(attempt)
                     yield item
         except BaseException:  # the check was stopped, and may have changed files by then
             with suppress(CddError):  # that it was stopped counts more
@@ -153,24 +180,31 @@ class StepRunner:
             raise
 
     async def _verified(
-        self, step: PlanStep, check: Check | None, changes: ChangeSet, attempt: Attempt, before: Before, has_acted: bool
+        self, step: PlanStep, check: Check | None, done: "_Done", before: Before
     ) -> AsyncGenerator[Event | Outcome, None]:
-        """Run the step's check over what was written, if there is one and something to be checked."""
+        """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
+        the attempt's last checkpoint is taken."""
+        attempt, changes = done.attempt, done.changes
         if check is None:
             try:
                 check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
             except BadInput as error:  # or settings that nobody can read
+                await done.history.after(attempt)
                 yield Outcome(changes, None, error.message, error.message)
                 return
-        if check is None or not (step.verify or has_acted):
-            reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
-            yield TestsFinished(step.number, Verification.NONE, reason, 0.0)
-            yield Outcome(changes, Verification.NONE, reason)
-            return
-        yield TestsStarted(step.number, check.shown)
         assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
         work = Work(changes, Asked.by(step, attempt.guidance), step.verify is not None, assignment)
-        async with aclosing(verify(check, self.commands, self.test_timeout, attempt.folder, before, work)) as output:
+        if check is None or not (step.verify or await done.is_something()):
+            reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
+            tests = await done.tests()
+            refused = () if await done.is_something() else refused_calls(self.root, attempt.dialogue)
+            verdict = judge_unchecked(reason, replace(work, tests=tests, refused=refused))
+            yield TestsFinished(step.number, verdict.verification, verdict.reason, 0.0, verdict.notes)
+            yield _judged(done, verdict)
+            return
+        yield TestsStarted(step.number, check.shown)
+        checking = verify(check, self.commands, self.test_timeout, attempt.folder, before, work, done.tests)
+        async with aclosing(checking) as output:
             async for item in output:
                 if isinstance(item, OutputChunk):
                     yield CommandOutput(step.number, item.text)
@@ -179,7 +213,7 @@ class StepRunner:
                 if item.tests is not None:
                     attempt.save_tests(item.tests)
                 yield TestsFinished(step.number, item.verification, item.reason, item.seconds, item.notes)
-                yield _judged(changes, item)
+                yield _judged(done, item)
 
     async def _permitted(self, step: PlanStep, check: Check | None) -> AsyncGenerator[Event, None]:
         """A check that a person must agree to is asked about before anything is done, or paid for."""
@@ -287,12 +321,15 @@ def _usable(bench: Workbench, text: str) -> tuple[Edit, ...]:
         hint += "search/replace block below the file's path."
         if bench.call_by_call:
             hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
+        if refused := refused_calls(bench.root, bench.attempt.dialogue):
+            hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
         raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
     return edits
 
 
-def _judged(changes: ChangeSet, verdict: Verdict) -> Outcome:
+def _judged(done: _Done, verdict: Verdict) -> Outcome:
     if verdict.verification is not None:
-        return Outcome(changes, verdict.verification, verdict.reason)
+        return Outcome(done.changes, verdict.verification, verdict.reason)
     parts = (verdict.reason, verdict.advice, useful_end(verdict.output))
-    return Outcome(changes, None, verdict.reason, "\n\n".join(filter(None, parts)))
+    detail = "\n\n".join(filter(None, parts))
+    return Outcome(done.changes, None, verdict.reason, detail, unseen=verdict.to_show)

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from cdd_agent.actions.edits import Edit, ReplyRefused, edit_of
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.actions.read_only_tools import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.actions.tools import Answer, Tool
+from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from cdd_agent.execution.workbench import Workbench
@@ -25,6 +26,9 @@ from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk, result_of
 from cdd_agent.workspace.reading import read_source
+
+_LONGEST_REFUSAL = 300
+"""Characters of a call and why it was refused, where they are told once more."""
 
 
 @dataclass
@@ -158,6 +162,15 @@ class StepTools:
         return source.as_text()
 
 
+def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
+    """The calls of a dialogue that were to do something and did not, each with what was said to it."""
+    looking = {tool.name for tool in read_only_tools(root)}
+    acting = ((call, answer) for call, answer in _answers(messages) if call.name not in looking)
+    refused = ((call, answer) for call, answer in acting if "error" in _parsed(answer) or answer.startswith('{"error"'))
+    said = (f"{shown_call(call)}: {_parsed(answer).get('error', answer)}" for call, answer in refused)
+    return tuple(dict.fromkeys(" ".join(text.split())[:_LONGEST_REFUSAL] for text in said))
+
+
 def _edit_of(call: ToolCall) -> Edit | None:
     """What a call that was made once did to a file. Raises `ReplyRefused` for one that nobody can have made."""
     kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
@@ -170,9 +183,15 @@ def _edit_of(call: ToolCall) -> Edit | None:
 
 def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
     """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
+    for call, answer in _answers(messages):
+        yield call, _parsed(answer)
+
+
+def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
+    """The same, with the answers as they were said."""
     for place, message in enumerate(messages):
         for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
-            yield call, _parsed(answer.content)
+            yield call, answer.content
 
 
 def _parsed(answer: str) -> Answer:

@@ -6,9 +6,9 @@ new may fail, and nothing that the step is about. Any other command passes by it
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet
@@ -18,7 +18,9 @@ from cdd_agent.execution.checks import Check, Ran, run_check
 from cdd_agent.execution.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.execution.outcomes import Difference, Reference, Result, SuiteRun
 from cdd_agent.execution.pytest_run import NOTHING_COLLECTED
+from cdd_agent.execution.taken_away import TestChanges, TestOf, fitting
 from cdd_agent.execution.targets import Agenda, Assignment, Targets
+from cdd_agent.harmless import fenced
 from cdd_agent.tickets.status import Verification
 from cdd_agent.workspace.commands import CommandRunner
 from cdd_agent.workspace.process import CommandResult, OutputChunk
@@ -58,6 +60,14 @@ class Work:
     has_own_check: bool = False
     assignment: Assignment | None = None
     """None: it is for no test in particular."""
+    tests: TestChanges = field(default_factory=TestChanges)
+    """What became of the tests that were there, by their text."""
+    refused: tuple[str, ...] = ()
+    """Calls that were to do something and did not, where nothing was changed: each with the reason."""
+
+
+Look = Callable[[], Awaitable[TestChanges]]
+"""What became of the tests by now, the check's own doings included."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
     """What a person should look at, also when the check passed."""
     tests: SuiteRun | None = None
+    to_show: frozenset[str] = frozenset()
+    """Files that a model has to see to do better: those of tests that are to be put back."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,7 @@ async def verify(
     folder: Path,
     before: Before | None = None,
     work: Work | None = None,
+    look: Look | None = None,
 ) -> AsyncGenerator[OutputChunk | Verdict, None]:
     """Run a check, with a folder in `folder` for what it reports: its output as it comes, then one `Verdict`.
 
@@ -99,8 +112,10 @@ async def verify(
         async for item in items:
             if isinstance(item, OutputChunk):
                 yield item
-            else:
-                yield await asyncio.to_thread(judge, check, item, before or Before(), work or Work())
+                continue
+            work = work or Work()
+            work = replace(work, tests=await look()) if look else work
+            yield await asyncio.to_thread(judge, check, item, before or Before(), work)
 
 
 def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
@@ -118,7 +133,8 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
             if tests
             else _about_exit(check, ran.result, before)
         ),
-        *_about_missing(check, seen, asked),
+        *_about_missing(check, seen, work, tests),
+        *_about_test_files(work, seen),
         *_about_harness([path for path in harness if path not in free and not asked.names_file(path)]),
     ]
     verification: Verification | None = Verification.PASSED
@@ -136,8 +152,24 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         ran.output,
         ran.result.seconds,
         advice="\n\n".join(objection.advice for objection in objections if objection.advice),
-        notes=tuple(_notes(seen, asked, counted, targets, dict.fromkeys((*harness, *conftests(changes))))),
+        notes=(
+            *_notes(seen, asked, counted, targets, dict.fromkeys((*harness, *conftests(changes)))),
+            *_notes_on_test_files(work),
+        ),
         tests=tests,
+        to_show=frozenset(work.tests.contents),
+    )
+
+
+def judge_unchecked(reason: str, work: Work) -> Verdict:
+    """What it means for a step that there was nothing to run, or nothing to be checked."""
+    objections = [*_about_test_files(work, Difference()), *_about_doing_nothing(work)]
+    return Verdict(
+        None if objections else Verification.NONE,
+        objections[0].reason if objections else reason,
+        advice="\n\n".join(objection.advice for objection in objections),
+        notes=tuple(_notes_on_test_files(work)),
+        to_show=frozenset(work.tests.contents),
     )
 
 
@@ -184,11 +216,50 @@ def _about_tests(
         yield _Objection(f"`{check.shown}` {_nothing_ran(tests)} (exit code {code})")
 
 
-def _about_missing(check: Check, seen: Difference, asked: Asked) -> Iterator[_Objection]:
-    if gone := [test for test in seen.gone if not asked.to_remove(test)]:
+def _about_missing(check: Check, seen: Difference, work: Work, tests: SuiteRun | None) -> Iterator[_Objection]:
+    asked, now = work.asked, _called_now(work, tests)
+    if gone := [test for test in seen.gone if not asked.to_remove(test) and _function(test) not in now]:
         yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", f"{_GONE}\n{_as_list(gone)}")
     if skipped := [test for test in seen.skipped if not asked.to_skip(test)]:
         yield _Objection(f"`{check.shown}` skips {_in_a_line(skipped)}", f"{_SKIPPED}\n{_as_list(skipped)}")
+
+
+def _called_now(work: Work, tests: SuiteRun | None) -> set[str]:
+    """The tests that are called otherwise, or are a part of others now, and pass there."""
+    passed = set(map(_function, tests.having(Result.PASSED))) if tests else set[str]()
+    return {str(before) for before, now in work.tests.moved.items() if str(now) in passed}
+
+
+def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
+    """Tests that were taken away, by their text; those that a run missed are told by it."""
+    missed = {_function(test) for test in (*seen.gone, *seen.skipped)}
+    gone, less, skipped = (
+        [str(test) for test in tests if str(test) not in missed] for tests in work.tests.objectionable(work.asked)
+    )
+    shown = _contents(work, (*work.tests.gone, *work.tests.less)) if gone or less else ""
+    if gone:
+        reason = f"tests are taken away, and the step does not ask for it: {_in_a_line(gone)}"
+        yield _Objection(reason, f"{_TAKEN_AWAY}\n{_as_list(gone)}{'' if less else shown}")
+    if less:
+        reason = f"tests are emptied, and the step does not ask for it: {_in_a_line(less)}"
+        yield _Objection(reason, f"{_EMPTIED}\n{_as_list(less)}{shown}")
+    if skipped:
+        reason = f"tests are skipped, and the step does not ask for it: {_in_a_line(skipped)}"
+        yield _Objection(reason, f"{_SKIPPED}\n{_as_list(skipped)}")
+
+
+def _contents(work: Work, lost: Sequence[TestOf]) -> str:
+    """Test files as they were, where they will not be put back: a command has changed them, and no edit."""
+    written = set(work.changes.touched)
+    contents = {path: text for path, text in work.tests.contents.items() if path not in written}
+    contents = {path: text for path, text in contents.items() if any(test.file == path for test in lost)}
+    parts = [f"{path} was:\n{fenced(text, '')}" for path, text in fitting(contents, _END_CHARACTERS)]
+    return "".join(f"\n\n{part}" for part in parts)
+
+
+def _about_doing_nothing(work: Work) -> Iterator[_Objection]:
+    if work.refused:
+        yield _Objection(f"nothing was done: {work.refused[0]}", f"{NOTHING_DONE}\n{_as_list(work.refused)}")
 
 
 def _about_harness(changed: Sequence[str]) -> Iterator[_Objection]:
@@ -215,6 +286,20 @@ def _notes(
         yield f"how tests are run was changed: {_in_a_line(changed)}"
 
 
+def _notes_on_test_files(work: Work) -> Iterator[str]:
+    """What is no reason to object, and for a person to look at."""
+    tests, asked = work.tests, work.asked
+    moved = [
+        f"{before} → {now}" for before, now in tests.moved.items() if not asked.to_remove_in(before.file, before.parts)
+    ]
+    if moved:
+        yield f"tests have another name or place, or are a part of others: {_in_a_line(moved)}"
+    if weaker := [str(test) for test in tests.weaker]:
+        yield f"tests that were there check less, or may be skipped: {_in_a_line(weaker)}"
+    if changed := [str(test) for test in tests.changed if not asked.names_file(test.file)]:
+        yield f"tests that were there are changed, and the step does not name their files: {_in_a_line(changed)}"
+
+
 # ------------------------------------------------------------------------------------------------- words
 
 _CUT_SHORT = "Pytest did not come to its end: something ended it, such as `os._exit`, `sys.exit` or `pytest.exit`."
@@ -225,9 +310,23 @@ text names for that. Put them back as they were:"""
 _SKIPPED = """\
 These tests are skipped or expected to fail, and so verify nothing. A step may skip only a test that its own text names
 for that. Make them run and pass:"""
+_TAKEN_AWAY = """\
+These tests were there before the step, and are not there any more. A step may remove or replace only a test that its
+own text names for that. Put them back as they were, and make the code right instead:"""
+_EMPTIED = """\
+These tests do nothing or check nothing any more, or for fewer values. Only a step whose own text names a test for that
+may take it away. Put them back as they were, and make the code right instead:"""
+NOTHING_DONE = """\
+Nothing was changed, and these calls were refused or failed. Do what the step asks by calls that can be made, or by
+files in the reply. If nothing has to be changed, say so in words, and call nothing that changes something:"""
 _HARNESS = """\
 Only a step that names such a file may change there how tests are run (settings, hooks, what is collected). Leave these
 as they were; what tests share can be fixtures:"""
+
+
+def _function(test: str) -> str:
+    """A test's id without the values that it is run for."""
+    return test.partition("[")[0]
 
 
 def _failed(check: Check, result: CommandResult) -> str:

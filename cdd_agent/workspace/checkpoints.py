@@ -21,6 +21,8 @@ _ABSENT = "000000"
 _CONTENTS = "contents"
 _LONGEST_DIFF = 2_000_000
 """Bytes of a difference that are read; more is for other tools."""
+_LONGEST_READ = 500_000
+"""Bytes of a file that are read to be looked at."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,22 @@ class Checkpoints:
             data = file.read(_LONGEST_DIFF + 1)
         text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
         return text + ("\n… (more was changed)\n" if len(data) > _LONGEST_DIFF else "")
+
+    async def read(self, changes: Sequence[Change]) -> dict[str, tuple[bytes | None, bytes | None]]:
+        """What was in files before and after these changes; of very long ones, the beginning.
+
+        Raises `CheckpointGone`.
+        """
+        entries = [entry for change in changes for entry in (change.before, change.after) if entry]
+        contents = await self._contents({entry.content for entry in entries})
+
+        def beginning(entry: Entry | None) -> bytes | None:
+            return None if entry is None else b"".join(contents.chunks(entry.content))[:_LONGEST_READ]
+
+        try:
+            return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
+        finally:
+            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
     async def put_back(self, changes: Sequence[Change]) -> TakenBack:
         """Make the files as they were before these changes; with before and after exchanged, do them again.

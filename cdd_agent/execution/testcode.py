@@ -1,0 +1,105 @@
+"""Tests as their files' text has them: which files hold tests, and what each test in them consists of. Values only.
+
+No test is run or imported for this, so it holds for a file that cannot be imported yet, and for any runner. Python is
+read as its own parser has it (`testcode_python.py`), other languages by a plain recogniser (`testcode_plain.py`); of
+what neither can read, a file counts as a whole.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import PurePosixPath
+
+_SPOKEN = re.compile(r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE)
+_CAMEL = re.compile(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
+_FOLDER = re.compile(
+    r"tests?|__tests__|testdata|test[-_]data|__snapshots__|cypress|e2e|.*[-_.]tests?|.*\.Tests?|\w*[a-z]Tests?"
+)
+_FOLDER_OF_CODE = re.compile(r"specs?|t")
+_MADE = re.compile(r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor")
+"""Folders and files beside the tests that are nobody's work."""
+_NO_DATA = (".md", ".rst", ".adoc", ".pyc", ".pyo", ".log", ".orig", ".rej", ".tmp", ".swp", ".lock")
+
+
+class Place(IntEnum):
+    """How sure a path is that of a test file."""
+
+    NONE = 0
+    WITHIN = 1
+    """It is in a folder for tests."""
+    NAMED = 2
+    """Its own name says so, as runners look for it."""
+
+
+class Skipped(IntEnum):
+    """Whether a test says that it is not run."""
+
+    NO = 0
+    PERHAPS = 1
+    """On a condition."""
+    YES = 2
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One test, as a file declares it."""
+
+    name: str
+    """With what it is in: `TestLogin::test_it`, `adding > two numbers`; empty for a file that is one as a whole."""
+    body: str
+    """All that it does, without comments and layout: where two are equal, so are the tests."""
+    shape: str
+    """The same, without the names it uses."""
+    words: frozenset[str]
+    """What it is about: what it calls, and the values in it."""
+    calls: frozenset[str]
+    checks: int
+    """The assertions in it that can tell something."""
+    is_empty: bool = False
+    """It does nothing."""
+    skipped: Skipped = Skipped.NO
+    cases: tuple[str, ...] | None = ()
+    """Of one that is run for several sets of values: each set. None: how many there are is computed."""
+    is_test: bool = True
+    """False for what tests share: a function with assertions that is no test itself."""
+    lines: tuple[str, ...] = ()
+    """Of a file that is one test as a whole: its lines, without comments and layout."""
+
+    @property
+    def leaf(self) -> str:
+        """Its own name."""
+        return re.split(r"::| > ", self.name)[-1]
+
+    @property
+    def weight(self) -> int:
+        """Assertions, times the sets of values that they are made for."""
+        return max(self.checks, 1) * max(len(self.cases or ()), 1)
+
+
+def place_of(path: str) -> Place:
+    """Whether a path is that of a test file, by the conventions in docs/verification.md."""
+    *folders, name = PurePosixPath(path).parts
+    stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()
+    if any(map(_MADE.fullmatch, (*folders, name))):
+        return Place.NONE
+    if suffix in CODE and (_SPOKEN.search(stem) or _CAMEL.search(stem) or suffix in (".bats", ".t", ".feature")):
+        return Place.NAMED
+    if any(map(_FOLDER.fullmatch, folders)) and suffix not in _NO_DATA and not name.endswith("~"):
+        return Place.WITHIN
+    if suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)):
+        return Place.WITHIN
+    return Place.WITHIN if suffix == ".rs" else Place.NONE  # there, unit tests stand beside what they test
+
+
+SCRIPTS = (".sh", ".bash", ".zsh", ".bats", ".t", ".pl", ".ps1", ".tcl", ".exp", ".feature")
+"""Files that can be one test as a whole, whatever is in them."""
+_RECOGNISED = (
+    *(".py", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".coffee", ".dart", ".lua", ".r"),
+    *(".go", ".rs", ".java", ".kt", ".kts", ".groovy", ".scala", ".cs", ".swift", ".php", ".rb", ".ex", ".exs", ".cr"),
+    *(".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".m", ".mm", ".jl"),
+)
+_OTHERS = (
+    *(".hs", ".ml", ".erl", ".clj", ".cljs", ".cljc", ".nim", ".zig", ".f90", ".d", ".sml", ".lisp", ".el", ".scm"),
+    *(".rkt", ".sv", ".v", ".vhd", ".pas", ".adb", ".fs", ".vb"),
+)
+CODE = frozenset((*_RECOGNISED, *_OTHERS, *SCRIPTS))
