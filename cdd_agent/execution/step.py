@@ -35,6 +35,7 @@ from cdd_agent.execution.prompt import Prompt, size_with_tools
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.step_tools import StepTools, refused_calls
 from cdd_agent.execution.taken_away import TestChanges, compare
+from cdd_agent.execution.targets import Assignment
 from cdd_agent.execution.testcode import Place, place_of
 from cdd_agent.execution.verify import NOTHING_DONE, Before, Verdict, Work, judge_unchecked, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
