@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _OPENING = re.compile(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPERS = {"", "markdown", "md", "text", "txt", "plaintext"}
-_HIDDEN = {"`": "\ue000", "~": "\ue001"}
-_SHOWN = str.maketrans({hidden: mark for mark, hidden in _HIDDEN.items()})
+_STAND_INS = [chr(code) for code in (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))]
+"""Characters that mean nothing: a pair that a text does not have hides fences in it."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,15 @@ def find_fences(lines: Sequence[str], hidden: Collection[int] = ()) -> list[Fenc
     """The fences of a text, in its order; `hidden` are lines in which none begins or ends."""
     hidden_lines = set(hidden)
     lines = _straightened(lines, hidden_lines)
-    text = "\n".join(_hide(line) if place in hidden_lines else line for place, line in enumerate(lines))
+    hide, show = _tables(lines) if hidden_lines else ({}, {})
+    text = "\n".join(line.translate(hide) if place in hidden_lines else line for place, line in enumerate(lines))
     fences: list[Fence] = []
     last_end = 0
     for token in _parser().parse(text):
         if token.type != "fence" or token.map is None:
             continue
         start, end = token.map
-        content = token.content.translate(_SHOWN) if hidden_lines else token.content
+        content = token.content.translate(show)
         is_closed = _is_closed(token.markup, lines[start:end])
         fences.append(_named(lines, last_end, start, end, token.markup, token.info, content, is_closed))
         last_end = end
@@ -141,8 +142,8 @@ def _is_closed(mark: str, lines: Sequence[str]) -> bool:
     return len(lines) > 1 and len(last) >= len(mark) and not last.rstrip(mark[0])
 
 
-def _hide(line: str) -> str:
-    """A line of as many characters in which no fence is seen."""
-    head = line[: len(line) - len(line.lstrip(" \t>"))]
-    rest = line[len(head) :]
-    return head + "".join(_HIDDEN.get(char, char) for char in rest) if rest.startswith(("```", "~~~")) else line
+def _tables(lines: Sequence[str]) -> tuple[dict[int, str], dict[int, str]]:
+    """How to make a line that has no fence of one that may have, also behind the mark of a list, and back."""
+    there = set().union(*lines)
+    backtick, tilde = [char for char in _STAND_INS if char not in there][:2]
+    return {ord("`"): backtick, ord("~"): tilde}, {ord(backtick): "`", ord(tilde): "~"}
