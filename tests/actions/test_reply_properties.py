@@ -82,7 +82,7 @@ def test_a_change_gives_the_same_file_in_every_form(before: list[str], after: li
 
 
 containers = st.lists(
-    st.sampled_from(["", " ", "  ", "   ", "    ", "\t", "- ", "-   ", "+ ", "+  ", "* ", "1. ", "> ", "@@ ", "-- ", "++ "]),
+    st.sampled_from(["", " ", "   ", "    ", "\t", "- ", "-   ", "+ ", "+  ", "* ", "1. ", "> ", "@@ ", "-- ", "++ "]),
     max_size=2,
 ).map("".join)
 inner = st.sampled_from(["```", "```sh", "````", "~~~", "~~~ py", "````md", "x", "y = 1", "", "a.py", "# b.py"])
@@ -94,6 +94,7 @@ lines_with_fences = st.lists(st.tuples(containers, inner).map("".join).map(str.r
 @example(["1. Do:", "", "-   ```sh"], ["    old"], ["    new"], "{}")
 @example(["+ ```", "+ x"], [], ["", "   ```"], "{}")
 @example(["\ue000", "```"], ["a"], ["b"], "{}")
+@example([], ["-- ```"], ["++ ```"], "{}")
 def test_a_text_with_fences_at_any_depth_is_changed_in_every_form(
     around: list[str], old: list[str], new: list[str], words: str
 ) -> None:
@@ -102,7 +103,9 @@ def test_a_text_with_fences_at_any_depth_is_changed_in_every_form(
     for form in (as_whole_file, as_block, as_diff, as_patch):
         with tempfile.TemporaryDirectory() as name:
             write(Path(name), {"a.txt": text_of(before)})
-            apply(Path(name), words.format(form("a.txt", before, after)), Terms(seen=None, may_shrink=lambda path: True))
+            apply(
+                Path(name), words.format(form("a.txt", before, after)), Terms(seen=None, may_shrink=lambda path: True)
+            )
             assert tree(Path(name)) == {"a.txt": text_of(after)}, form.__name__
 
 
