@@ -9,7 +9,8 @@ from cdd_agent.actions.replies import parse_reply
 from tests.actions.applying import PROJECT, Refused, apply, expected, tree, write
 
 Outcome = dict[str, str | None] | Refused
-SHAPES = "class Shape:\n    def area(self):\n        x = 1\n        return x\n\n    def name(self):\n        return 'shape'\n"
+AREA = "class Shape:\n    def area(self):\n        x = 1\n        return x\n"
+SHAPES = AREA + "\n    def name(self):\n        return 'shape'\n"
 FILES = PROJECT | {"shapes.py": SHAPES, "t.rst": "Title\n=====\n\nWords.\n", "u.md": "Calc\n=======\n\nWords.\n"}
 
 
@@ -158,8 +159,8 @@ def test_habits(tmp_path: Path, reply: str, outcome: Outcome) -> None:
 
 ELSEWHERE = [
     "/etc/x", "//etc/x", "/etc/x.py", "//etc/x.py", "///etc/x.py", "C:\\x", "C:/x", "c:\\x\\y.py", "\\\\host\\x",
-    "\\\\host\\x.py", "//host/x", "file:///etc/x", "file:///x.py", "file:/etc/x", "file://host/x.py", "FILE:///x.py", "~/.x",
-    "~root/x", "~/x.py", "$HOME/.x", "${HOME}/x.py", "%APPDATA%\\x", "../x.py",
+    "\\\\host\\x.py", "//host/x", "file:///etc/x", "file:///x.py", "file:/etc/x", "file://host/x.py", "FILE:///x.py",
+    "~/.x", "~root/x", "~/x.py", "$HOME/.x", "${HOME}/x.py", "%APPDATA%\\x", "../x.py",
 ]  # fmt: skip
 FORMS = {
     "language:path": "```text:{}\nhello\n```\n",
