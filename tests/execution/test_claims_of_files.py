@@ -34,7 +34,9 @@ async def test_a_block_that_could_be_a_file_is_told_to_the_person(sandbox: Sandb
 
 async def test_and_to_the_model_when_the_check_fails(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", "python -c \"open('NEWS')\""))
-    await run_all(sandbox.replies(f"{A}\n### NEWS\n\n```text\nNew.\n```\n", f"{A}\n```text:NEWS\nNew.\n```\n"), attempts=2)
+    await run_all(
+        sandbox.replies(f"{A}\n### NEWS\n\n```text\nNew.\n```\n", f"{A}\n```text:NEWS\nNew.\n```\n"), attempts=2
+    )
     assert "could be NEWS" in sandbox.prompt()
     assert sandbox.statuses() == ["completed"]
 

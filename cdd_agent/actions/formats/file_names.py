@@ -175,9 +175,10 @@ def is_absolute(text: str) -> bool:
 
 
 def is_in_language(language: str, path: str) -> bool:
-    """Whether it has a suffix that files in this language have."""
-    suffix = PurePosixPath(path).suffix.lstrip(".").lower()
-    return bool(suffix) and suffix in (language, *_SUFFIXES.get(language, "").split())
+    """Whether it has a suffix that files in this language have, or is called as they are."""
+    suffix, name = PurePosixPath(path).suffix.lstrip(".").lower(), _last(path).lower()
+    suffixes = (language, *_SUFFIXES.get(language, "").split())
+    return bool(language) and (suffix in suffixes if suffix else name in (language, f"{language}file"))
 
 
 def is_code(language: str) -> bool:

@@ -45,12 +45,13 @@ class KnownNames:
         return _plain(name) in self.listed or self.is_told(name)
 
     def has_folder(self, name: str) -> bool:
-        """Whether it would be a file in a folder that the project has."""
-        parent = self._place(str(PurePosixPath(_plain(name)).parent)) if "/" in _plain(name) else None
+        """Whether it would be a file in a folder that the project has, and is no other word for one that is there."""
+        place = self._place(name) if "/" in _plain(name) else None
         try:
-            return parent is not None and parent.is_dir()
+            is_free = place is not None and place.parent.is_dir() and not place.is_dir()
         except OSError:
             return False
+        return is_free and not self._has_twin(name)
 
     def is_quotation(self, name: str, text: str) -> bool:
         """Whether a text is part of the file as it is."""

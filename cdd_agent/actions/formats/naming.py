@@ -112,7 +112,8 @@ def in_info(info: str, known: KnownNames = NOTHING_KNOWN) -> tuple[str, Named | 
         return word.lower(), _after_word(word.lower(), rest, info, known)
     path = _unquoted(word)
     if is_language(path):
-        return path.lower(), Named(path, False) if known.is_file(path) else None
+        could_be = (path in BARE_NAMES or path.endswith("file")) and known.is_file(path)
+        return path.lower(), Named(path, False) if could_be else None
     is_name = (is_path(path) and path not in BARE_NAMES | WORDS) or is_absolute(path)
     if not rest and (is_name or known.is_file(path) or known.is_told(path)):
         return _language_of(path), Named(path, True)
@@ -192,8 +193,9 @@ def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named |
     if is_caption(path) and not is_told:
         return None
     has_capitals = is_in_capitals(path) and is_plain
+    is_no_code = is_plain or language in SHELLS
     is_named = is_told and is_plain and found is Grade.NAME
-    if is_named or (has_capitals and form is _Form.QUOTED) or known.has_folder(path):
+    if is_named or (has_capitals and form is _Form.QUOTED) or (is_no_code and known.has_folder(path)):
         return Named(path, True)
     if form is _Form.QUOTED and "/" in path and language in SHELLS:
         return Named(path, True)
@@ -247,8 +249,13 @@ def mentioned(line: str, known: KnownNames = NOTHING_KNOWN) -> list[str]:
     """The files that a sentence speaks of."""
     if len(line) > _LONGEST:
         return []
-    words = (word.lstrip("`*\"'(<").rstrip("`*\"'.,:;()<>") for word in line.split())
-    return [word for word in words if (names_file(word) and word not in WORDS) or known.is_file(word)]
+    names: list[str] = []
+    for word in line.split():
+        name = word.lstrip("`*\"'(<").rstrip("`*\"'.,:;()<>")
+        is_set_off = "`" in word or grade(name) is not Grade.WORD
+        if (names_file(name) and name not in WORDS) or (is_set_off and known.is_file(name)):
+            names.append(name)
+    return names
 
 
 def _plain(text: str) -> str:
