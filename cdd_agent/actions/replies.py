@@ -1,7 +1,8 @@
 """A model's reply as text → the edits it asks for, whatever form they have. The forms are in docs/replies.md.
 
 What is unclear is refused, with words by which the model can do better: which of two fences ends a file, a block that
-never ends, edits of a file without a name. A code block without a path is explanation; one that could be a file is told.
+never ends, edits of a file without a name. A code block without a path is explanation; one that could be a file is
+told.
 """
 
 from __future__ import annotations

@@ -132,6 +132,16 @@ def test_explanation_is_neither_a_file_nor_told(tmp_path: Path, text: str) -> No
     assert (reply.edits, reply.doubts) == ((), ())
 
 
+@pytest.mark.parametrize("line", ["install:", "**install**", "`install`:", "### install"])
+def test_commands_below_a_word_are_no_file_even_where_one_is_called_so(tmp_path: Path, line: str) -> None:
+    (tmp_path / "install").write_text("#!/bin/sh\nmake\n")
+    known = KnownNames.of(tmp_path)
+    reply = parse_reply(f"{line}\n\n```bash\npip install x\n```\n", known)
+    assert (reply.edits, [doubt.path for doubt in reply.doubts]) == ((), ["install"])
+    (edit,) = parse_reply(f"{line}\n\n```bash\n#!/bin/sh\nmake all\n```\n", known).edits
+    assert edit.path == "install"
+
+
 def test_a_block_below_a_sentence_about_a_file_is_told_unless_it_shows_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\ny = 2\n")
     known = KnownNames.of(tmp_path)

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from cdd_agent.actions.formats.file_names import SHELLS, is_in_language
+from cdd_agent.actions.formats.file_names import SHELLS, Grade, grade, is_in_language
 from cdd_agent.actions.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.actions.formats.naming import Named, in_comment, in_info, in_line, mentioned, of_edits
 
@@ -150,7 +150,7 @@ def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence
     if named is not None and named.is_file:
         return replace(fence, path=named.path)
     content = fence.content
-    by_line = _not_called(content, in_line(above, language, known))
+    by_line = _not_of_commands(content, language, in_line(above, language, known))
     by_comment = None
     if content and not (by_line and by_line.is_file):
         first, _, rest = content.partition("\n")
@@ -165,12 +165,14 @@ def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence
     return replace(fence, path=path, content=content, is_named_apart=is_apart, above=of_blocks, doubt=doubt)
 
 
-def _not_called(content: str, named: Named | None) -> Named | None:
-    """Not a program whose name stands above commands that call it."""
+def _not_of_commands(content: str, language: str, named: Named | None) -> Named | None:
+    """Not a program whose name stands above commands that call it; nor, for certain, a word above others."""
     name = PurePosixPath(named.path).name if named else ""
-    is_call = named and not PurePosixPath(name).suffix and not content.startswith("#!")
-    called = re.search(rf"^\s*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)", content, re.MULTILINE) if is_call else None
-    return None if called else named
+    if named is None or PurePosixPath(name).suffix or content.startswith("#!"):
+        return named
+    if re.search(rf"^\s*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)", content, re.MULTILINE):
+        return None
+    return Named(named.path, False) if language in SHELLS and grade(named.path) is Grade.WORD else named
 
 
 def _spoken_of(line: str, language: str, known: KnownNames) -> str:
