@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet
-from cdd_agent.actions.edits import Problem, ReplyRefused
+from cdd_agent.actions.edits import Doubt, Problem, ReplyRefused
+from cdd_agent.actions.formats.known import KnownNames
 from cdd_agent.actions.judging import Terms, change_set
 from cdd_agent.actions.replies import parse_reply
 from cdd_agent.errors import BadInput, CddError, ExitCode
@@ -26,6 +27,8 @@ class Outcome:
     changes: ChangeSet = _NONE
     failed: tuple[Problem, ...] = ()
     explanation: str = ""
+    doubts: tuple[Doubt, ...] = ()
+    """Of the reply, for people."""
 
     def to_json(self) -> dict[str, object]:
         """What `cdd apply --json` prints."""
@@ -70,12 +73,12 @@ def unified_diff(changes: ChangeSet) -> list[str]:
 def _judged(project: Project, text: str) -> Outcome:
     explanation = ""
     try:
-        reply = parse_reply(text)
+        reply = parse_reply(text, KnownNames.of(project.root))
         explanation = reply.explanation
         changes = change_set(project.root, reply.edits, Terms(seen=None), project.tickets.owns)
     except ReplyRefused as refusal:
         return Outcome(failed=refusal.problems, explanation=explanation)
-    return Outcome(changes, explanation=explanation)
+    return Outcome(changes, explanation=explanation, doubts=reply.doubts)
 
 
 def _applied(root: Path, outcome: Outcome) -> Outcome:
@@ -124,4 +127,4 @@ def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:
     lines += [f"{would}changed {path}" for path in changes.modified]
     lines += [f"{would}deleted {path}" for path in changes.deleted]
     lines += [f"{note}." for note in changes.notes]
-    return lines or ["The reply changes no file."]
+    return [*(lines or ["The reply changes no file."]), *(f"{doubt}." for doubt in outcome.doubts)]

@@ -168,3 +168,14 @@ def test_when_the_disk_refuses_what_was_written_is_taken_back(root: Path, monkey
     monkeypatch.setattr(changes, "_remove", full)  # the last thing that is done
     assert main(["apply", saved(root, REPLY), "--root", str(root)]) == 1
     assert tree(root) == PROJECT
+
+
+def test_a_block_that_could_be_a_file_is_told(cdd: Apply, root: Path) -> None:
+    reply = "```text:n.txt\nx\n```\n\n### NEWS\n\n```text\nNew.\n```\n"
+    done = cdd(root, "-", given=reply)
+    assert done.stderr.splitlines()[0] == "created n.txt"
+    assert "line 7" in done.stderr
+    assert "NEWS" in done.stderr
+    assert not (root / "NEWS").exists()
+    (root / "NEWS").write_text("Old.\n")
+    assert outcome(cdd(root, "-", "--json", given=reply))["modified"] == ["NEWS"]

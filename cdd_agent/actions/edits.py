@@ -120,8 +120,28 @@ def edit_of(action: Action) -> Edit | None:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """A code block that no form says to be a file, and that could be one: it was taken for explanation."""
+
+    line: int
+    """Of the reply, from 1."""
+    path: str
+    is_asked: bool = False
+    """The task names it, and not as code."""
+
+    def __str__(self) -> str:
+        return f"The code block in line {self.line} of the reply could be {self.path}, and was taken for explanation"
+
+
+@dataclass(frozen=True)
 class Reply:
     """A reply as it was read: its edits in the order in which they are done, and its words."""
 
     edits: tuple[Edit, ...]
     explanation: str = ""
+    doubts: tuple[Doubt, ...] = ()
+    """Only of files that no edit is about."""
+
+    @property
+    def changes_files(self) -> bool:
+        return not all(isinstance(edit, ModeChange) for edit in self.edits)

@@ -102,9 +102,9 @@ def edit(root: Path, file_path: str, find: str, replace: str, protected: Protect
 
 def in_the_habit_of(before: bytes, content: str) -> bytes:
     """The new content with the old file's byte order mark and line ends."""
-    new = content.removeprefix("\ufeff").encode()
+    new = content.removeprefix("\ufeff").encode().replace(b"\r\n", b"\n")
     if before.count(b"\r\n") * 2 > before.count(b"\n"):
-        new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+        new = new.replace(b"\n", b"\r\n")
     return codecs.BOM_UTF8 + new if before.startswith(codecs.BOM_UTF8) else new
 
 
@@ -204,6 +204,7 @@ class _Work:
             case Renaming(to=to):
                 self._rename(file, to)
             case ModeChange():
+                self._present(file)
                 self._notes.append(f"{file.path} keeps its permissions: a reply changes content only")
             case _:
                 assert_never(edit)
@@ -213,7 +214,7 @@ class _Work:
         if not present:
             self._refuse_incomplete(file.path, file.deleted, content)
             file.content = content.encode()
-        elif _as_text(present) == content:
+        elif _as_text(present) == content.replace("\r\n", "\n"):
             self._notes.append(f"{file.path} is there already, as it should be")
         else:
             unseen = frozenset() if holds_secrets(file.path.name) else frozenset({str(file.path)})
@@ -227,7 +228,8 @@ class _Work:
         if file.whole is not None and file.whole != content:
             raise ReplyRefused(f"The reply gives {file.path} twice, with different content.")
         present = file.settle()
-        as_before = _as_text(present or b"").removesuffix("\n") == content.removesuffix("\n")
+        given = content.replace("\r\n", "\n").removesuffix("\n")
+        as_before = _as_text(present or b"").removesuffix("\n") == given
         if file.whole is None and file.blocks and not as_before:
             raise ReplyRefused(
                 f"The reply changes parts of {file.path}, and then gives all of it with something else.",

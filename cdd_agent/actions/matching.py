@@ -5,6 +5,8 @@
     3. with all lines shifted by the same indentation, also between tabs and spaces: the new lines are shifted alike;
     4. a close match, if it is the only one: see `_CLOSE`.
 
+Blank lines around a text that are not in the file count as setting it off.
+
 The first rung on which there is a place decides. Two places on it are never decided between, unless the edit itself
 says which (`Hint`). Lines that an edit only quotes stay as the file has them; everything else stays byte for byte.
 """
@@ -73,6 +75,7 @@ class Draft:
         Raises `SearchTextNotFoundError` or `MultipleMatchesFoundError`, which carry the content as text.
         """
         readings = [(edit.find, edit.replace), *([edit.otherwise] if edit.otherwise else [])]
+        readings += [bare for bare in [_without_blank_ends(edit.find, edit.replace)] if bare]
         for rungs in ((self._exact, self._without_line_ends, self._shifted), (self._close,)):
             for find, new in readings:
                 match = self._match(rungs, find, new, edit.hint)
@@ -335,6 +338,22 @@ def _places(lines: list[str], wanted: Lines, counts: Mapping[str, int]) -> Itera
         if lines[at - pivot : at - pivot + len(wanted)] == wanted:
             yield at - pivot
         at += 1
+
+
+def _without_blank_ends(find: Lines, new: Lines) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Both texts without the blank lines around the one to find, which set it off from its marks; None without any."""
+    told = [place for place, line in enumerate(find) if line.strip()]
+    before, after = (told[0], len(find) - told[-1] - 1) if told else (0, 0)
+    if not before and not after:
+        return None
+    new = list(new)
+    for _ in range(before):
+        if new and not new[0].strip():
+            del new[0]
+    for _ in range(after):
+        if new and not new[-1].strip():
+            del new[-1]
+    return tuple(find[before : len(find) - after]), tuple(new)
 
 
 def _tab_forms(find: Lines, new: Lines, there: Lines) -> Iterator[tuple[Lines, Lines]]:

@@ -66,11 +66,18 @@ def collisions(paths: Iterable[PurePosixPath]) -> list[str]:
     found: list[str] = []
     known: dict[str, PurePosixPath] = {}
     for path in paths:
-        twin = known.setdefault(str(path).casefold(), path)
+        twin = known.setdefault(_on_any_disk(path), path)
         if twin is not path:
             found.append(f"{path} and {twin} are the same file on some disks.")
     for path in known.values():
         found += [
-            f"{parent} would be both a file and a folder." for parent in path.parents if str(parent).casefold() in known
+            f"{parent} would be both a file and a folder: the reply gives {known[_on_any_disk(parent)]} and {path}."
+            for parent in path.parents
+            if _on_any_disk(parent) in known
         ]
     return found
+
+
+def _on_any_disk(path: PurePosixPath) -> str:
+    """Some disks know no case, and some write a letter with its accent in one way only."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", str(path)).casefold())

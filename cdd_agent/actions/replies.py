@@ -1,7 +1,8 @@
 """A model's reply as text → the edits it asks for, whatever form they have. The forms are in docs/replies.md.
 
 What is unclear is refused, with words by which the model can do better: which of two fences ends a file, a block that
-never ends, edits of a file without a name. A code block without a path is explanation.
+never ends, edits of a file without a name. A code block without a path is explanation; one that could be a file is
+told.
 """
 
 from __future__ import annotations
@@ -9,22 +10,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from cdd_agent.actions.edits import Edit, NewFile, Replacement, Reply, ReplyRefused, WholeFile
-from cdd_agent.actions.formats.diffs import (
-    DIFFS,
-    find_diffs,
-    has_hunks,
-    holds_diff,
-    is_diff,
-    quoted_fences,
-    read_diff,
-)
+from cdd_agent.actions.edits import Doubt, Edit, NewFile, Replacement, Reply, ReplyRefused, WholeFile
+from cdd_agent.actions.formats.diffs import find_diffs, has_hunks, holds_diff, is_diff, quoted_fences, read_diff
 from cdd_agent.actions.formats.fences import Fence, find_fences, unwrapped
-from cdd_agent.actions.formats.listed import is_list_of_actions, read_actions
-from cdd_agent.actions.formats.naming import in_comment, in_line, mentioned
+from cdd_agent.actions.formats.file_names import is_code
+from cdd_agent.actions.formats.known import NOTHING_KNOWN, KnownNames
+from cdd_agent.actions.formats.listed import begins_action, is_list_of_actions, read_actions
+from cdd_agent.actions.formats.naming import DIFFS, in_line, mentioned, of_edits
 from cdd_agent.actions.formats.patches import begins_patch, find_patches, is_patch, names_file, read_patch
 from cdd_agent.actions.formats.search_replace import Block, find_blocks
 from cdd_agent.actions.formats.thinking import without_thoughts
@@ -36,22 +31,26 @@ _HOLD_FENCES = PROSE | {"", ".py", ".pyi", ".qmd", ".rmd", ".org", ".jl", ".ex",
 """Files in which a line may be a fence: Markdown and its like, and those whose comments are Markdown."""
 
 
-def parse_reply(text: str) -> Reply:
+def parse_reply(text: str, known: KnownNames = NOTHING_KNOWN) -> Reply:
     """Find the edits in a reply. Raises `ReplyRefused` where they cannot be known for certain."""
     if "\0" in text:
         raise ReplyRefused("The reply has a null character in it, which is no part of a text.")
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    lines = without_thoughts(lines)
-    inside = unwrapped(lines)
+    pieces = re.split(r"(\r\n|\r|\n)", text.removeprefix("\ufeff"))
+    lines, ends = pieces[::2], pieces[1::2]
+    crlf = [] if all(end == "\r\n" for end in ends) else [place for place, end in enumerate(ends) if end == "\r\n"]
+    answer = without_thoughts(lines)
+    crlf = [place - len(lines) + len(answer) for place in crlf]
+    inside = unwrapped(answer)
     if inside is not None:
         try:
-            reading = _Reading(inside)
+            wrapped = answer[inside.start : inside.stop]
+            reading = _Reading(wrapped, known, frozenset(place - inside.start for place in crlf))
             reply = reading.reply()
         except ReplyRefused:
             reply = Reply(())
         if reply.edits and reading.is_closed:
             return reply
-    return _Reading(lines).reply()
+    return _Reading(answer, known, frozenset(crlf)).reply()
 
 
 @dataclass(frozen=True)
@@ -74,19 +73,22 @@ class _Reading:
     """One text, taken apart."""
 
     lines: Sequence[str]
+    known: KnownNames
+    crlf: frozenset[int]
+    """Lines that end in CRLF, where others do not: a file whose lines are among them is meant so."""
     blocks: list[Block] = field(init=False)
     patches: list[tuple[int, int]] = field(init=False)
     fences: list[Fence] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.blocks = find_blocks(self.lines)
+        self.blocks = find_blocks(self.lines, self.known)
         self.patches = find_patches(self.lines)
         hidden = {place for block in self.blocks for place in range(block.start, block.end)}
         hidden |= {place for start, end in self.patches for place in range(start, end)}
         in_diffs = quoted_fences(self.lines)
         # what looks like a fence in a diff may be a line of its file; then what comes after is seen anew
         for _ in range(_ROUNDS):
-            self.fences = find_fences(self.lines, hidden | in_diffs)
+            self.fences = find_fences(self.lines, hidden | in_diffs, self.known)
             taken = hidden | {place for fence in self.fences for place in range(fence.start, fence.end)}
             self.diffs = find_diffs(self.lines, taken, hidden)
             lines = {place for start, end in self.diffs for place in range(start, end)}
@@ -95,7 +97,7 @@ class _Reading:
             in_diffs |= lines
         else:
             raise ReplyRefused("It is unclear where the diffs of the reply end.", hint="Put each in a ```diff block.")
-        self._refuse_cut_patch(taken | lines)
+        self._refuse_loose(taken | lines)
 
     @property
     def is_closed(self) -> bool:
@@ -104,9 +106,9 @@ class _Reading:
     def reply(self) -> Reply:
         parts = sorted(self._parts(), key=lambda part: part.start)
         self._refuse_unclear(parts)
-        edits = tuple(edit for part in parts for edit in part.edits)
+        edits = tuple(edit for part in parts for edit in self._as_ended(part))
         _refuse_two_versions(edits)
-        return Reply(_once(edits), self._explanation(parts))
+        return Reply(_once(edits), self._explanation(parts), tuple(self._doubts(parts, edits)))
 
     def _parts(self) -> Iterator[_Part]:
         fenced: set[int] = set()
@@ -127,6 +129,17 @@ class _Reading:
         for start, end in self.diffs:
             yield _Part(start, end, tuple(read_diff(self.lines[start:end])))
 
+    def _as_ended(self, part: _Part) -> tuple[Edit, ...]:
+        """A part's edits, with the line ends of a whole file that are not those of the reply around it."""
+        count = sum(edit.content.count("\n") for edit in part.edits if isinstance(edit, WholeFile))
+        ended = sum(place in self.crlf for place in range(part.start + 1, part.end)) if self.crlf else 0
+        if part.start in self.crlf or not count or ended < count:
+            return part.edits
+        return tuple(
+            replace(edit, content=edit.content.replace("\n", "\r\n")) if isinstance(edit, WholeFile) else edit
+            for edit in part.edits
+        )
+
     def _blocks_in(self, fence: Fence) -> list[Block]:
         first = bisect_right(self.blocks, fence.start, key=lambda block: block.start)
         return self.blocks[first : bisect_left(self.blocks, fence.end, lo=first, key=lambda block: block.start)]
@@ -141,7 +154,7 @@ class _Reading:
             fence.path is not None
             and _suffix(fence.path) in PROSE
             and bool(fence.info.strip())
-            and any(line.strip() and not in_line(line) for line in self._between(fence))
+            and any(line.strip() and not of_edits(line, self.known) for line in self._between(fence))
         )
 
     def _between(self, fence: Fence) -> Iterator[str]:
@@ -154,8 +167,8 @@ class _Reading:
     def _replacements(self, fence: Fence, blocks: Sequence[Block]) -> Iterator[Edit]:
         path, floor = fence.path or fence.above, fence.start + 1
         for block in blocks:
-            stray = [line for line in self.lines[floor : block.start] if line.strip(" \t>")]
-            named = (in_line(stray[-1]) or in_comment(stray[-1], "")) if stray else None
+            stray = [line for line in self.lines[floor : block.start] if line.strip(" \t>") and not _is_gap(line)]
+            named = of_edits(stray[-1], self.known) if stray else None
             if len(stray) > (named is not None):
                 raise ReplyRefused(
                     f"Line {floor + 1} of the reply: a code block has other lines beside its search/replace blocks.",
@@ -174,18 +187,36 @@ class _Reading:
             above = next(
                 (place for place in range(block.start - 1, max(end, 0) - 1, -1) if self.lines[place].strip()), -1
             )
-            named = in_line(self.lines[above]) if above >= 0 else None
-            if not fenced.isdisjoint(between) or not _speaks_of(path, (self.lines[place] for place in between)):
+            named = self._name_in(above) if above >= 0 else None
+            if not fenced.isdisjoint(between) or not self._speaks_of(path, between):
                 path = None
             path, end = block.path or named or path, block.end
             yield _Part(block.start, block.end, (_edit_of(block, path),))
 
-    def _refuse_cut_patch(self, taken: set[int]) -> None:
+    def _speaks_of(self, path: str | None, between: Iterable[int]) -> bool:
+        """Whether the words before a block can be about the last block's file: they name no other, or that one, too."""
+        names = {name for place in between for name in mentioned(self.lines[place], self.known)}
+        return path is None or not names or any(path.endswith(name) for name in names)
+
+    def _name_in(self, place: int) -> str | None:
+        """The file that a line names, or the code block that ends in it, if a name is all that it holds."""
+        fence = next((fence for fence in self.fences if fence.end == place + 1), None)
+        if fence is not None:
+            return fence.content.strip() if fence.holds_a_name(self.known) else None
+        return of_edits(self.lines[place], self.known)
+
+    def _refuse_loose(self, taken: set[int]) -> None:
+        """Lines in prose that begin a patch without an end, or actions without a code block."""
         for place, line in enumerate(self.lines):
             if place in taken:
                 continue
             if begins_patch(line):
                 raise ReplyRefused("The patch is never closed with `*** End Patch`: the reply seems to be cut.")
+            if begins_action(line):
+                raise ReplyRefused(
+                    f"Line {place + 1} of the reply begins a list of actions outside of a code block.",
+                    hint="Put the whole list into a ```yaml block.",
+                )
             if names_file(line):
                 raise ReplyRefused(
                     f"Line {place + 1} of the reply is in no patch.", hint="Begin a patch with `*** Begin Patch`."
@@ -234,12 +265,27 @@ class _Reading:
         for part in parts:
             if part.edits:
                 left += self.lines[place : part.start]
-                while left and (not left[-1].strip() or in_line(left[-1]) is not None):
+                while left and (not left[-1].strip() or self._is_name(left[-1])):
                     left.pop()
                 left.append("")
                 place = max(place, part.end)
         left += self.lines[place:]
         return re.sub(r"\n{3,}", "\n\n", "\n".join(left)).strip()
+
+    def _doubts(self, parts: Sequence[_Part], edits: Sequence[Edit]) -> Iterator[Doubt]:
+        """The blocks that could be files of which no edit is, and that do not just show what is in them."""
+        paths = {edit.path.removeprefix("./") for edit in edits}
+        for part in parts:
+            name = part.fence.doubt.removeprefix("./") if part.fence and not part.edits else ""
+            if not name or any(path == name or path.endswith(f"/{name}") for path in paths):
+                continue
+            assert part.fence is not None
+            if not self.known.is_quotation(name, part.fence.content):
+                yield Doubt(part.start + 1, name, self.known.is_asked(name) and not is_code(part.fence.language))
+
+    def _is_name(self, line: str) -> bool:
+        named = in_line(line, "", self.known)
+        return named is not None and named.is_file
 
 
 def _of_fence(fence: Fence) -> list[Edit]:
@@ -275,10 +321,9 @@ def _is_diff_block(fence: Fence) -> bool:
     return is_diff(fence.lines) or (fence.language in DIFFS and is_named)
 
 
-def _speaks_of(path: str | None, lines: Iterable[str]) -> bool:
-    """Whether the words before a block can be about the last block's file: they name no other, or that one, too."""
-    names = {name for line in lines for name in mentioned(line)}
-    return path is None or not names or any(path.endswith(name) for name in names)
+def _is_gap(line: str) -> bool:
+    """Between the blocks of one file, dots stand for the lines that none of them is about."""
+    return re.fullmatch(r"\W*(?:\.\.\.|…)(?:.*(?:\.\.\.|…))?\W*", line.strip()) is not None
 
 
 def _edit_of(block: Block, path: str | None) -> Edit:
@@ -289,6 +334,8 @@ def _edit_of(block: Block, path: str | None) -> Edit:
         )
     if not block.find:
         return NewFile(path, "".join(line + "\n" for line in block.replace))
+    if block.longer is not None:  # who takes the underline of a heading for a divider wants both to go
+        return Replacement(path, block.longer, (), block.hint, otherwise=(block.find, ()))
     return Replacement(path, block.find, block.replace, block.hint)
 
 

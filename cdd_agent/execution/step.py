@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.actions.changes import ChangeSet
-from cdd_agent.actions.edits import Edit, ReplyRefused
+from cdd_agent.actions.edits import Reply, ReplyRefused
+from cdd_agent.actions.formats.known import KnownNames
 from cdd_agent.actions.replies import parse_reply
 from cdd_agent.dialogue.room import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, Used, definitions
@@ -156,8 +157,10 @@ class StepRunner:
             async with aclosing(self._reply(prompt, bench)) as events:
                 async for event in events:
                     yield event
-            edits = _usable(bench, attempt.reply or "")
-            async with aclosing(bench.change(edits)) as events:
+            reply = _usable(bench, attempt.reply or "")
+            for doubt in reply.doubts:
+                yield Notice(f"{doubt}.", Tone.WARNING)
+            async with aclosing(bench.change(reply.edits)) as events:
                 async for event in events:
                     yield event
         except ReplyRefused as refusal:
@@ -170,11 +173,11 @@ class StepRunner:
             yield event
         if bench.changes.changes:
             yield _applied(step, bench.changes)
-        done = _Done(bench.changes, attempt, (*earlier, attempt), bool(edits), history)
+        done = _Done(bench.changes, attempt, (*earlier, attempt), reply.changes_files, history)
         try:
             async with aclosing(self._verified(step, check, done, before)) as items:
                 async for item in items:
-                    yield item
+                    yield _with_doubts(item, reply) if isinstance(item, Outcome) else item
         except BaseException:  # the check was stopped, and may have changed files by then
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
@@ -312,12 +315,22 @@ def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
     return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
 
 
-def _usable(bench: Workbench, text: str) -> tuple[Edit, ...]:
-    """The reply's edits, if it is one that this kind of step can do something with; it may have acted by tools."""
+def _usable(bench: Workbench, text: str) -> Reply:
+    """The reply, if it is one that this kind of step can do something with; it may have acted by tools."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
-    edits = parse_reply(text).edits
-    if bench.step.files_affected and not edits and not bench.changes.changes:
+    step = bench.step
+    own = [file.path for file in step.files_affected]
+    words = "\n".join(filter(None, (step.title, step.description, step.verify, bench.attempt.guidance)))
+    reply = parse_reply(text, KnownNames.of(bench.root, own, words))
+    has_acted = reply.changes_files or bench.changes.changes
+    written = bench.changes.touched
+    unclear = [doubt for doubt in reply.doubts if not has_acted or (doubt.is_asked and doubt.path not in written)]
+    if unclear:
+        hint = "Give a file in a code block whose info string is `language:path`. Write no file's name just above a "
+        hint += "block that is none."
+        raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
+    if step.files_affected and not has_acted:
         hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
         hint += "search/replace block below the file's path."
         if bench.call_by_call:
@@ -325,7 +338,14 @@ def _usable(bench: Workbench, text: str) -> tuple[Edit, ...]:
         if refused := refused_calls(bench.root, bench.attempt.dialogue):
             hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
         raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
-    return edits
+    return reply
+
+
+def _with_doubts(outcome: Outcome, reply: Reply) -> Outcome:
+    """What failed may have failed because a block was taken for explanation: the model is told which."""
+    if outcome.verification is not None or not reply.doubts:
+        return outcome
+    return replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
 
 
 def _judged(done: _Done, verdict: Verdict) -> Outcome:

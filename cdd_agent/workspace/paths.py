@@ -5,7 +5,8 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 
-_WINDOWS_ABSOLUTE = re.compile(r"^([A-Za-z]:|\\\\|//)")
+_ABSOLUTE = re.compile(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
+"""In the spelling of any system: of a shell, of Windows, and as an address."""
 _MAX_LENGTH, _MAX_NAME = 1000, 255  # bytes of a name are what most disks limit
 _MARKERS = (".cdd", ".git")
 
@@ -65,7 +66,7 @@ def _relative(text: str) -> PurePosixPath:
         raise PathRefused(f"{text!r} is not a usable path")
     if len(text) > _MAX_LENGTH or any(ord(char) < 32 for char in text):
         raise PathRefused(f"{text[:60]!r} is not a usable path: too long, or with control characters")
-    if _WINDOWS_ABSOLUTE.match(text) or text.startswith(("/", "\\", "~")):
+    if _ABSOLUTE.match(text):
         raise PathRefused(f"{text} is absolute; paths are relative to the project")
     path = PurePosixPath(text.replace("\\", "/"))
     if any(len(part.encode("utf-8", "surrogatepass")) > _MAX_NAME for part in path.parts):

@@ -4,7 +4,7 @@ import contextlib
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from cdd_agent.actions.edits import Edit, ReplyRefused, WholeFile
@@ -74,7 +74,11 @@ def test_any_text_is_a_reply_or_refused(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\r\0", exclude_categories=("Cs",))))
+@example("*** Begin Patch")
+@example("--- a\n+++ b\n")
 def test_any_content_comes_back_exactly_from_a_fence_longer_than_its_own(content: str) -> None:
+    content = f"A text, and no other form:\n{content}"
+    assume(not re.search("<{5}|-{5}", content))  # a block that begins in it has to end in it
     content = content if not content or content.endswith("\n") else content + "\n"
     fence = "`" * (max((len(run) for run in re.findall("`+", content)), default=0) + 3)
     assert edits(f"Words.\n\n{fence}txt:a.txt\n{content}{fence}\n") == (WholeFile("a.txt", content),)

@@ -192,7 +192,7 @@ DIFFS: dict[str, Case] = {
     ),
     "a mode alone, with names": (
         f"```diff\ndiff --git a/src/calc.py b/src/calc.py\nold mode 100644\nnew mode 100755\n{NAMES}```\n",
-        Refused("no hunk"),
+        {},
     ),
     "an empty hunk": (f"```diff\n{NAMES}@@ -1,2 +1,2 @@\n```\n", {}),
     "a mail": (
@@ -432,8 +432,3 @@ def test_a_diff_that_changes_permissions_is_told_that_they_stay(tmp_path: Path, 
     notes = apply(tmp_path, f"```diff\ndiff --git a/run.sh b/run.sh\n{head}{hunk}```\n")
     assert tree(tmp_path) == {"run.sh": "b\n"}
     assert notes == ("run.sh keeps its permissions: a reply changes content only",)
-
-
-def test_a_diff_that_changes_nothing_but_permissions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ReplyRefused, match="changes nothing"):
-        apply(tmp_path, "```diff\ndiff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n```\n")

@@ -81,6 +81,34 @@ def test_a_change_gives_the_same_file_in_every_form(before: list[str], after: li
             assert tree(Path(name)) == {"a.txt": text_of(after)}, form.__name__
 
 
+containers = st.lists(
+    st.sampled_from(["", " ", "   ", "    ", "\t", "- ", "-   ", "+ ", "+  ", "* ", "1. ", "> ", "@@ ", "-- ", "++ "]),
+    max_size=2,
+).map("".join)
+inner = st.sampled_from(["```", "```sh", "````", "~~~", "~~~ py", "````md", "x", "y = 1", "", "a.py", "# b.py"])
+lines_with_fences = st.lists(st.tuples(containers, inner).map("".join).map(str.rstrip), max_size=9)
+
+
+@settings(max_examples=100)
+@given(lines_with_fences, lines_with_fences, lines_with_fences, st.sampled_from(["{}", "Here:\n\n{}\nDone.\n"]))
+@example(["1. Do:", "", "-   ```sh"], ["    old"], ["    new"], "{}")
+@example(["+ ```", "+ x"], [], ["", "   ```"], "{}")
+@example(["\ue000", "```"], ["a"], ["b"], "{}")
+@example([], ["-- ```"], ["++ ```"], "{}")
+def test_a_text_with_fences_at_any_depth_is_changed_in_every_form(
+    around: list[str], old: list[str], new: list[str], words: str
+) -> None:
+    before = ["first: 1", *around, "here", *old, "there", *around[::-1], "last: 1"]
+    after = ["first: 1", *around, "here", *new, "there", *around[::-1], "last: 2"]
+    for form in (as_whole_file, as_block, as_diff, as_patch):
+        with tempfile.TemporaryDirectory() as name:
+            write(Path(name), {"a.txt": text_of(before)})
+            apply(
+                Path(name), words.format(form("a.txt", before, after)), Terms(seen=None, may_shrink=lambda path: True)
+            )
+            assert tree(Path(name)) == {"a.txt": text_of(after)}, form.__name__
+
+
 pieces = st.text(st.sampled_from("abcxyz =()#`*<>."), max_size=10).map(str.strip)
 indented = st.tuples(st.sampled_from(["", "    ", "        ", "\t"]), pieces).map("".join)
 

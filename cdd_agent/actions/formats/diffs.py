@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from cdd_agent.actions.edits import Deletion, Edit, Hint, ModeChange, NewFile, Renaming, Replacement, ReplyRefused
+from cdd_agent.actions.formats.naming import DIFFS
 
 _HUNK = re.compile(r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$")
 _GIT = re.compile(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
@@ -21,7 +22,6 @@ _EXTENDED = re.compile(
 )
 _SIGNATURE = re.compile(r"^\d+\.\d+(\.\d+)*")
 _FENCE = re.compile(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-DIFFS = {"diff", "patch", "udiff"}
 _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
@@ -147,8 +147,10 @@ def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
         line = lines[place]
         if place in ends:
             break
-        if _begins(lines, place) or _EXTENDED.match(line) or line.startswith(("+++ ", *_BINARY)):
-            hunk = None if not line.startswith("+++ ") or hunk is None else hunk
+        if hunk is not None and line.startswith(("+++ ", "--- ")) and not _ends_hunk(lines, place, hunk):
+            hunk.add(line)
+        elif _begins(lines, place) or _EXTENDED.match(line) or line.startswith(("+++ ", *_BINARY)):
+            hunk = None
         elif line.startswith("@@"):
             hunk = _hunk(line)
         elif not line.strip():
@@ -236,7 +238,7 @@ def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
         line = lines[place]
         if line.startswith(("@@", "diff --git ", "Index: ")):
             break
-        if _names_follow(lines, place) and (hunk.is_full or hunk.old_count is None or _is_head(lines, place)):
+        if _ends_hunk(lines, place, hunk):
             break
         if _is_signature(lines, place):
             return len(lines)
@@ -247,8 +249,10 @@ def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
     return place
 
 
-def _is_head(lines: Sequence[str], place: int) -> bool:
-    return place + 2 < len(lines) and lines[place + 2].startswith("@@")
+def _ends_hunk(lines: Sequence[str], place: int, hunk: _Hunk) -> bool:
+    """Whether another file's names stand here, and not a line `-- x` that goes, and one `++ y` that comes."""
+    is_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
+    return _names_follow(lines, place) and (hunk.is_full or hunk.old_count is None or is_head)
 
 
 def _names(old_line: str, new_line: str) -> tuple[str, str]:
@@ -296,7 +300,7 @@ def _edits(section: _Section) -> list[Edit]:
     if section.is_new or old == _NOWHERE or is_empty_before:
         return [NewFile(new, _content(new, section.hunks)), *modes]
     is_renamed = bool(section.renamed_from or section.renamed_to)
-    if (section.has_names or modes) and not section.hunks and not is_renamed:
+    if section.has_names and not section.hunks and not is_renamed and not modes:
         raise ReplyRefused(f"The diff of {new} changes nothing: it has no hunk.", path=new)
     edits: list[Edit] = []
     if is_renamed:

@@ -1,7 +1,13 @@
-"""What files are called: whether a text is a file's path, and whether a block in some language can be that file."""
+"""What files are called: whether a text is a file's path, and whether a block in some language can be that file.
+
+What the project has and the task names is known (`known.py`), and a form that says "this is a file" is believed,
+whatever the name. The lists below are for what is left: whether a heading is a file's name or a title, where nobody
+else says so.
+"""
 
 import re
 import unicodedata
+from enum import IntEnum
 from pathlib import PurePosixPath
 
 
@@ -12,7 +18,10 @@ def _split(*lines: str) -> frozenset[str]:
 BARE_NAMES = _split(
     "Makefile Dockerfile Containerfile Procfile Jenkinsfile Gemfile Rakefile Podfile Fastfile Vagrantfile Justfile",
     "justfile Pipfile Brewfile Caddyfile Tiltfile Earthfile Snakefile Berksfile gradlew mvnw crontab CODEOWNERS",
-    "LICENSE README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD",
+    "LICENSE README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD GNUmakefile BSDmakefile Doxyfile Dangerfile",
+    "Guardfile Capfile Cartfile Mintfile Appfile Matchfile Puppetfile Steepfile Thorfile Cakefile Gruntfile Taskfile",
+    "Pluginfile Deliverfile Scanfile Snapfile Gymfile Lakefile Modulefile Pulumifile Kptfile Singularityfile Logfile",
+    "SConstruct SConscript wscript Kconfig Kbuild BUCK OWNERS meson.build meson.options",
 )
 """Names that need neither a folder nor a suffix."""
 _LIBRARIES = _split("node vue next nuxt react express three d3 chart")
@@ -62,7 +71,10 @@ _KNOWN = (
         "geojson avsc webmanifest bat cmd fish awk sed tex bib ipynb j2 jinja jinja2 mako tmpl tpl template example",
         "sample dist properties xsd xsl xslt plist desktop service timer rego cue dhall bzl bazel cmake mk mod sum",
         "gemspec rake ru jbuilder podspec csproj sln props targets patch diff po pot prisma sol http feature puml mmd",
-        "ejs hbs erb haml slim pug njk liquid pyx pxd pth typed in",
+        "ejs hbs erb haml slim pug njk liquid pyx pxd pth typed in spec cff ac am m4 lockb resolved",
+        "editorconfig cabal opam rockspec nimble ipkg asd rosinstall gyp gypi gni gn pri pro qbs pc pkl",
+        "code-workspace sublime-project iml nuspec vcxproj fsproj vbproj xcconfig pbxproj entitlements",
+        "flowconfig gpr adb ads scm lisp el vim fnl",
     )
 )
 """Suffixes by which a name without a folder is a file's: `os.path` and `example.com` are none."""
@@ -70,14 +82,122 @@ _PATH = re.compile(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
 _SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
 
 
+_CAPTIONS = _split(
+    "after answer api backend bash before client code command commands config configuration console contents curl diff",
+    "error errors example examples expected explanation fixme fix frontend how important info input json key log logs",
+    "new note notes now old optional options or output prompt python query request response result results run sample",
+    "also and approach checks finally first here implementation installation layout like next running so",
+    "structure thus verification server setup shell snippet solution sql step steps summary syntax terminal",
+    "test testing tests text then tip title toml tree types usage use warning why yaml",
+)
+"""What stands above blocks that are no files."""
+_OPTIONS = re.compile(
+    r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={ ].*)?", re.IGNORECASE
+)
+"""What programs that show code read behind its language."""
+_ABSOLUTE = re.compile(r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]", re.IGNORECASE)
+_OF_A_SYSTEM = re.compile(
+    r"[A-Za-z]:[\\/]\w|[\\/]{2}[\w.]|~|(?i:file:/)|\$\{?HOME|%\w+%"
+    r"|[\\/](?:bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|Users"
+    r"|Volumes|Windows)[\\/]"
+)
+"""Absolute paths that are no addresses of a web server, such as `/users`."""
+
+
+_LANGUAGES = (
+    _CODE
+    | _DATA
+    | _PLAIN
+    | SHELLS
+    | _split(
+        *_SUFFIXES,
+        "actionscript ada apache applescript asciidoc asm assembly awk batch bat bibtex c# c++ clojure cmake",
+        "cobol cmd coffeescript common-lisp conf crystal csv cuda cython d dart delphi diff django docker",
+        "dockerfile dos dot dotenv elixir elm erlang f# fish fortran fsharp gherkin git gitignore glsl go-mod",
+        "golang gradle graphql groovy handlebars haskell hcl hocon http hlsl idris jinja jinja2 jsonc json5 jsonl",
+        "jsx julia julia-repl just justfile latex less lean lisp liquid lua make makefile matlab mermaid meson",
+        "mysql nasm nginx nim nix objc objective-c ocaml org pascal patch pgsql perl plantuml plpgsql plsql",
+        "postgres postgresql prisma procfile prolog promql properties proto protobuf ps1 pug puppet purescript",
+        "pwsh py3 qml r racket raku rb re reason regex requirements rescript rst ruby sass scala scheme scss",
+        "shell-session smalltalk solidity starlark bazel styl stylus svelte systemverilog tcl terraform tex tf",
+        "thrift tsv twig udiff v vala vb vb.net verilog vhdl vim viml vimscript vue wasm wat webidl wgsl yacc zig",
+    )
+)
+"""What stands first in an info string, before a file's name."""
+
+
+class Grade(IntEnum):
+    """How much a text looks like a file's name, by itself."""
+
+    NONE = 0
+    WORD = 1
+    """A word, as titles are words."""
+    NAME = 2
+    """No word of a language, but perhaps the name of something else: `os.path`, `NEWS`, `and/or`."""
+    FILE = 3
+
+
+def grade(text: str, language: str = "") -> Grade:
+    """How much a text looks like a file's name in a block of some language. What is known is not asked."""
+    if is_absolute(text):
+        is_certain = _OF_A_SYSTEM.match(text) or names_file(re.sub(r"^[\\/]+", "", text), language)
+        return Grade.FILE if is_certain else Grade.NAME
+    if _OPTIONS.fullmatch(text):
+        return Grade.NONE
+    if not _looks_like_a_path(text):
+        return Grade.NAME if _is_oddly_named(text) else Grade.NONE
+    if names_file(text, language):
+        return Grade.NAME if text in WORDS else Grade.FILE
+    if text.startswith("-") or "(" in text or not any(map(str.isalpha, text)):
+        return Grade.NONE
+    return Grade.NAME if is_in_capitals(text) or re.search(r"[./\\]|\w[-_]\w|[a-z][A-Z]", text) else Grade.WORD
+
+
+def _is_oddly_named(text: str) -> bool:
+    """Whether it has a file's suffix after signs that names seldom have: `Q&A.md`."""
+    suffix = _SUFFIX.search(text)
+    return suffix is not None and suffix[0][1:].lower() in _KNOWN and not re.search(r"[\s:`|<>*?]|[/\\]$", text)
+
+
+def is_in_capitals(text: str) -> bool:
+    """A name such as NEWS or LICENSE-MIT."""
+    return re.fullmatch(r"[A-Z][A-Z0-9]+(?:[-_.][A-Za-z0-9]+)*", text) is not None
+
+
+def is_caption(text: str) -> bool:
+    """A word that says of a block that it is an example, an output, commands."""
+    return text.casefold() in _CAPTIONS
+
+
+def is_absolute(text: str) -> bool:
+    """Whether a path begins elsewhere than in the project, in the spelling of any system."""
+    return _ABSOLUTE.match(text) is not None and not text.startswith(("/*", "//*")) and text.strip("/\\") != ""
+
+
+def is_in_language(language: str, path: str) -> bool:
+    """Whether it has a suffix that files in this language have, or is called as they are."""
+    suffix, name = PurePosixPath(path).suffix.lstrip(".").lower(), _last(path).lower()
+    suffixes = (language, *_SUFFIXES.get(language, "").split())
+    return bool(language) and (suffix in suffixes if suffix else name in (language, f"{language}file"))
+
+
+def is_code(language: str) -> bool:
+    """Whether it is a language in which files have well-known suffixes: there, `a.b` is an attribute."""
+    return bool(set(_SUFFIXES.get(language, "").split()) & _CODE)
+
+
+def _looks_like_a_path(text: str) -> bool:
+    letters = "".join(char for char in text if not unicodedata.category(char).startswith("M"))
+    if text in _NO_PATHS or "://" in text or not _PATH.fullmatch(letters):
+        return False
+    return not re.fullmatch(r"v?\d+(?:\.\d+)*\w*", text) and not text.endswith(("/", "\\"))
+
+
 def is_path(text: str) -> bool:
     """Whether a text looks like a file's path: with a folder or a suffix, or one of the names that need none."""
     if text in BARE_NAMES:
         return True
-    letters = "".join(char for char in text if not unicodedata.category(char).startswith("M")).removeprefix("/")
-    if text in _NO_PATHS or "://" in text or not _PATH.fullmatch(letters):
-        return False
-    if re.fullmatch(r"v?\d+(?:\.\d+)*\w*", text) or text.endswith(("/", "\\")):
+    if not _looks_like_a_path(text.removeprefix("/")):
         return False
     name = _last(text)
     return name in BARE_NAMES or bool(_SUFFIX.search(name)) or ("/" in text and not name.isdigit() and " " not in text)
@@ -101,7 +221,7 @@ def is_spaced(text: str) -> bool:
 
 
 def is_language(word: str) -> bool:
-    return word.lower() in _SUFFIXES
+    return word.lower() in _LANGUAGES
 
 
 def fits(language: str, path: str) -> bool:

@@ -7,22 +7,35 @@ from cdd_agent.actions.edits import Edit, ReplyRefused, edit_of
 from cdd_agent.actions.model import KINDS
 from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
 
-_KINDS = "|".join(KINDS)
-_FIRST = re.compile(
-    rf"^- +(?:action: *[\"']?(?:{_KINDS})\b|(?:execute|create_file|edit|chat_with_user|research|read):)"
-    r"|^actions: *$"
-)
+_KIND = rf"(?:{'|'.join(KINDS)})"
+_ITEM = rf"(?:- *|\[? *\{{ *|- *\{{ *)?[\"']?(?:action[\"']?: *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
+_FIRST = re.compile(rf"^ *{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$")
+"""How a list of actions begins, and one that is not quite one."""
+_UNKNOWN = re.compile(r"^ *(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
+_FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
+_ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
 def is_list_of_actions(language: str, lines: Sequence[str]) -> bool:
-    """Whether a block without a path begins as a list of actions does."""
-    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
-    return language in ("yaml", "yml", "") and _FIRST.match(first) is not None
+    """Whether a block without a path is meant as a list of actions, be it a good one or not."""
+    told = [line for line in lines if line.strip() not in ("", "---", "[") and not line.lstrip().startswith("#")]
+    first = told[0] if told else ""
+    if language not in ("yaml", "yml", "json", ""):
+        is_plain = language in ("text", "txt", "plaintext", "actions")
+        return is_plain and begins_action(first) and any(_FIELD.search(line) for line in told)
+    return _FIRST.match(first) is not None or (
+        _UNKNOWN.match(first) is not None and any(_FIELD.search(line) for line in told)
+    )
+
+
+def begins_action(line: str) -> bool:
+    """Whether a line outside of any block is the first one of an action."""
+    return _ALONE.match(line) is not None
 
 
 def read_actions(text: str) -> list[Edit]:
     """Raises `ReplyRefused` for a list that cannot be read, or holds what is no change of a file."""
-    body = re.sub(r"\A(?:\s*#[^\n]*\n)*actions: *\n", "", text)
+    body = re.sub(r"\A(?:\s*(?:#[^\n]*|---\s*)?\n)*actions: *\n", "", text)
     try:
         actions = ActionPlan.from_yaml(body, "the list of actions").actions
     except ActionPlanRefused as refusal:

@@ -7,16 +7,18 @@
     what shall be there
     >>>>>>> REPLACE
 
-Five to nine marks; all three lines have the same number. `------- SEARCH` and `+++++++ REPLACE` are read, too, and a
+Five to nine marks; all three lines have the same number. Where nothing takes the place of the lines, the divider may be
+there twice. `------- SEARCH` and `+++++++ REPLACE` are read, too, and a
 `:start_line:` below the first mark.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cdd_agent.actions.edits import Hint, ReplyRefused
-from cdd_agent.actions.formats.file_names import is_path
+from cdd_agent.actions.formats.file_names import Grade, grade, is_absolute
+from cdd_agent.actions.formats.known import NOTHING_KNOWN, KnownNames
 
 _BEGIN = re.compile(
     r"^(?P<indent>[\s>]*?)(?P<mark><{5,9}(?=\s?(?i:SEARCH|ORIGINAL)\b)|-{5,9}(?=\s?(?:SEARCH|ORIGINAL)\b))"
@@ -38,9 +40,11 @@ class Block:
     find: tuple[str, ...]
     replace: tuple[str, ...]
     hint: Hint
+    longer: tuple[str, ...] | None = None
+    """The lines to find where the divider is there twice, and nothing after it: the first may be one of them."""
 
 
-def find_blocks(lines: Sequence[str]) -> list[Block]:
+def find_blocks(lines: Sequence[str], known: KnownNames = NOTHING_KNOWN) -> list[Block]:
     """Every block of a text, wherever it stands. Raises `ReplyRefused` for one whose parts are not clear."""
     blocks: list[Block] = []
     place = 0
@@ -49,19 +53,22 @@ def find_blocks(lines: Sequence[str]) -> list[Block]:
         if begin is None:
             place += 1
             continue
-        block = _block(lines, place, begin)
+        block = _block(lines, place, begin, known)
         blocks.append(block)
         place = block.end
     return blocks
 
 
-def _block(lines: Sequence[str], start: int, begin: re.Match[str]) -> Block:
+def _block(lines: Sequence[str], start: int, begin: re.Match[str], known: KnownNames) -> Block:
     dividers: list[int] = []
     size = len(begin["mark"])
     for place in range(start + 1, len(lines)):
         bare = lines[place].strip(" \t>") if begin["indent"] else lines[place].rstrip()
         if _END.match(lines[place]):
-            return _read(lines, start, place, begin, _only(dividers, start))
+            is_doubled = len(dividers) == 2 and not any(line.strip(" \t>=") for line in lines[dividers[0] : place])
+            divider = dividers[0] if is_doubled else _only(dividers, start)
+            block = _read(lines, start, place, begin, divider, known)
+            return replace(block, replace=(), longer=(*block.find, lines[divider].strip())) if is_doubled else block
         if _BEGIN.match(lines[place]):
             break
         if (len(bare) == size and not bare.strip("=")) or (
@@ -92,7 +99,7 @@ def _only(dividers: list[int], start: int) -> int:
     raise ReplyRefused(f"The search/replace block in line {start + 1} of the reply {reason}.", hint=hint)
 
 
-def _read(lines: Sequence[str], start: int, end: int, begin: re.Match[str], divider: int) -> Block:
+def _read(lines: Sequence[str], start: int, end: int, begin: re.Match[str], divider: int, known: KnownNames) -> Block:
     indent = begin["indent"]
     find = [_without(indent, line) for line in lines[start + 1 : divider]]
     number = None
@@ -100,10 +107,11 @@ def _read(lines: Sequence[str], start: int, end: int, begin: re.Match[str], divi
         number = int(found[1])
     while number is not None and find and _ABOUT_LINES.match(find[0]):
         del find[0]
-    replace = [_without(indent, line) for line in lines[divider + 1 : end]]
+    new = [_without(indent, line) for line in lines[divider + 1 : end]]
     path = begin["path"].strip("`*\"' \t")
     find = [] if not any(line.strip() for line in find) else find
-    return Block(start, end + 1, path if is_path(path) else None, tuple(find), tuple(replace), Hint(line=number))
+    is_name = known.is_file(path) or is_absolute(path) or grade(path) > Grade.WORD
+    return Block(start, end + 1, path if is_name else None, tuple(find), tuple(new), Hint(line=number))
 
 
 def _without(indent: str, line: str) -> str:
