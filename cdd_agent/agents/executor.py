@@ -160,7 +160,9 @@ class ExecutorAgent:
 
     async def _skip(self, words: re.Match[str]) -> AsyncGenerator[Event, None]:
         step = self._engine.run.next_step
-        assert step is not None
+        if step is None:
+            yield self._what_next()
+            return
         reason = words["reason"] or "skipped by the user"
         async with aclosing(self._engine.skip(step, reason, keep=bool(words["keep"]))) as events:
             async for event in events:
@@ -181,7 +183,9 @@ class ExecutorAgent:
     async def _answer(self, question: str) -> AsyncGenerator[Event, None]:
         """By the run's own model, so within its budget; questions and answers of this visit are remembered."""
         step = self._engine.run.next_step
-        assert step is not None
+        if step is None:
+            yield self._what_next()
+            return
         yield QuestionAsked(step.number, question)
         asked = Message("user", self._engine.run.record.redactor.redact(question))
         runner = self._engine.runner
@@ -217,7 +221,8 @@ class ExecutorAgent:
 
     def _what_next(self) -> Notice:
         step = self._engine.run.next_step
-        assert step is not None
+        if step is None:
+            return Notice("All steps are done already.", Tone.GOOD)
         if self._has_failed():
             return Notice("`retry`, `skip`, or say what to do differently.")
         return Notice(
