@@ -55,7 +55,7 @@ class Answering:
         nothing follows."""
         is_text = isinstance(event, Key) and event.is_printable
         is_enter = isinstance(event, Key) and event.key == "enter"
-        is_first = not typed and not self._is_begun
+        is_first = not typed and (rested or not self._is_begun)
         self._is_begun = is_text
         self._is_meant = is_text and rested if is_first else self._is_meant and (is_text or is_enter)
         if is_enter:
