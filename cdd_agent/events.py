@@ -389,6 +389,16 @@ Proposal = ChangesProposed | CommandProposed | ActionProposed
 """What a face can be asked to approve; `choices` are the answers that make sense."""
 
 
+@dataclass(frozen=True)
+class PersonAnswered:
+    """A person's answer to a question of the program's."""
+
+    question: str
+    """All that they were shown."""
+    answer: str
+    """Empty where the question was taken away before they gave one."""
+
+
 # ---------------------------------------------------------------------------------------------------------------- a run
 
 
@@ -696,7 +706,7 @@ ActionEvent = ActionStarted | ActionOutput | ActionFinished | ActionsFinished
 
 # ---------------------------------------------------------------------------------------------------------- all of them
 
-Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | RunEvent | ActionEvent
+Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | PersonAnswered | RunEvent | ActionEvent
 
 
 def event_name(kind: type[Event]) -> str:

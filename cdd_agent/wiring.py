@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdd_agent.config import Config, load_config
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.execution.frontend import ChangesApproved, Frontend
+from cdd_agent.execution.frontend import AnswersTold, ChangesApproved, Frontend
 from cdd_agent.llm.around import Around, Exchangeable
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
 from cdd_agent.llm.patient import Clock, Patient
@@ -27,15 +27,18 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.agents.chat import ChatAgent, ChatTools
     from cdd_agent.agents.planning import Planning
+    from cdd_agent.events import Proposal
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.lock import TicketLock
     from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.providers import Endpoint
-    from cdd_agent.workspace.commands import CommandRunner
+    from cdd_agent.workspace.commands import CommandRunner, Permit
     from cdd_agent.workspace.redaction import Redactor
 
 _SCRIPT, _REPLAY = "script:", "replay:"
+_LONGEST_QUESTION = 100_000
+"""Characters of a question that the run's log keeps."""
 NO_MODEL_HINT = """\
 Choose one of:
 - a hosted model: `export ANTHROPIC_API_KEY=...`
@@ -252,12 +255,19 @@ def open_engine(
 ) -> Engine:
     """Open a ticket's run, with its `lock` if somebody here holds it already. `model` is made when a reply is needed;
     `tally` is told what it takes. Raises `BadInput`."""
-    from cdd_agent.events import ReplyLost
+    from cdd_agent.events import PersonAnswered, ReplyLost
     from cdd_agent.execution.engine import Engine
     from cdd_agent.execution.step import StepRunner
+    from cdd_agent.wording import question
 
     config, root = project.config, project.root
-    asked = _asked_of_changes(config, frontend)
+
+    def log_answer(asked: Proposal | str, answer: str) -> None:
+        shown = asked if isinstance(asked, str) else question(asked)
+        record = engine.run.record
+        record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
+
+    person = AnswersTold(frontend, log_answer)
 
     @cache
     def of_this_run() -> Model:
@@ -273,11 +283,11 @@ def open_engine(
     runner = StepRunner(
         root,
         of_this_run,
-        asked,
+        _asked_of_changes(config, person),
         config.test_command,
         config.test_timeout,
         project.tickets.owns,
-        commands,
+        replace(commands, permit=_permit_of(person)),
         config.tool_calls,
     )
     own = [*project.tickets.places, *([_shown(root, config.record)] if config.record else [])]
@@ -372,8 +382,14 @@ def prepare_model(engine: Engine) -> None:
 
 def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
     """What runs commands in a project, under its settings."""
+    from cdd_agent.workspace.commands import CommandRunner
+
+    return CommandRunner(project.root, project.config.commands, _permit_of(frontend))
+
+
+def _permit_of(frontend: Frontend) -> Permit:
     from cdd_agent.events import Choice, CommandProposed
-    from cdd_agent.workspace.commands import CommandRunner, Permission
+    from cdd_agent.workspace.commands import Permission
 
     permissions = {Choice.YES: Permission.YES, Choice.ALWAYS: Permission.ALWAYS}
 
@@ -381,7 +397,7 @@ def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
         choice = await frontend.approve(CommandProposed(command, reason))
         return permissions.get(choice, Permission.NO)
 
-    return CommandRunner(project.root, project.config.commands, permit)
+    return permit
 
 
 def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | None = None) -> ActionRunner:

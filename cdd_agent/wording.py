@@ -21,6 +21,7 @@ from cdd_agent.events import (
     ModelsFound,
     Notice,
     OwnCommandFinished,
+    PersonAnswered,
     PlanChecked,
     PlanOpened,
     Proposal,
@@ -112,6 +113,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case ModelChosen(model=model, api_base=api_base, saved_in=file):
             how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
             return [(f"The model is {model}{f' at {api_base}' if api_base else ''}, {how_long}.", Tone.GOOD)]
+        case PersonAnswered(question=asked, answer=""):
+            return [(asked, Tone.QUIET), ("Not answered", Tone.WARNING)]
+        case PersonAnswered(question=asked, answer=answer):
+            return [(asked, Tone.QUIET), (f"Your answer: {answer}", Tone.PLAIN)]
         case TicketsListed(tickets=(), state=None, type=None):
             return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
         case TicketsListed(tickets=(), state=state, type=kind):

@@ -14,6 +14,7 @@ from cdd_agent.events import (
     ChangesApplied,
     ChangesProposed,
     CommandProposed,
+    PersonAnswered,
     PlanOpened,
     QuestionAnswered,
     QuestionAsked,
@@ -127,6 +128,8 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
                 asked = began = None
             case CommandProposed():
                 began = None
+            case PersonAnswered() if began:  # what went before was waiting
+                began = time
             case _:
                 pass
     if asked is not None:

@@ -1,5 +1,6 @@
 """The person, as the engine sees them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +34,24 @@ class ChangesApproved:
 
     async def ask(self, prompt: str) -> str:
         return await self.others.ask(prompt)
+
+
+@dataclass(frozen=True)
+class AnswersTold:
+    """Hands every question on, and tells of the answer before anything is done about it."""
+
+    person: Frontend
+    tell: Callable[[Proposal | str, str], None]
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        choice = await self.person.approve(proposal)
+        self.tell(proposal, choice.value)
+        return choice
+
+    async def ask(self, prompt: str) -> str:
+        answer = await self.person.ask(prompt)
+        self.tell(prompt, answer)
+        return answer
 
 
 class Nobody:

@@ -8,13 +8,15 @@ import signal
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
+from textual import events, work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
 from cdd_agent.commands.registry import complete, handle
@@ -32,6 +34,7 @@ from cdd_agent.events import (
     ModelChosen,
     Notice,
     OwnCommandStarted,
+    PersonAnswered,
     PlanOpened,
     Proposal,
     ReplyDelayed,
@@ -53,6 +56,8 @@ from cdd_agent.events import (
 )
 from cdd_agent.harmless import fenced
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tui.answering import REST, Answering, Clock
+from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget
 from cdd_agent.tui.history import History
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -74,6 +79,13 @@ if TYPE_CHECKING:
 
 _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
+_TWICE = 3.0
+"""Seconds in which to ask once more to leave."""
+_PAGES = ("pageup", "pagedown")
+_SCROLLING = ("up", "down", "home", "end", "ctrl+home", "ctrl+end")
+"""Keys that are the transcript's while it has the focus."""
+_MOVING = ("tab", "shift+tab")
+_LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 _KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
 _IN_CHAT = "Ask, @file, !command, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
@@ -90,7 +102,11 @@ _BLOCKS = {
 }
 
 
-class Shell(App[CddError]):
+class Home(GuardedWidget, Screen[None]):
+    """The one screen. Whatever lies over it (the palette of commands) has the keyboard to itself."""
+
+
+class Shell(Guarded, App[CddError]):
     """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
 
     The session is opened behind the first screen: settings, adapters and engine take longer to import than to type
@@ -108,21 +124,38 @@ class Shell(App[CddError]):
         Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
     ]
 
-    def __init__(self, root: Path, open_session: Callable[[Frontend], Opened], first: str = "") -> None:
-        """`first` is a line to begin with, as if it had been typed."""
+    def __init__(
+        self,
+        root: Path,
+        open_session: Callable[[Frontend], Opened],
+        first: str = "",
+        clock: Clock = Clock(),  # noqa: B008  # it is frozen
+    ) -> None:
+        """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`."""
         super().__init__()
         self.session: Session | None = None
         self._root = root
         self._open_session = open_session
         self._first = first
         self._opened = asyncio.Event()
-        self._asked: asyncio.Future[str] | None = None
+        self._asking = asyncio.Lock()
+        """There is one question at a time."""
+        self._answering: Answering | None = None
+        """What the open question makes of the keys."""
+        self._question: Question | None = None
+        """Where it is shown, unless any line is its answer: then it is in the transcript."""
+        self._clock = clock
+        self._last_key = self._last_letter = self._asked_to_leave = -inf
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
         self._typed: tuple[str, Meant] = ("", (None, None))
         """What stood in the prompt last, and what it meant when it was typed."""
         self._meant: dict[str, Meant] = {}
         """The same of the lines that wait."""
+        self._faults = FaultLog(root)
+
+    def get_default_screen(self) -> Screen[None]:
+        return Home()
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -140,7 +173,7 @@ class Shell(App[CddError]):
         self._bar.branch = current_branch(self._root) or ""
         with suppress(AttributeError, NotImplementedError):  # Windows has neither such handlers nor a SIGHUP
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGTERM, partial(self.action_leave, ExitCode.INTERRUPTED))
+            loop.add_signal_handler(signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED))
             loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
         self.set_timer(_QUIET, self.open)
 
@@ -151,6 +184,9 @@ class Shell(App[CddError]):
             session, notices = await asyncio.to_thread(self._open_session, self)
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
+            return
+        except Exception as error:  # noqa: BLE001  # without a session there is nothing that could go on
+            self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.session = session
         self._bar.model = session.project.config.model or "no model"
@@ -169,54 +205,137 @@ class Shell(App[CddError]):
             async for event in events:
                 self.show(event)
 
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual's way to end the program. Once there is a session, what failed is told, and the rest goes on."""
+        if self.session is None:
+            super()._handle_exception(error)
+            return
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        if not self._faults.is_new(cause) and cause is error:
+            return
+        told = self._faults.write(cause)
+        try:
+            self._transcript.add(BlockKind.ERROR, told)
+        except Exception as second:  # noqa: BLE001  # it may be the transcript itself that fails
+            self._faults.write(second)
+            self.notify(told, severity="error", markup=False, timeout=30)
+
     async def on_unmount(self) -> None:
         if self.session is not None:
             self.session.leave()
 
     async def approve(self, proposal: Proposal) -> Choice:
         """The `Frontend` port."""
-        widget = Question(question(proposal), answers(proposal))
-        await self.query_one("#questions").mount(widget)
-        self.query_one(Prompt).area.placeholder = ""
-        try:
-            with self.query_one(ActivityBar).interrupted("Waiting for your answer"):
-                return await widget.answer()
-        finally:
-            if self.is_running:
-                self.query_one(Prompt).area.focus()
-                self._say_what_to_type()
+        text, known = question(proposal), answers(proposal)
+        async with self._asking:
+            widget, answer = Question(text, known), ""
+            await self.query_one("#questions").mount(widget)
+            try:
+                answer = await self._answer(Answering(known), widget)
+                return known[answer]
+            finally:
+                if self.is_running:
+                    self.show(PersonAnswered(text, answer))
+                await widget.remove()
 
     async def ask(self, prompt: str) -> str:
-        """The `Frontend` port: the next line that is sent is the answer."""
-        self._transcript.add(BlockKind.MARKDOWN, prompt)
-        self.query_one(Prompt).area.placeholder = "your answer ..."
-        self._asked = asyncio.get_running_loop().create_future()
+        """The `Frontend` port: the next line that is begun and sent is the answer."""
+        async with self._asking:
+            self._transcript.add(BlockKind.MARKDOWN, prompt)
+            return await self._answer(Answering(), None)
+
+    async def _answer(self, answering: Answering, widget: Question | None) -> str:
+        self._answering, self._question = answering, widget
+        prompt = self.query_one(Prompt)
+        prompt.area.placeholder = "" if widget else "your answer ..."
+        (widget or self).call_after_refresh(self._note_that_is_seen, answering)
         try:
             with self.query_one(ActivityBar).interrupted("Waiting for your answer"):
-                return await self._asked
+                return await answering.answer
         finally:
-            self._asked = None
+            self._answering = self._question = None
             if self.is_running:
+                prompt.bring_back_aside()
                 self._say_what_to_type()
+
+    def _note_that_is_seen(self, answering: Answering) -> None:
+        answering.seen_at = self._clock.now()
+        self._show_keys()
+
+    async def on_event(self, event: events.Event) -> None:
+        is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
+        if is_alone and isinstance(event, events.Key | events.Paste) and self._hears(event):
+            return
+        await super().on_event(event)
+
+    def _hears(self, event: events.Key | events.Paste) -> bool:
+        """What is typed, before any widget has it: whether it is the open question's. All but what scrolls the
+        transcript is for the prompt, wherever the focus is."""
+        prompt, shown = self.query_one(Prompt), self._question
+        key = event.key if isinstance(event, events.Key) else ""
+        if shown is not None and shown.scrolls(key) and (not prompt.text or key in _PAGES):
+            shown.scroll_by(key)
+            return True
+        at = self._clock.pressed(event)
+        rested_since, self._last_key = self._last_key, at
+        if not key or (isinstance(event, events.Key) and event.is_printable):
+            self._last_letter = at
+        if key not in _LEAVING:
+            self._asked_to_leave = -inf
+        if (answering := self._answering) is not None:
+            self.workers.cancel_group(self, "answer")
+            if shown is not None and not prompt.is_completing and key in ("escape", "tab"):
+                if key == "escape":
+                    self._give("no")
+                else:
+                    prompt.set_aside()
+                return True
+            rested = at - max(rested_since, answering.seen_at) >= REST
+            answer = answering.hear(event, typed=prompt.text, rested=rested)
+            if answer is not None:
+                self._let_stand(answering, answer)
+            self._show_keys(answer)
+        if not (key in _SCROLLING and isinstance(self.focused, Transcript)) and key not in _MOVING:
+            self.screen.set_focus(prompt.area)
+        return False
+
+    @work(group="answer")
+    async def _let_stand(self, answering: Answering, answer: str) -> None:
+        """A letter is the answer when nothing follows it."""
+        await self._clock.sleep(REST)
+        prompt = self.query_one(Prompt)
+        if self._answering is answering and answering.knows(prompt.text) == answer:
+            prompt.replace("")
+            self._give(answer)
+
+    def _give(self, answer: str) -> None:
+        """The answer to the open question."""
+        answering, shown = self._answering, self._question
+        if answering is None or answering.answer.done():
+            return
+        if shown is None or shown.may_be(answer):
+            if shown is not None and answering.knows(self.query_one(Prompt).text):  # its letter, and then Escape
+                self.query_one(Prompt).replace("")
+            answering.answer.set_result(answer)
+        else:
+            self._show_keys()
+
+    def _show_keys(self, answer: str | None = None) -> None:
+        if self._question is not None:
+            self._question.show_keys(typed=bool(self.query_one(Prompt).text), answer=answer)
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         prompt = self.query_one(Prompt)
-        if self._asked is not None:
-            if not self._asked.done():
-                prompt.accepted(event.line)
-                self._transcript.add(BlockKind.USER, event.line)
-                self._asked.set_result(event.line)
+        if (answering := self._answering) is not None:
+            self._take_answer(answering, event.line)
             return
         if self._turn is not None:
-            if questions := self.query(Question):
-                prompt.refused(event.line)
-                questions.first().focus()
-            elif event.line.strip():
+            if event.line.strip():
                 prompt.hold(event.line)
                 self._meant[event.line] = self._meant_by(event.line)
             return
         if self._meant_by(event.line) != self._meaning(event.line):
-            prompt.refused(event.line)
+            prompt.bring_back([event.line])
             self.notify("What that line does has changed since it was typed: it is said below. Enter sends it.")
             return
         prompt.accepted(event.line)
@@ -225,7 +344,21 @@ class Shell(App[CddError]):
             self._transcript.add(BlockKind.USER, event.line)
         self.take_turn(event.line)
 
-    @work(exclusive=True, group="turn", exit_on_error=True)
+    def _take_answer(self, answering: Answering, line: str) -> None:
+        """A line was sent while a question is open: its answer, or a draft that has to wait for that."""
+        prompt, answer = self.query_one(Prompt), answering.sent(line)
+        if answer is not None:
+            if self._question is None:
+                prompt.accepted(line)
+                self._transcript.add(BlockKind.USER, line)
+            self._give(answer)
+        elif self._question is None:
+            prompt.bring_back([line])
+            self.query_one(ActivityBar).rest("Begun before the question came: Enter once more answers it with that")
+        elif not answering.knows(line):
+            prompt.set_aside(line)
+
+    @work(exclusive=True, group="turn")
     async def take_turn(self, line: str) -> None:
         """One line, carried out to its end, shown as it happens."""
         await self._opened.wait()
@@ -256,15 +389,15 @@ class Shell(App[CddError]):
         otherwise, and when the turn failed or was stopped."""
         if event.worker.group != "turn" or not event.worker.is_finished or not self.is_running:
             return
-        prompt = self.query_one(Prompt)
+        prompt, is_typing = self.query_one(Prompt), self._clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
-            prompt.give_back()
+            prompt.give_back(is_typing=is_typing)
         elif (line := prompt.take_waiting()) is not None:
             if self._meant.get(line) == self._meaning(line):
                 self.on_prompt_submitted(Prompt.Submitted(line))
             else:
-                prompt.give_back()
-                prompt.refused(line)
+                prompt.bring_back([line], is_typing=is_typing)
+                prompt.give_back(is_typing=is_typing)
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
@@ -324,6 +457,7 @@ class Shell(App[CddError]):
                 if self._agent is None:
                     self.query_one(StepList).show(())
             case ExitRequested():
+                self.query_one(Prompt).keep_drafts()
                 self.exit()
             case _:
                 self._describe(event)
@@ -376,6 +510,8 @@ class Shell(App[CddError]):
     def on_text_area_changed(self) -> None:
         if line := self.query_one(Prompt).text:
             self._typed = line, self._meaning(line)
+        else:
+            self._show_keys()
         self._say_what_enter_does()
 
     def _say_what_enter_does(self) -> None:
@@ -414,17 +550,21 @@ class Shell(App[CddError]):
                 self.query_one(StepList).show(event.steps)
 
     def action_stop(self) -> None:
-        """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt."""
-        prompt = self.query_one(Prompt)
+        """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt; once more leaves."""
+        prompt, turn, now = self.query_one(Prompt), self._turn, self._clock.now()
         if selected := self.screen.get_selected_text() or prompt.area.selected_text:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
-        elif self._turn is not None:
+            prompt.area.move_cursor(prompt.area.cursor_location)
+        elif turn is not None and not turn.is_cancelled:
             self._stop_turn()
-        elif prompt.text:
-            prompt.replace("")
+        elif now - self._asked_to_leave < _TWICE:
+            self.action_leave()
         else:
-            self.notify("Ctrl+D or /exit leaves.", timeout=3)
+            self._asked_to_leave = now
+            was_typed = "↑ brings it back. " if prompt.text.strip() else ""
+            prompt.put_away()
+            self.notify(f"{was_typed}Ctrl+C again leaves.", timeout=_TWICE)
 
     def on_prompt_stopped(self) -> None:
         self._stop_turn()
@@ -434,14 +574,27 @@ class Shell(App[CddError]):
         if self._turn is not None and not self._turn.is_cancelled:
             self._turn.cancel()
 
+    def action_leave(self) -> None:
+        """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to know it first."""
+        now = self._clock.now()
+        if not self.query_one(Prompt).loses_drafts or now - self._asked_to_leave < _TWICE:
+            self._leave()
+        else:
+            self._asked_to_leave = now
+            text = "What you have typed is lost when you leave: only a project keeps it. Once more leaves."
+            self.notify(text, timeout=_TWICE)
+
     @work(group="leave")
-    async def action_leave(self, code: ExitCode = ExitCode.DONE) -> None:
+    async def _leave(self, code: ExitCode = ExitCode.DONE) -> None:
         """Leave when the turn has cleaned up after itself."""
-        await self._let_go()
-        self.exit(return_code=code)
+        try:
+            await self._let_go()
+        finally:
+            self.exit(return_code=code)
 
     async def _let_go(self) -> None:
-        """Stop the turn, wait until it has cleaned up after itself, and give the ticket free."""
+        """Keep what was typed, stop the turn, wait until it has cleaned up after itself, and give the ticket free."""
+        self.query_one(Prompt).keep_drafts()
         if (turn := self._turn) is not None:
             self._stop_turn()
             with suppress(WorkerFailed, WorkerCancelled):
@@ -452,8 +605,10 @@ class Shell(App[CddError]):
     @work(group="leave")
     async def action_vanish(self) -> None:
         """The terminal is gone. Textual would wait for ever to put it back in order, so nothing is left to it."""
-        await self._let_go()
-        os._exit(ExitCode.INTERRUPTED)
+        try:
+            await self._let_go()
+        finally:
+            os._exit(ExitCode.INTERRUPTED)
 
     async def action_quit(self) -> None:
         """Textual's own way out: Ctrl+Q and the command palette."""

@@ -19,33 +19,40 @@ class History:
         self._file = root / ".cdd" / "runs" / "history.jsonl"
         self._lines: list[str] | None = None
         self._at = 0
-        self._draft = ""
+        self._drafts: dict[int, str] = {}
+        """What was being typed, and what was made of earlier lines, by their place."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is kept for later sessions: in a project."""
+        return (self._root / ".cdd").is_dir()
 
     def add(self, line: str) -> None:
-        """Remember a line, unless it is empty or the last one again."""
+        """Remember a line, unless it is empty or the last one again, and drafts that were left on the way to it."""
         lines = self._loaded()
-        if line.strip() and lines[-1:] != [line]:
-            lines.append(line)
-            self._append(line)
+        for text in (*(draft for draft in self._drafts.values() if draft != line), line):
+            if text.strip() and lines[-1:] != [text]:
+                lines.append(text)
+                self._append(text)
+        self._drafts.clear()
         self._at = len(lines)
 
     def previous(self, current: str) -> str | None:
         """The line before; None at the oldest. What is being typed is kept for the way back."""
-        lines = self._loaded()
-        if self._at == len(lines):
-            self._draft = current
-        if self._at == 0:
-            return None
-        self._at -= 1
-        return lines[self._at]
+        return self._go(-1, current) if self._loaded() and self._at else None
 
-    def next(self) -> str | None:
+    def next(self, current: str) -> str | None:
         """The line after, at last what was being typed; None when there is nothing later."""
-        lines = self._loaded()
-        if self._at >= len(lines):
-            return None
-        self._at += 1
-        return lines[self._at] if self._at < len(lines) else self._draft
+        return self._go(1, current) if self._at < len(self._loaded()) else None
+
+    def _go(self, by: int, current: str) -> str:
+        lines = [*self._loaded(), ""]
+        if current != lines[self._at]:
+            self._drafts[self._at] = current
+        else:
+            self._drafts.pop(self._at, None)
+        self._at += by
+        return self._drafts.get(self._at, lines[self._at])
 
     def _loaded(self) -> list[str]:
         if self._lines is None:
@@ -71,7 +78,7 @@ class History:
 
     def _append(self, line: str) -> None:
         """Only in a project, and only where its folder can be written."""
-        if not (self._root / ".cdd").is_dir():
+        if not self.lasts:
             return
         with suppress(OSError, CddError):
             ignore_runs(self._root)

@@ -201,7 +201,8 @@ class CommandRunner:
     permit: Permit = nobody
     clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
     """Stands still while a person is asked."""
-    _always: set[tuple[str, Path]] = field(default_factory=set, init=False, repr=False, compare=False)
+    always: set[tuple[str, Path]] = field(default_factory=set, repr=False, compare=False)
+    """The commands that a person lets through from now on, and their folders."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -287,7 +288,7 @@ class CommandRunner:
 
     def must_ask(self, command: Command) -> bool:
         """A person has to say yes to it, and has not yet said "always"."""
-        return bool(command.objection) and (command.text, command.folder) not in self._always
+        return bool(command.objection) and (command.text, command.folder) not in self.always
 
     async def ask(self, command: Command) -> None:
         """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
@@ -298,7 +299,7 @@ class CommandRunner:
         if permission is Permission.NO:
             raise CommandRefused(f"{command.objection}, and it was not approved", allowed=self.allowed)
         if permission is Permission.ALWAYS:
-            self._always.add((command.text, command.folder))
+            self.always.add((command.text, command.folder))
 
     async def start(
         self,

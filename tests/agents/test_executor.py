@@ -2,11 +2,13 @@
 
 import json
 import re
+from contextlib import suppress
 
 import pytest
 
+from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.commands.registry import handle
-from cdd_agent.errors import BadInput, BudgetExhausted
+from cdd_agent.errors import BadInput, BudgetExhausted, CddError
 from cdd_agent.events import (
     AgentChanged,
     Event,
@@ -241,6 +243,28 @@ async def test_a_finished_ticket_is_told_and_left(sandbox: Sandbox) -> None:
     assert "done already" in told(events)
     assert session.agent is None
     assert not [event for event in events if isinstance(event, ReplyStarted | StepFinished)]
+
+
+@pytest.mark.parametrize("plan_is_cut_short", [False, True])
+async def test_whatever_is_said_where_nothing_is_left_to_do_runs_nothing(
+    sandbox: Sandbox, plan_is_cut_short: bool
+) -> None:
+    """Whoever stops the opening of a finished run at once still has it before them."""
+    sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good"), "Yes.")
+    session = sandbox.session()
+    await say(session, f"/exec {SLUG}", *(["c"] if plan_is_cut_short else ["c", "c"]))
+    session.leave()
+    if plan_is_cut_short:
+        sandbox.write(TWO[0])
+    before = sandbox.statuses()
+    words = ("", "continue", "c", "next", "retry", "all", "status", "skip", "skip keep", "skip because of it", "?")
+    for word in (*words, "diff", "diff 7", "undo 7", "redo", "is it done?", "what is left", "quit", "exit"):
+        agent = ExecutorAgent(sandbox.engine())
+        with suppress(CddError):
+            assert started([event async for event in agent.say(word)]) == [], word
+        agent.close()
+        assert sandbox.statuses() == before, word
+        assert agent.done, word
 
 
 async def test_another_exec_lets_go_of_the_first_ticket(sandbox: Sandbox) -> None:

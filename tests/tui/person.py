@@ -1,8 +1,10 @@
 """A person in front of the shell: types, waits, and reads what is on the screen."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -11,6 +13,7 @@ from textual.pilot import Pilot
 from cdd_agent.events import Notice
 from cdd_agent.execution.frontend import Frontend
 from cdd_agent.session import FindServers, Session
+from cdd_agent.tui.answering import REST, Clock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
@@ -23,12 +26,36 @@ PATIENCE = 20.0
 """Seconds that something may take; a test that waits longer fails."""
 
 
+@dataclass
+class FingerTime:
+    """The time between keys: it passes only when a test says so."""
+
+    now: float = 1000.0
+    _sleepers: list[tuple[float, asyncio.Future[None]]] = field(default_factory=list)
+
+    async def sleep(self, seconds: float) -> None:
+        wakes = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self.now + seconds, wakes))
+        await wakes
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+        for until, wakes in self._sleepers:
+            if until <= self.now and not wakes.done():
+                wakes.set_result(None)
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(lambda: self.now, lambda event: self.now, self.sleep)
+
+
 def shell(
     sandbox: Sandbox,
     first: str = "",
     *,
     opening: tuple[Notice, ...] = (Notice("Welcome."),),
     find_servers: FindServers | None = None,
+    time: FingerTime | None = None,
 ) -> Shell:
     def open_session(frontend: Frontend) -> tuple[Session, tuple[Notice, ...]]:
         sandbox.frontend = frontend
@@ -36,7 +63,7 @@ def shell(
             return open_session_in(sandbox.project, frontend, find_servers), opening
         return sandbox.session(), opening
 
-    return Shell(sandbox.root, open_session, first)
+    return Shell(sandbox.root, open_session, first, (time or FingerTime()).clock)
 
 
 async def opened(app: Shell, pilot: Pilot[Any]) -> None:
@@ -51,6 +78,7 @@ async def opened(app: Shell, pilot: Pilot[Any]) -> None:
 class Person:
     app: Shell
     pilot: Pilot[None]
+    time: FingerTime
 
     async def say(self, line: str) -> None:
         """Send a line, and wait until the shell has done what it says."""
@@ -64,6 +92,30 @@ class Person:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    async def rest(self, seconds: float = REST) -> None:
+        """Keep the fingers off the keys."""
+        self.time.pass_by(seconds)
+        await self.pilot.pause()
+
+    async def type(self, text: str, gap: float = 0.1) -> None:
+        """Type at ten keys a second, or at another speed."""
+        for character in text:
+            self.time.pass_by(gap)
+            await self.press("enter" if character == "\n" else character)
+
+    async def until_asked(self) -> None:
+        """Wait for a question, and until it is on the screen."""
+        await self.until(lambda: self.app._answering is not None and self.app._answering.seen_at < inf)
+
+    async def answer(self, key: str) -> None:
+        """Read the question, and answer it by a key."""
+        await self.until_asked()
+        asked = self.app._answering
+        await self.rest()
+        await self.press(key)
+        await self.rest()
+        await self.until(lambda: self.app._answering is not asked)
 
     async def until(self, come: Callable[[], object]) -> None:
         end = monotonic() + PATIENCE
@@ -114,11 +166,14 @@ class Person:
 
 @asynccontextmanager
 async def person_at(
-    sandbox: Sandbox, first: str = "", size: tuple[int, int] = (80, 24), **more: Any
+    sandbox: Sandbox, first: str = "", size: tuple[int, int] = (80, 24), *, faults: bool = False, **more: Any
 ) -> AsyncGenerator[Person, None]:
-    """The shell, opened in a project, and somebody in front of it."""
-    app = shell(sandbox, first, **more)
+    """The shell, opened in a project, and somebody in front of it. It has no `faults` of its own unless these are
+    expected."""
+    time = FingerTime()
+    app = shell(sandbox, first, time=time, **more)
     async with app.run_test(size=size) as pilot:
-        person = Person(app, pilot)
+        person = Person(app, pilot, time)
         await person.until(lambda: not person.is_waiting)
         yield person
+        assert faults or app._faults.count == 0, person.told

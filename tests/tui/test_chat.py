@@ -37,7 +37,7 @@ async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
         assert "May the model write this?" in person.screen
         assert '+GREETING = "hello"' in person.screen
         assert project.text("greet.py") == 'GREETING = "hi"\n'
-        await person.press("y")
+        await person.answer("y")
         await person.until(lambda: not person.is_waiting)
         assert project.text("greet.py") == 'GREETING = "hello"\n'
         for text in ("say hello", "edit_file(", "changed greet.py", "It says hello now."):
@@ -52,7 +52,7 @@ async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(project: Sandbox
         await person.begin("run it")
         await person.until(lambda: person.app.query(Question))
         assert person.activity == "Waiting for your answer"
-        await person.press("y")
+        await person.answer("y")
         await person.until((project.root / "began").exists)
         await person.until(lambda: "execute_command(" in person.activity)
         assert "Esc stops" in person.activity

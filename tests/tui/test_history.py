@@ -34,7 +34,21 @@ def filled(project: Path, *lines: str) -> History:
 def test_up_walks_back_and_down_comes_back_to_what_was_being_typed(project: Path) -> None:
     history = filled(project, "one", "two")
     assert [history.previous("dra"), history.previous("two"), history.previous("one")] == ["two", "one", None]
-    assert [history.next(), history.next(), history.next()] == ["two", "dra", None]
+    assert [history.next("one"), history.next("two"), history.next("dra")] == ["two", "dra", None]
+
+
+def test_what_is_made_of_an_earlier_line_is_there_when_the_walk_comes_back(project: Path) -> None:
+    history = filled(project, "one", "two")
+    assert [history.previous("dra"), history.previous("two, edited")] == ["two", "one"]
+    assert [history.next("one"), history.next("two, edited"), history.next("dra")] == ["two, edited", "dra", None]
+
+
+def test_drafts_that_were_left_on_the_way_to_a_line_are_kept(project: Path) -> None:
+    history = filled(project, "one", "two")
+    history.previous("dra")
+    history.previous("two, edited")
+    history.add("one")
+    assert walked(History(project)) == ["one", "two, edited", "dra", "two", "one"]
 
 
 def test_empty_lines_and_repetitions_are_not_kept(project: Path) -> None:

@@ -23,12 +23,11 @@ def asking(sandbox: Sandbox) -> Sandbox:
 
 async def until_asked(person: Person) -> None:
     await person.begin("")
-    await person.until(lambda: person.app.query(Question))
-    await person.until(lambda: person.app.focused is person.app.query_one(Question))
+    await person.until_asked()
 
 
 async def answer(person: Person, key: str) -> None:
-    await person.press(key)
+    await person.answer(key)
     await person.until(lambda: not person.is_waiting)
     assert not person.app.query(Question)
     assert person.app.focused is person.prompt.area
@@ -79,14 +78,16 @@ async def test_ctrl_c_during_the_question_stops_the_step(asking: Sandbox) -> Non
         assert asking.statuses() == ["pending", "pending"]
 
 
-async def test_a_line_sent_instead_of_an_answer_leads_back_to_the_question(asking: Sandbox) -> None:
+async def test_a_line_sent_instead_of_an_answer_waits_in_sight_and_comes_back(asking: Sandbox) -> None:
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
-        person.prompt.area.focus()
-        await person.begin("yes please")
-        await person.until(lambda: person.app.focused is person.app.query_one(Question))
-        assert person.prompt.text == "yes please"
+        await person.begin("use tabs instead")
+        await person.until(lambda: "↩ use tabs instead" in person.screen)
+        assert asking.text("a.txt") == "before\n"
         await answer(person, "y")
+        assert person.prompt.text == "use tabs instead"
+        assert "↩" not in person.screen
+        assert asking.statuses() == ["completed", "pending"]
 
 
 async def test_leaving_during_the_question_writes_nothing(asking: Sandbox) -> None:
@@ -114,8 +115,15 @@ TALL = CommandProposed("\n".join(f"echo {number}" for number in range(60)) + "\n
 
 async def propose(person: Person, proposal: Proposal) -> Worker[Choice]:
     asked = person.app.run_worker(person.app.approve(proposal))
-    await person.until(lambda: person.app.query(Question) and person.app.focused is person.app.query_one(Question))
+    await person.until_asked()
     return asked
+
+
+async def give(person: Person, key: str) -> None:
+    """A letter that stands alone."""
+    await person.rest()
+    await person.press(key)
+    await person.rest()
 
 
 def hint(person: Person) -> str:
@@ -140,8 +148,9 @@ async def test_nobody_approves_what_is_out_of_sight(
         assert re.fullmatch(r"↓ \d+ more lines", hint(person))
         assert hint(person)[:13] in person.screen
 
-        await person.press(key)
+        await give(person, key)
         assert not asked.is_finished
+        assert person.prompt.text == ""
         assert hint(person).startswith("scroll to the end first: ↓")
         assert hint(person)[:13] in person.screen
 
@@ -154,7 +163,8 @@ async def test_nobody_approves_what_is_out_of_sight(
             end += person.screen
         assert "rm -rf ~" in end
 
-        await person.press("home", key)
+        await person.press("home")
+        await give(person, key)
         assert await asked.wait() is (Choice.YES if key == "y" else Choice.ALWAYS)
 
 
@@ -164,7 +174,8 @@ async def test_every_line_can_be_scrolled_into_sight(sandbox: Sandbox, key: str)
         await propose(person, TALL)
         seen = person.screen
         while "↓" in hint(person):
-            await person.press("y", key)
+            await give(person, "y")
+            await person.press(key)
             seen += person.screen
         assert all(f"echo {number}\n" in seen.replace(" \n", "\n") or f"echo {number} " in seen for number in range(60))
         assert "rm -rf ~" in person.screen
@@ -172,9 +183,7 @@ async def test_every_line_can_be_scrolled_into_sight(sandbox: Sandbox, key: str)
 
 async def test_lines_on_both_sides_are_counted(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        question = Question("\n".join(map(str, range(62))), {"yes": Choice.YES})
-        await person.app.query_one("#questions").mount(question)
-        await person.until(lambda: is_cut(person))
+        await propose(person, ActionProposed(1, 1, "Write it", "\n".join(map(str, range(61)))))
         assert hint(person) == "↓ 50 more lines"
         await person.press("down")
         assert hint(person) == "↑ 1 more line   ↓ 49 more lines"
@@ -190,7 +199,7 @@ async def test_lines_on_both_sides_are_counted(sandbox: Sandbox) -> None:
 async def test_a_no_needs_no_scrolling(sandbox: Sandbox, key: str, choice: Choice) -> None:
     async with person_at(sandbox) as person:
         asked = await propose(person, ActionProposed(1, 2, "Write it", "line\n" * 60))
-        await person.press(key)
+        await give(person, key)
         assert await asked.wait() is choice
 
 
@@ -198,7 +207,7 @@ async def test_a_text_in_full_sight_is_answered_at_once(sandbox: Sandbox) -> Non
     async with person_at(sandbox) as person:
         asked = await propose(person, CommandProposed("1\n2\n3\n4", "Because"))
         assert not is_cut(person)
-        await person.press("y")
+        await give(person, "y")
         assert await asked.wait() is Choice.YES
 
 
@@ -210,7 +219,7 @@ async def test_a_text_that_no_longer_fits_is_to_be_scrolled_unless_its_end_was_s
         await person.until(lambda: not is_cut(person))
         await person.pilot.resize_terminal(40, 10)
         await person.until(lambda: is_cut(person))
-        await person.press("y")
+        await give(person, "y")
         assert await asked.wait() is Choice.YES
 
 

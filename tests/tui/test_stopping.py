@@ -170,14 +170,87 @@ async def test_a_signal_to_end_is_as_good_as_leaving(sandbox: Sandbox) -> None:
     assert is_as_before(sandbox)
 
 
-async def test_ctrl_c_empties_the_prompt_when_nothing_runs(sandbox: Sandbox) -> None:
+def notified(person: Person) -> str:
+    return "\n".join(note.message for note in person.app._notifications)
+
+
+async def test_ctrl_c_empties_the_prompt_and_up_brings_back_what_was_there(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         await person.press(*"half a line", "ctrl+c")
         assert person.prompt.text == ""
+        assert "Ctrl+C again leaves" in notified(person)
+        await person.press("up")
+        assert person.prompt.text == "half a line"
+        await person.press("ctrl+c")  # another key came in between: this is the first one again
+        assert person.prompt.text == ""
         assert person.app.is_running
 
-        await person.press("ctrl+c")
-        assert [n.message for n in person.app._notifications] == ["Ctrl+D or /exit leaves."]
+
+@pytest.mark.parametrize("typed", ["", "half a line"])
+async def test_ctrl_c_twice_leaves(sandbox: Sandbox, typed: str) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    async with person_at(sandbox) as person:
+        await person.press(*typed, "ctrl+c", "ctrl+c")
+        await person.until(lambda: not person.app.is_running)
+    assert person.app.return_code == 0
+    async with person_at(sandbox) as person:
+        await person.press("up")
+        assert person.prompt.text == typed
+
+
+async def test_two_ctrl_c_with_a_long_time_between_do_not_leave(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        for _ in range(3):
+            await person.press("ctrl+c")
+            await person.rest(60)
+        assert person.app.is_running
+
+
+async def test_ctrl_c_while_a_step_runs_stops_it_and_two_more_leave(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        await stop(person, "ctrl+c")
+        assert person.app.is_running
+        await person.press("ctrl+c", "ctrl+c")
+        await person.until(lambda: not person.app.is_running)
+    assert is_as_before(sandbox)
+
+
+@pytest.mark.parametrize("how", [["ctrl+d"], ["ctrl+q"], ["ctrl+c", "ctrl+c"], ["SIGTERM"]], ids=" ".join)
+async def test_whatever_was_typed_outlives_leaving(sandbox: Sandbox, how: list[str]) -> None:
+    """The draft in the prompt, and the lines that wait for the end of a step: each by itself, the draft first."""
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        for line in ("first", "second"):
+            await person.begin(line)
+        await person.until(lambda: "⋯ second" in person.screen)
+        await person.press(*"draft")
+        if how == ["SIGTERM"]:
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            if how[0] == "ctrl+c":
+                await stop(person, "ctrl+c")
+            await person.press(*how)
+        await person.until(lambda: not person.app.is_running)
+
+    async with person_at(sandbox) as person:
+        seen = []
+        for _ in range(3):
+            await person.press("up")
+            seen.append(person.prompt.text)
+        assert seen[0] == "draft"
+        assert sorted(seen[1:]) == ["first", "second"]
+
+
+async def test_where_a_draft_cannot_be_kept_leaving_takes_a_second_ctrl_d(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:  # no project
+        await person.press(*"draft", "ctrl+d")
+        assert "only a project keeps it" in notified(person)
+        assert person.prompt.text == "draft"
+        await person.press("ctrl+d")
+        await person.until(lambda: not person.app.is_running)
 
 
 async def test_ctrl_c_copies_what_is_selected_in_the_prompt(sandbox: Sandbox) -> None:
@@ -206,6 +279,60 @@ async def test_a_line_that_waits_is_sent_after_a_step_that_went_well_and_comes_b
         assert sandbox.statuses() == ["completed", "failed"]
         assert "⋯" not in person.screen
         assert not person.is_waiting
+
+
+@pytest.mark.parametrize("draft", ["", "draft"])
+async def test_lines_that_come_back_stay_lines_and_none_is_sent_by_itself(sandbox: Sandbox, draft: str) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        lines = ["status", "skip because it can wait", "use a table\nand a chart"]
+        for line in lines:
+            await person.begin(line)
+        await person.until(lambda: "⋯ use a table and a chart" in person.screen)
+        person.prompt.area.insert(draft)
+        await stop(person, "ctrl+c")
+
+        first, *others = [*filter(None, [draft]), *lines]
+        assert person.prompt.text == first
+        assert "↩ use a table and a chart" in person.screen
+        seen = [first]
+        for _ in others:
+            await person.press("up")
+            while person.prompt.area.cursor_location[0]:
+                await person.press("up")
+            seen.append(person.prompt.text)
+        assert seen == [first, *others]
+        assert sandbox.statuses() == ["pending", "pending"]
+        assert len(sandbox.model.requests) == 1
+
+
+async def test_a_line_that_is_taken_back_leaves_the_draft_alone(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        await person.begin("use a table")
+        await person.until(lambda: "⋯ use a table" in person.screen)
+        await person.press(*"dra", "escape")
+        assert person.prompt.text == "dra"
+        assert "↩ use a table" in person.screen
+        await person.press("up")
+        assert person.prompt.text == "use a table"
+        await person.press("down")
+        assert person.prompt.text == "dra"
+        await stop(person, "ctrl+c")
+
+
+async def test_a_line_does_not_come_back_under_the_fingers_of_somebody_who_types(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        await person.type("status\n")
+        await person.until(lambda: "⋯ status" in person.screen)
+        await stop(person, "ctrl+c")
+        await person.type("retry")
+        assert person.prompt.text == "retry"
+        assert "↩ status" in person.screen
 
 
 async def test_who_sends_exit_meanwhile_leaves_when_the_step_is_done(sandbox: Sandbox) -> None:

@@ -14,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
 from cdd_agent.tui.transcript.lines import Line
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
@@ -25,7 +26,7 @@ _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
 
 
-class Transcript(ScrollView, can_focus=True):
+class Transcript(GuardedWidget, ScrollView, can_focus=True):
     """An append-only log. It stays at its end while text arrives, unless the person has scrolled up."""
 
     ALLOW_SELECT = True

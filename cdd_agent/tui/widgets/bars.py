@@ -11,11 +11,12 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from cdd_agent.harmless import harmless
+from cdd_agent.tui.faults import GuardedWidget
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-class TitleBar(Widget):
+class TitleBar(GuardedWidget, Widget):
     """Project, branch, agent, model and tokens in one line. When it is narrow, the last go first, the agent never."""
 
     DEFAULT_CSS = """
@@ -52,7 +53,7 @@ class TitleBar(Widget):
         return Content.assemble(("cdd", "bold $text-primary"), left, " " * max(space, 1), (right, "$text-accent"))
 
 
-class ActivityBar(Widget):
+class ActivityBar(GuardedWidget, Widget):
     """What is being waited for, and since when; otherwise the keys. Redraws itself only while something runs."""
 
     DEFAULT_CSS = """

@@ -1,6 +1,6 @@
 """The prompt: where the person types. Enter sends, Up and Down walk through history, Tab completes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
@@ -11,12 +11,15 @@ from textual.message import Message
 from textual.widgets import OptionList, Static, TextArea
 
 from cdd_agent.harmless import harmless
+from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import History
 
 _WAITING = "  waits for the end of this · Esc takes it back"
+_ASIDE = "  comes back when the question is answered"
+_UNSENT = "  not sent · ↑ brings it back"
 
 
-class PromptArea(TextArea):
+class PromptArea(GuardedWidget, TextArea):
     """The text itself. Keys that mean something to the whole prompt are handed to it.
 
     They are handed over by a call, not by a message: the keys after them may be waiting already, and must not get
@@ -45,8 +48,12 @@ class PromptArea(TextArea):
         return self.navigator.is_last_wrapped_line(self.cursor_location) if key == "down" else True
 
 
-class Prompt(Vertical):
-    """Text area, completions, and the lines that were sent while something else runs and wait for its end."""
+class Prompt(GuardedWidget, Vertical):
+    """Text area, completions, and the lines that were sent while something else runs and wait for its end.
+
+    What was typed is never lost: a line that is not sent comes back into the prompt, or is behind Up. No two lines
+    become one.
+    """
 
     DEFAULT_CSS = """
     Prompt { height: auto; }
@@ -67,7 +74,8 @@ class Prompt(Vertical):
 
     @dataclass
     class Submitted(Message):
-        """A line was sent, and is out of the prompt. To be answered by `accepted`, `refused` or `hold`."""
+        """A line was sent, and is out of the prompt. To be answered by `accepted`, `hold`, `set_aside` or
+        `bring_back`."""
 
         line: str
 
@@ -79,6 +87,10 @@ class Prompt(Vertical):
         self._complete = complete
         self._history = history
         self._waiting: list[str] = []
+        self._aside: list[str] = []
+        """Drafts that make room for the answer to a question."""
+        self._unsent: list[str] = []
+        """Lines that came back when there was a text in the prompt; they are in the history."""
         self._found: list[str] = []
         """The completions on offer."""
         self._walked = False
@@ -103,6 +115,10 @@ class Prompt(Vertical):
     def text(self) -> str:
         return self.area.text
 
+    @property
+    def is_completing(self) -> bool:
+        return self.has_class("-completing")
+
     def replace(self, text: str) -> None:
         """Put a text into the prompt, the cursor behind it, without offering completions for it."""
         self._quiet_for = text
@@ -121,7 +137,7 @@ class Prompt(Vertical):
         self._take()
 
     def _key_pressed(self, key: str) -> None:
-        completing = self.has_class("-completing")
+        completing = self.is_completing
         match key:
             case "enter" if completing and self._walked:
                 self._take()
@@ -142,23 +158,66 @@ class Prompt(Vertical):
             case "escape" if completing:
                 self._close()
             case "escape" if self._waiting:
-                self.refused(self._waiting.pop())
-                self._show_waiting()
+                self.bring_back([self._waiting.pop()])
             case "escape":
                 self.post_message(self.Stopped())
 
     def _send(self) -> None:
         line = self.text
         self.replace("")
+        self._unsent.clear()
+        self._show_waiting()
         self.post_message(self.Submitted(line))
 
     def accepted(self, line: str) -> None:
         """The line that was sent has been taken: remember it."""
         self._history.add(line)
 
-    def refused(self, line: str) -> None:
-        """The line that was sent could not be taken: back into the prompt, before what was typed since."""
-        self.replace(f"{line}\n{self.text}" if line and self.text else line + self.text)
+    def bring_back(self, lines: Sequence[str], *, is_typing: bool = False) -> None:
+        """These lines, the first one first, are not sent after all: into the prompt with one, if nothing is there and
+        nobody types; the others are behind Up."""
+        left = [line for line in lines if line.strip()]
+        if left and not self.text and not is_typing:
+            self.replace(left.pop(0))
+        for line in reversed(left):
+            self._history.add(line)
+        self._unsent += left
+        self._show_waiting()
+
+    def set_aside(self, line: str | None = None) -> None:
+        """Make room for an answer: a line that was sent, or what is in the prompt, comes back after it."""
+        if line is None:
+            line = self.text
+            self.replace("")
+        if line.strip():
+            self._aside.append(line)
+        self._show_waiting()
+
+    def bring_back_aside(self) -> None:
+        """The question is over."""
+        aside, self._aside = self._aside, []
+        self.bring_back(aside)
+
+    def put_away(self) -> None:
+        """Empty the prompt; Up brings it back."""
+        self._history.add(self.text)
+        self.replace("")
+
+    def keep_drafts(self) -> None:
+        """The person leaves: what was typed and not sent is behind Up in the next session."""
+        for line in self._drafts:
+            self._history.add(line)
+        self._waiting.clear()
+        self._aside.clear()
+
+    @property
+    def loses_drafts(self) -> bool:
+        """There is something that was typed and not sent, and no place for it."""
+        return bool(self._drafts) and not self._history.lasts
+
+    @property
+    def _drafts(self) -> list[str]:
+        return [line for line in (*self._waiting, *self._aside, self.text) if line.strip()]
 
     def hold(self, line: str) -> None:
         """The line that was sent has to wait: show it until it is taken, or Escape brings it back."""
@@ -171,15 +230,21 @@ class Prompt(Vertical):
         self._show_waiting()
         return line
 
-    def give_back(self) -> None:
-        """What waits was meant for another end of what ran: back into the prompt with all of it."""
-        while self._waiting:
-            self.refused(self._waiting.pop())
-        self._show_waiting()
+    def give_back(self, *, is_typing: bool = False) -> None:
+        """What waits was meant for another end of what ran."""
+        waiting, self._waiting = self._waiting, []
+        self.bring_back(waiting, is_typing=is_typing)
 
     def _show_waiting(self) -> None:
-        rows = [f"⋯ {harmless(' '.join(line.split()))}" for line in self._waiting]
-        self.query_one("#waiting", Static).update("\n".join([*rows[-3:], _WAITING]) if rows else "")
+        rows = list[str]()
+        for lines, mark, label in (
+            (self._unsent, "↩", _UNSENT),
+            (self._waiting, "⋯", _WAITING),
+            (self._aside, "↩", _ASIDE),
+        ):
+            rows += [f"{mark} {harmless(' '.join(line.split()))}" for line in lines[-3:]]
+            rows += [label] if lines else []
+        self.query_one("#waiting", Static).update("\n".join(rows[-4:]))
         self.set_class(bool(rows), "-waiting")
 
     def _offer(self) -> None:
@@ -221,7 +286,7 @@ class Prompt(Vertical):
             self._offer()
 
     def _recall(self, key: str) -> None:
-        line = self._history.previous(self.text) if key == "up" else self._history.next()
+        line = self._history.previous(self.text) if key == "up" else self._history.next(self.text)
         if line is not None:
             self.replace(line)
 

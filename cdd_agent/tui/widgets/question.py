@@ -1,24 +1,23 @@
-"""A question to the person, answered by one key."""
+"""A question to the person that one key answers."""
 
-import asyncio
 from collections.abc import Mapping
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.events import Key
 from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Static
 
 from cdd_agent.events import Choice
 from cdd_agent.harmless import harmless
+from cdd_agent.tui.faults import GuardedWidget
 
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
 
 
-class _Text(VerticalScroll, can_focus=False):
-    """The question itself, on a third of the window at most. Says when another part of it may be in sight."""
+class _Text(GuardedWidget, VerticalScroll, can_focus=False):
+    """The question itself, on half of the window at most. Says when another part of it may be in sight."""
 
     class Moved(Message):
         pass
@@ -48,8 +47,8 @@ class _Text(VerticalScroll, can_focus=False):
         return self.max_scroll_y - self.scroll_offset.y
 
 
-class Question(Vertical, can_focus=True):
-    """Offers answers, each by its first letter; Esc is no. `answer` waits for one; the widget goes away by itself.
+class Question(GuardedWidget, Vertical):
+    """Shows a question, and how it is answered: each answer by its first letter, typed into the prompt; Esc is no.
 
     A text that is too long for the window scrolls. It cannot be agreed to before its end was in sight.
     """
@@ -68,49 +67,41 @@ class Question(Vertical, can_focus=True):
     def __init__(self, text: str, answers: Mapping[str, Choice]) -> None:
         super().__init__()
         self._answers = answers
-        self._answer: asyncio.Future[Choice] = asyncio.get_running_loop().create_future()
         self._is_read = False
         text = "\n".join(map(harmless, text.split("\n")))
         self._view = _Text(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
+        self._offered = "   ".join(f"[{word[0]}] {word}" for word in answers)
+        self._keys = Static(self._offered, markup=False, classes="keys")
 
     def compose(self) -> ComposeResult:
         yield self._view
         yield self._more
-        keys = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
-        yield Static(keys, markup=False, classes="keys")
+        yield self._keys
 
-    def on_mount(self) -> None:
-        self.call_after_refresh(self.focus)  # a key is an answer only to what is on the screen
+    def show_keys(self, *, typed: bool, answer: str | None = None) -> None:
+        """How to answer now: by a letter; with something else `typed` in the prompt, when that is out of the way; or
+        this is the `answer`, if nothing follows."""
+        if answer is not None:
+            self._keys.update(f"{answer} …   Enter: at once")
+        else:
+            self._keys.update(f"Tab, then {self._offered}" if typed else self._offered)
 
-    async def answer(self) -> Choice:
-        """The person's answer. Cancelling takes the question away."""
-        try:
-            return await self._answer
-        finally:
-            await self.remove()
+    def may_be(self, answer: str) -> bool:
+        """Whether it can be answered so: who has not seen the end cannot agree, and is told."""
+        self._say_what_is_cut()
+        if self._answers[answer] not in (Choice.YES, Choice.ALWAYS) or self._is_read:
+            return True
+        self._more.update(f"scroll to the end first: ↓ {_lines(self._view.below)}")
+        self._more.add_class("-refused")
+        return False
 
-    def check_consume_key(self, key: str, character: str | None) -> bool:
+    def scrolls(self, key: str) -> bool:
         """The keys that scroll are the text's, not the transcript's, while there is something to scroll."""
-        del character
         return key in _SCROLLING and self._view.max_scroll_y > 0
 
-    def on_key(self, event: Key) -> None:
-        if self.check_consume_key(event.key, event.character):
-            event.stop()
-            self._view.move(event.key)
-            return
-        keys = {"escape": Choice.NO} | {word[0]: choice for word, choice in self._answers.items()}
-        choice = keys.get(event.key)
-        if choice is None:
-            return
-        event.stop()
-        self._say_what_is_cut()
-        if choice in (Choice.YES, Choice.ALWAYS) and not self._is_read:
-            self._more.update(f"scroll to the end first: ↓ {_lines(self._view.below)}")
-            self._more.add_class("-refused")
-        elif not self._answer.done():
-            self._answer.set_result(choice)
+    def scroll_by(self, key: str) -> None:
+        self._view.move(key)
 
     @on(_Text.Moved)
     def _say_what_is_cut(self) -> None:

@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from cdd_agent.events import SpecShown
 from cdd_agent.harmless import harmless
+from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
 from cdd_agent.wording import named_fields
 
@@ -23,7 +24,7 @@ class _Row(NamedTuple):
     look: str
 
 
-class SpecPanel(ScrollView, can_focus=False):
+class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
     """Shows what is known of the spec, and what is open. The first line, which stays, is how much of it there is."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {

@@ -17,11 +17,12 @@ from textual.strip import Strip
 from cdd_agent.events import StepView
 from cdd_agent.harmless import harmless
 from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
 from cdd_agent.wording import REMARKS, STEP_GLYPHS
 
 
-class StepList(ScrollView, can_focus=False):
+class StepList(GuardedWidget, ScrollView, can_focus=False):
     """Shows where the run is. The first line, which stays when the list scrolls, is the progress of the whole."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*(f"steps--{status.value}" for status in StepStatus), "steps--total"}

@@ -1,0 +1,74 @@
+"""Which of the keys are the answer to an open question, and which are what somebody was typing anyway.
+
+All that is typed is in the prompt. It can be the answer only if it was begun with an empty prompt, with the question in
+sight, and after the keyboard had rested. A letter is one when the keyboard rests after it, too; a word, or a line, when
+sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from math import inf
+from time import monotonic, perf_counter
+
+from textual.events import Event, Key, Paste
+
+REST = 0.7
+"""Seconds without a key after which somebody is not typing; the slow type two keys a second."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time by which keys are judged."""
+
+    now: Callable[[], float] = perf_counter if os.name == "nt" else monotonic  # as Textual stamps its events
+    pressed: Callable[[Event], float] = lambda event: event.time
+    """When a key was pressed; it may be handled much later."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+class Answering:
+    """An open question, as far as the keyboard is concerned."""
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        """`words` are the possible answers, each also by its first letter. Without any, every line is one."""
+        self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.seen_at = inf
+        """When it was on the screen first."""
+        self._words = {typed: word for word in words for typed in (word[0], word)}
+        self._is_begun = False
+        """A key has put a text into the prompt, which need not be seen there yet."""
+        self._is_meant = False
+        """What is in the prompt was begun as an answer."""
+        self._is_meant_sent = self._is_sent_after_rest = False
+        self._refused = ""
+
+    def knows(self, text: str) -> str | None:
+        """The answer that a text would be, whenever it was typed."""
+        return self._words.get(text.strip().lower())
+
+    def hear(self, event: Key | Paste, *, typed: str, rested: bool) -> str | None:
+        """Note a key before the prompt has it: `typed` is what the prompt holds. Returns the answer that it is if
+        nothing follows."""
+        is_text = isinstance(event, Key) and event.is_printable
+        is_enter = isinstance(event, Key) and event.key == "enter"
+        is_first = not typed and (rested or not self._is_begun)
+        self._is_begun = is_text
+        self._is_meant = is_text and rested if is_first else self._is_meant and (is_text or is_enter)
+        if is_enter:
+            self._is_meant_sent, self._is_sent_after_rest = self._is_meant, rested
+            self._is_begun = self._is_meant = False
+        return self.knows(event.character or "") if is_first and self._is_meant and isinstance(event, Key) else None
+
+    def sent(self, line: str) -> str | None:
+        """The answer that a line is, which was sent with Enter. Where any line is one, what was begun before the
+        question came is it when it is sent once more."""
+        if self._words:
+            return self.knows(line) if self._is_meant_sent else None
+        if self._is_meant_sent or (self._is_sent_after_rest and line == self._refused):
+            return line if line.strip() else None
+        self._refused = line
+        return None

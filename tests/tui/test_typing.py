@@ -1,0 +1,298 @@
+"""Nobody answers a question by typing something else, and nothing of that is lost."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual import events
+from textual.worker import Worker
+
+from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
+from cdd_agent.tui.answering import REST, Answering
+from cdd_agent.tui.widgets.question import Question
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.tui.person import Person, person_at
+
+CHANGES = ChangesProposed(1, ("a.txt",), ("b.txt",))
+COMMAND = CommandProposed("rm -rf build", "`rm` is not on the list")
+ACTION = ActionProposed(1, 2, "Write it", "text")
+PROPOSALS = (CHANGES, COMMAND, ACTION)
+WORDS = ("yes", "no", "always", "all", "quit")
+SENTENCES = (
+    "yes but use tabs",
+    "no idea",
+    "actually, why not sed?",
+    "all right, first the tests",
+    "quite good",
+    "n",
+    "y y",
+)
+
+
+def opened(person: Person, proposal: Proposal) -> Worker[Choice]:
+    return person.app.run_worker(person.app.approve(proposal), exit_on_error=False)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_typist_answers_none_of_many_questions(sandbox: Sandbox, seed: int) -> None:
+    """Ten keys a second, and questions that come and go at any moment."""
+    chance = random.Random(seed)
+    text = "".join(chance.choice(" ".join((*WORDS, *SENTENCES))) for _ in range(50))
+    asked: list[Worker[Choice]] = []
+    async with person_at(sandbox) as person:
+        for character in text:
+            if not person.app.query(Question) and chance.random() < 0.3:
+                asked.append(opened(person, chance.choice(PROPOSALS)))
+                if chance.random() < 0.5:
+                    await person.until_asked()
+            elif person.app.query(Question) and chance.random() < 0.2:
+                asked[-1].cancel()
+                await person.until(lambda: not person.app.query(Question))
+            await person.type(character)
+        await person.rest(60)
+        assert len(asked) > 3
+        assert not any(worker.is_finished and not worker.is_cancelled for worker in asked)
+        assert person.prompt.text == text
+
+
+GAPS = st.floats(0, REST, exclude_max=True)
+
+
+@given(
+    keys=st.lists(st.tuples(st.sampled_from("ynaqleso \n"), GAPS), min_size=1, max_size=40),
+    seen=st.integers(0, 39),
+    words=st.sampled_from([("yes", "no"), ("yes", "no", "always"), ("yes", "no", "all", "quit"), ()]),
+    lag=st.integers(0, 3),
+)
+async def test_no_rhythm_without_a_rest_is_an_answer(
+    keys: list[tuple[str, float]], seen: int, words: tuple[str, ...], lag: int
+) -> None:
+    """Whatever is typed, and whenever in it the question comes, also where the prompt shows keys some keys later: where
+    no key comes after a rest, there is no answer."""
+    answering, typed, now, last = Answering(words), "", 0.0, 0.0
+    shown = [""] * (lag + 1)
+    for number, (character, gap) in enumerate(keys):
+        now += gap
+        if number == seen:
+            answering.seen_at = now
+        rested = now - max(last, answering.seen_at) >= REST
+        last = now
+        key = events.Key("enter", "\r") if character == "\n" else events.Key(character, character)
+        assert answering.hear(key, typed=shown[-lag - 1], rested=rested) is None
+        if character == "\n":
+            assert answering.sent(typed) is None
+        typed = "" if character == "\n" else typed + character
+        shown.append(typed)
+
+
+@given(answer=st.sampled_from(["y", "yes", "no", "a", "Always"]), lag=st.integers(0, 9))
+async def test_an_answer_that_is_begun_after_a_rest_counts_at_any_speed(answer: str, lag: int) -> None:
+    answering = Answering(("yes", "no", "always"))
+    shown = [""] * (lag + 1)
+    for number, character in enumerate(answer):
+        answering.hear(events.Key(character, character), typed=shown[-lag - 1], rested=number == 0)
+        shown.append(answer[: number + 1])
+    answering.hear(events.Key("enter", "\r"), typed=shown[-lag - 1], rested=False)
+    assert answering.sent(answer) == answering.knows(answer)
+
+
+async def test_who_has_read_the_question_and_then_types_a_sentence_has_not_answered(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        for proposal in PROPOSALS:
+            for sentence in SENTENCES:
+                if len(sentence) == 1:
+                    continue
+                asked = opened(person, proposal)
+                await person.until_asked()
+                await person.rest(60)
+                await person.type(sentence)
+                await person.rest(60)
+                assert not asked.is_finished, sentence
+                assert person.prompt.text == sentence
+                asked.cancel()
+                await person.until(lambda: not person.app.query(Question))
+                person.prompt.replace("")
+
+
+@pytest.mark.parametrize("letter", ["y", "n", "a"])
+async def test_a_letter_counts_when_the_question_was_seen_and_the_keyboard_rested(
+    sandbox: Sandbox, letter: str
+) -> None:
+    async with person_at(sandbox) as person:
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        await person.rest(REST / 2)
+        await person.type(letter, gap=0)
+        await person.rest(60)
+        assert not asked.is_finished
+        await person.press("backspace")
+
+        await person.rest()
+        await person.type(letter, gap=0)
+        await person.rest(REST / 2)
+        assert not asked.is_finished
+        assert "Enter: at once" in person.screen
+        await person.rest()
+        assert (await asked.wait()).value.startswith(letter)
+        assert person.prompt.text == ""
+
+
+@pytest.mark.parametrize("text", ["y", "yes", "YES", " no", "always"])
+async def test_a_letter_or_word_and_enter_is_an_answer_at_once(sandbox: Sandbox, text: str) -> None:
+    async with person_at(sandbox) as person:
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        await person.rest()
+        await person.type(f"{text}\n", gap=0)
+        await person.until(lambda: asked.is_finished)
+        assert await asked.wait() is Choice({"y": "yes"}.get(text, text.strip().lower()))
+        assert person.prompt.text == ""
+
+
+async def test_a_question_leaves_the_draft_alone_and_tab_makes_room_for_the_answer(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.type("maybe you should ")
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        assert "Tab, then [y] yes" in person.screen
+        await person.rest(60)
+        await person.type("yes\n", gap=1)  # a draft with an answer behind it is no answer
+        assert not asked.is_finished
+        assert "↩ maybe you should yes" in person.screen
+
+        await person.type("also ")
+        assert "Tab, then [y] yes" in person.screen
+        await person.press("tab")
+        assert person.prompt.text == ""
+        assert "Tab" not in person.screen
+        await person.answer("n")
+
+        assert await asked.wait() is Choice.NO
+        assert person.prompt.text == "maybe you should yes"
+        await person.press("up")
+        assert person.prompt.text == "also "
+
+
+@pytest.mark.parametrize("draft", ["", "maybe you should"])
+async def test_escape_is_a_no_at_once_and_leaves_the_draft(sandbox: Sandbox, draft: str) -> None:
+    async with person_at(sandbox) as person:
+        await person.type(draft)
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        await person.press("escape")
+        assert await asked.wait() is Choice.NO
+        assert person.prompt.text == draft
+
+
+async def test_pasted_text_answers_nothing(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        for text in ("y", "yes\n", "yes"):
+            await person.rest(60)
+            person.app.post_message(events.Paste(text))
+            await person.rest(60)
+            assert not asked.is_finished
+        await person.press("enter")
+        await person.rest(60)
+        assert not asked.is_finished
+        assert "↩ yyes yes" in person.screen
+        asked.cancel()
+
+
+async def test_an_earlier_line_that_is_brought_back_answers_nothing_by_itself(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.say("/y")
+        person.prompt.accepted("y")
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        await person.rest()
+        await person.press("up")
+        assert person.prompt.text == "y"
+        await person.rest(60)
+        await person.press("enter")
+        await person.rest(60)
+        assert not asked.is_finished
+        asked.cancel()
+
+
+async def test_questions_that_come_at_once_are_asked_one_after_the_other(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        first, second = opened(person, COMMAND), opened(person, CHANGES)
+        await person.until_asked()
+        assert len(person.app.query(Question)) == 1
+        await person.answer("y")
+        assert await first.wait() is Choice.YES
+        assert not second.is_finished
+        await person.answer("n")
+        assert await second.wait() is Choice.NO
+
+
+# ------------------------------------------------------------------------------------------------- questions in words
+
+
+async def wanting(person: Person, sent: Callable[[Person], None] | None = None) -> Worker[str]:
+    asked = person.app.run_worker(person.app.ask("Which colour?"), exit_on_error=False)
+    if sent is not None:
+        sent(person)
+    await person.until_asked()
+    return asked
+
+
+async def test_a_line_that_is_begun_after_the_question_was_read_is_the_answer(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        asked = await wanting(person)
+        await person.rest()
+        await person.type("y", gap=0)
+        await person.rest(60)
+        assert not asked.is_finished  # a letter is no answer by itself where words are wanted
+        await person.type("ellow\n")
+        await person.until(lambda: asked.is_finished)
+        assert await asked.wait() == "yellow"
+        assert person.told.index("Which colour?") < person.told.index("yellow")
+
+
+async def test_a_line_that_was_begun_before_is_the_answer_only_when_it_is_sent_twice(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.type("also add te")
+        asked = await wanting(person)
+        await person.type("sts\n\n\n")
+        assert not asked.is_finished
+        assert person.prompt.text == "also add tests"
+        assert "Enter once more" in person.activity
+        await person.rest()
+        await person.press("enter")
+        await person.until(lambda: asked.is_finished)
+        assert await asked.wait() == "also add tests"
+
+
+# ------------------------------------------------------------------------------------------ what stays of an answer
+
+
+@pytest.mark.parametrize(("key", "answer"), [("y", "yes"), ("escape", "no")])
+async def test_question_and_answer_stay_in_the_transcript_and_in_the_log(
+    sandbox: Sandbox, key: str, answer: str
+) -> None:
+    sandbox.flags = {"approval": "ask"}
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.answer(key)
+        await person.until(lambda: not person.is_waiting)
+        for text in ("May step 1 write this?", "create a.txt", "+good", f"Your answer: {answer}"):
+            assert text in person.told
+    log = (sandbox.root / ".cdd" / "runs" / SLUG / "events.jsonl").read_text()
+    assert '"event": "person_answered"' in log
+    assert f'"answer": "{answer}"' in log
+
+
+async def test_a_question_that_nobody_answered_stays_as_such(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        asked.cancel()
+        await person.until(lambda: not person.app.query(Question))
+        assert "rm -rf build" in person.told
+        assert "Not answered" in person.told
