@@ -128,7 +128,7 @@ class Asked:
         return takes_away and self.names_file(path)
 
     def _allows(self, verb: re.Pattern[str], file: str, inside: Sequence[str]) -> bool:
-        names = _names(file, inside)
+        names = _names(file, inside) | _folders(file)
         note = self.notes.get(file, "")
         said = (_as_words(text, inside) for text in (note, *self.sentences))
         texts = [_words(text) for text in said if not _DENIED.search(text)]
@@ -170,18 +170,17 @@ def _as_word(name: str) -> str:
 
 
 def _names(file: str, inside: Sequence[str]) -> set[str]:
-    """What people may call a test by: its file, class or function, or several of these; a folder by its path."""
+    """What people may call a test by: its file, class or function, or several of these."""
     inside = [_as_word(name) if " " in name else name for name in inside]
-    folders = [str(folder) for folder in PurePosixPath(file).parents][:-1]
-    places = [
-        file,
-        _last(file),
-        *inside,
-        *(f"{folder}/" for folder in folders),
-        *(one for one in folders if "/" in one),
-    ]
+    places = [file, _last(file), *inside]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
     return {*places, *paths, "::".join(inside), ".".join(inside)} - {""}
+
+
+def _folders(file: str) -> set[str]:
+    """What people may call the folders by that a file is in: who removes one removes what is in it."""
+    folders = [str(folder) for folder in PurePosixPath(file).parents][:-1]
+    return {*(f"{folder}/" for folder in folders), *(folder for folder in folders if "/" in folder)}
 
 
 @dataclass(frozen=True)

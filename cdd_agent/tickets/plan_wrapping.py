@@ -59,6 +59,9 @@ def _end(lines: list[str], start: int, marks: str) -> int | None:
     Whoever pastes a plan does not count marks, so a bare fence may as well open a block inside: the last one counts
     that leaves only whole blocks before and behind it, and no step behind it.
     """
+    fences = [at for at in range(start + 1, len(lines)) if _is_as_long(lines[at], marks)]
+    if len(fences) == 1 and _closes(lines[fences[0]], marks):
+        return fences[0]  # whatever is inside has shorter ones
     last_step = max((at for at, line in enumerate(lines) if _STEP.match(line)), default=-1)
     candidates = (at for at in range(len(lines) - 1, max(start, last_step), -1) if _closes(lines[at], marks))
     for at in islice(candidates, _MOST_TRIED):
@@ -82,6 +85,11 @@ def _has_whole_blocks(lines: list[str], marks: str, *, is_closed: bool = True) -
         elif is_guess and _STEP.match(line):
             return False
     return not opening
+
+
+def _is_as_long(line: str, marks: str) -> bool:
+    fence = _FENCE.fullmatch(line)
+    return fence is not None and fence["marks"].startswith(marks)
 
 
 def _closes(line: str, marks: str) -> bool:

@@ -591,7 +591,7 @@ async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket:
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
     assert "… and more: the tools show them" in ticket.prompt(0)
     assert "The project's tests: `make test`." in ticket.prompt(0)
-    assert "`verify` may begin with: ls, " in ticket.prompt(0)
+    assert "`verify` may begin with: " in ticket.prompt(0)
 
 
 async def test_a_projects_own_prompt_is_used(ticket: Sandbox) -> None:

@@ -1,5 +1,6 @@
 """No plain word runs a step that was not meant to: what each agent makes of a line, and that it does just that."""
 
+import json
 import string
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -116,9 +117,10 @@ def told(events: list[Event]) -> str:
 def at_step_two(sandbox: Sandbox) -> Iterator[ExecutorAgent]:
     """An Executor whose first step is done."""
     sandbox.write(*THREE)
-    (sandbox.ticket / "execution-state.json").write_text(
-        f'{{"ticket_slug": "{SLUG}", "step_executions": {{"1": {{"step_number": 1, "status": "completed"}}}}}}'
-    )
+    times = {"started_at": "2026-11-21T10:00:00+00:00", "completed_at": None}
+    done = {"step_number": 1, "status": "completed", **times, "error": None, "files_created": [], "files_modified": []}
+    state = {"ticket_slug": SLUG, "current_step": 2, "status": "in_progress", **times, "step_executions": {"1": done}}
+    (sandbox.ticket / "execution-state.json").write_text(json.dumps(state))
     agent = ExecutorAgent(sandbox.engine())
     try:
         yield agent
