@@ -136,7 +136,8 @@ class Reply:
             message["content"] = "".join(self._text.written)
         if not message and not any(self._extra):
             return None
-        return ProviderData(self._origin, json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False))
+        data = json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False)
+        return ProviderData(self._origin, whole_characters(data))
 
     def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
         piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))

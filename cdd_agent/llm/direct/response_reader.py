@@ -97,7 +97,7 @@ class ResponseReader:
             return None  # it was not stored, and nobody could read it
         if all(item.get("type") in _PLAIN and not item.get("phase") for item in items):
             return None
-        return ProviderData(self._origin, json.dumps(items))
+        return ProviderData(self._origin, whole_characters(json.dumps(items, ensure_ascii=False)))
 
     def _place(self, document: dict[str, Any]) -> int:
         place = as_int(document.get("output_index"))
