@@ -169,7 +169,7 @@ def endpoint_of(
     speaks = provider.speaks
     if provider.by_responses:
         is_better = provider.by_responses.search(name) or known_model(model).only_by_responses
-        if name.startswith(_RESPONSES) or (is_better and _AT_OPENAI.match(base)):
+        if name.startswith(_RESPONSES) or (_AT_OPENAI.match(base) and is_better):
             speaks = Speaks.OPENAI_RESPONSES
         name = name.removeprefix(_RESPONSES)
     return Endpoint(

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import definitions
@@ -512,3 +514,44 @@ def test_what_a_provider_wants_back_can_be_saved(reader: ReplyReader, documents:
     assert isinstance(done, Done)
     assert done.provider_data is not None
     assert "Hm \U0001f600 \ufffd" in done.provider_data.data
+
+
+NAMES = (
+    *("type", "response", "item", "output", "content", "summary", "output_index", "status", "call_id", "arguments"),
+    *("index", "content_block", "delta", "message", "text", "thinking", "usage", "stop_reason", "name", "phase"),
+    *("choices", "tool_calls", "function", "reasoning_details", "finish_reason", "object", "incomplete_details"),
+)
+KINDS = {
+    "chat completions": ("",),
+    "messages": ("message_start", "content_block_start", "content_block_delta", "message_delta", "message"),
+    "responses": ("output_text.delta", "output_item.done", "reasoning_text.delta", "completed", "incomplete"),
+}
+READERS: dict[str, Callable[[], ReplyReader]] = {
+    "chat completions": Reply,
+    "messages": lambda: MessageReader("here"),
+    "responses": lambda: ResponseReader("here"),
+}
+WORDS = st.sampled_from(["message", "text", "tool_use", "function_call", "incomplete", "\ud83d"])
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=15,
+)
+PIECE = st.tuples(st.integers(0, 4), st.dictionaries(st.sampled_from(NAMES), ANY, max_size=5))
+
+
+@pytest.mark.parametrize("protocol", READERS)
+@given(st.lists(PIECE, max_size=4))
+@example([(1, {"item": {"type": []}, "content_block": {"type": []}, "index": 1}), (3, {})])
+def test_whatever_shape_pieces_have_they_break_nothing(
+    protocol: str, pieces: list[tuple[int, dict[str, object]]]
+) -> None:
+    kinds, reader = KINDS[protocol], READERS[protocol]()
+    for number, fields in pieces:
+        kind = kinds[number % len(kinds)]
+        list(reader.take(json.dumps({**fields, "type": f"response.{kind}" if protocol == "responses" else kind})))
+
+    *_, done = reader.end()
+    assert isinstance(done, Done)
+    if done.provider_data is not None:
+        done.provider_data.data.encode()

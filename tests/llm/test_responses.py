@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
@@ -246,31 +244,6 @@ def test_what_goes_back_is_all_or_nothing() -> None:
     assert data_of(HELLO, call()) is None  # it can be said in our own words
     assert data_of(unreadable, HELLO, call()) is None
     assert data_of(THOUGHT) is None
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["type", "item", "output", "content", "summary", "delta", "status", "response", "call_id"]),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-KINDS = st.sampled_from(["output_text.delta", "output_item.done", "completed", "incomplete", "refusal.delta"])
-
-
-@given(
-    st.lists(st.tuples(KINDS, st.dictionaries(st.sampled_from(["response", "item", "delta", "output_index"]), JSON)))
-)
-def test_whatever_shape_events_have_they_break_nothing(events: list[tuple[str, Json]]) -> None:
-    reader = ResponseReader("here")
-    for kind, fields in events:
-        list(reader.take(json.dumps({**fields, "type": f"response.{kind}"})))
-    assert isinstance([*reader.end()][-1], Done)
 
 
 def body_of(

@@ -257,7 +257,7 @@ class MessageReader:
         if self._done.stop_reason is StopReason.STOP:
             yield from calls or self._text.calls()
         data = None
-        if any(block.began.get("type") in _THOUGHTS for block in blocks):
+        if any(as_string(block.began.get("type")) in _THOUGHTS for block in blocks):
             whole = [block.whole for block in blocks if block.began.get("type") != "text" or block.text("text").strip()]
             data = ProviderData(self._origin, whole_characters(json.dumps(whole, ensure_ascii=False)))
         yield Done(self._done.stop_reason, self._usage, data, self._done.stop_word)

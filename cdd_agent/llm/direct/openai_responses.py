@@ -76,7 +76,7 @@ class OpenAIResponses:
         return ResponseReader(self._origin)
 
     def adapts_to(self, failure: Failure) -> bool:
-        if failure.status not in (400, 422):
+        if failure.status not in (400, 404, 422):
             return False
         words = failure.all_words
         if self._returns_items and _REFUSES_ITEMS.search(words):

@@ -95,7 +95,7 @@ class ResponseReader:
         thoughts = [item for item in items if item.get("type") == "reasoning"]
         if not all(item.get("encrypted_content") or item.get("content") for item in thoughts):
             return None  # it was not stored, and nobody could read it
-        if all(item.get("type") in _PLAIN and not item.get("phase") for item in items):
+        if all(as_string(item.get("type")) in _PLAIN and not item.get("phase") for item in items):
             return None
         return ProviderData(self._origin, whole_characters(json.dumps(items, ensure_ascii=False)))
 
