@@ -93,8 +93,8 @@ class Config(_Section):
     """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
     api_base: Annotated[str, AfterValidator(web_address)] | None = None
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
-    """What asks the model: `direct` for servers that speak OpenAI's chat completions, `litellm` for all; `auto`: the
-    first where it can."""
+    """What asks the model: `direct` where a server's protocol is spoken, `litellm` for all; `auto`: the first where it
+    can."""
     tickets_dir: str = "tickets"
     test_command: str | None = None
     """None: found by what the project holds."""

@@ -467,7 +467,8 @@ def direct_endpoint(config: Config) -> Endpoint | None:
     if endpoint is None and config.model_adapter == "direct":
         raise BadInput(
             f"The direct adapter does not know how to ask {config.model}",
-            hint=f"It knows {', '.join(PROVIDERS)}, and any server of chat completions as openai/NAME with `api_base`; "
+            hint=f"It knows {', '.join(PROVIDERS)}, and any server of chat completions as openai/NAME with `api_base`, "
+            "of Responses as openai/responses/NAME; "
             "`model_adapter: auto` leaves the others to litellm.",
         )
     return endpoint

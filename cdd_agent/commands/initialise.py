@@ -19,7 +19,7 @@ _CONFIG = """\
 
 # model: anthropic/claude-sonnet-4-5   # any litellm model string
 # api_base: null                       # a server of your own, e.g. http://127.0.0.1:11434/v1
-# model_adapter: auto                  # auto: directly where the server speaks chat completions | direct | litellm
+# model_adapter: auto                  # auto: directly where the protocol is spoken | direct | litellm
 # tool_calls: auto                     # auto: to models that are known to call tools | on | off
 # context_window: null                 # tokens that the model takes in; null: what is known of it
 # tickets_dir: tickets

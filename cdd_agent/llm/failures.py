@@ -141,6 +141,7 @@ _STATUS_OF_NAME = {
     "model_not_found": 404,
     "not_found_error": 404,
     "invalid_request_error": 400,
+    "invalid_prompt": 400,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,
@@ -240,6 +241,7 @@ _RULES = (
         wording=(
             r"\bcontent_filter\b|content_policy_violation|content management policy|data_inspection_failed"
             r"|content exists risk|responsible ?ai ?policy|rejected as a result of our safety system"
+            r"|\b(?:bio|cyber)_policy"
         ),
     ),
     _Rule(

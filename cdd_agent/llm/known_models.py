@@ -4,6 +4,7 @@ Importing litellm takes seconds, and its own tables are megabytes.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -70,8 +71,12 @@ _EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
 
 @cache
 def known_model(model: str) -> KnownModel:
-    """The facts about a model string, as `provider/name` or as the name alone; `UNKNOWN` where the table has none."""
+    """The facts about a model string, as `provider/name` or as the name alone; `UNKNOWN` where the table has none.
+
+    What it is asked by (`openai/responses/NAME`) changes nothing about a model.
+    """
     models = _table()["models"]
+    model = re.sub("^openai/responses/", "openai/", model)
     row = models.get(model)
     provider, _, name = model.partition("/")
     if row is None and (found := models.get(name)) and found[0] == provider:

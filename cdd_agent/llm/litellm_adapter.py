@@ -17,8 +17,9 @@ from typing import Any
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
-from cdd_agent.llm.direct.chat_reply import Characters, ToolCallPieces, last_events
+from cdd_agent.llm.direct.chat_reply import ToolCallPieces, last_events
 from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.direct.reply_text import Characters
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import has_provider, known_model

@@ -138,8 +138,8 @@ ModelEvent = TextDelta | ThinkingDelta | ToolCall | Waiting | StartedAgain | Don
 
 
 class Model(Protocol):
-    """A language model. Adapters: litellm (every provider), direct (chat completions over httpx), scripted (demo,
-    tests) and replayed (a recorded run).
+    """A language model. Adapters: litellm (every provider), direct (over httpx), scripted (demo, tests) and replayed
+    (a recorded run).
 
     What else a run needs of one is a model around a model (`around.py`): an adapter makes exactly one call.
     """

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from cdd_agent.errors import BadInput
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.web_address import web_address
 
 
@@ -19,6 +20,7 @@ class Speaks(StrEnum):
 
     CHAT_COMPLETIONS = "chat completions"
     ANTHROPIC_MESSAGES = "anthropic messages"
+    OPENAI_RESPONSES = "openai responses"
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,11 @@ class Provider:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers, and the variables that hold their values."""
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
+    by_responses: re.Pattern[str] | None = None
+    """Names of models that are asked by the Responses API at OpenAI's own address, beside those that are known to be
+    offered by that alone. Anywhere else a name that begins with `responses/` is."""
     other_api: re.Pattern[str] | None = None
-    """Names of models that it offers by another API only, at its own address."""
+    """Names of models that it offers by an API only that is not spoken here."""
 
 
 def _hosted(name: str, address: str, *more_keys: str) -> Provider:
@@ -56,7 +61,11 @@ PROVIDERS: Mapping[str, Provider] = {
         ("OPENAI_API_KEY",),
         ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
         headers={"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"},
-        other_api=re.compile(r"^responses/|-pro\b|codex|deep-research|computer-use|-instruct"),
+        by_responses=re.compile(
+            r"^(?!.*-search-)(?:.*(?:codex|-pro\b|deep-research|computer-use)"
+            r"|(?:ft:)?gpt-(?:5\.(?:[4-9]|\d\d)|[6-9]|[1-9]\d)(?!\d))"
+        ),
+        other_api=re.compile("-instruct"),
     ),
     "anthropic": Provider(
         "https://api.anthropic.com",
@@ -97,8 +106,10 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 """By the prefix of the model string."""
 
+_RESPONSES = "responses/"
+_AT_OPENAI = re.compile(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
 _WITHOUT_PREFIX = {
-    "openai": re.compile(r"(?:gpt-[345]|chatgpt-|o[1-9](?:-|$))"),
+    "openai": re.compile(r"(?:ft:)?(?:gpt-(?:\d|daybreak|rosalind)|chatgpt-|codex-|computer-use-|o[1-9](?:-|$))"),
     "anthropic": re.compile(r"claude-"),
 }
 """Models that people name without their provider."""
@@ -147,7 +158,7 @@ def endpoint_of(
     if not slash:
         prefix, name = next((known for known, names in _WITHOUT_PREFIX.items() if names.match(model)), ""), model
     provider = PROVIDERS.get(prefix)
-    if provider is None or not name:
+    if provider is None or not name.removeprefix(_RESPONSES):
         return None
     variable = _first(environment, provider.addresses)
     chosen = api_base or (_address(variable, environment[variable]) if variable else None)
@@ -155,6 +166,12 @@ def endpoint_of(
         return None
     found = _first(environment, provider.keys)
     base = (chosen or provider.address).rstrip("/")
+    speaks = provider.speaks
+    if provider.by_responses:
+        is_better = provider.by_responses.search(name) or known_model(model).only_by_responses
+        if name.startswith(_RESPONSES) or (_AT_OPENAI.match(base) and is_better):
+            speaks = Speaks.OPENAI_RESPONSES
+        name = name.removeprefix(_RESPONSES)
     return Endpoint(
         base if base.endswith(provider.path) else base + provider.path,
         name,
@@ -163,7 +180,7 @@ def endpoint_of(
         environment[found].strip() if found else None,
         found or provider.keys[0],
         needs_key=provider.needs_key and not chosen,
-        speaks=provider.speaks,
+        speaks=speaks,
         headers={header: value for header, name in provider.headers.items() if (value := _plain(environment, name))},
     )
 

@@ -1,4 +1,6 @@
-"""An OpenAI-compatible model server on loopback, for tests: it plays a script, and misbehaves on order.
+"""A model server on loopback, for tests: it plays a script, and misbehaves on order.
+
+It speaks chat completions, OpenAI's Responses and Anthropic's Messages, each at its own path.
 
 By hand: `python -m tests.llm.server --script FILE.yaml --port 0` (the file form of `ScriptedModel`).
 """
@@ -10,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +24,6 @@ from cdd_agent.llm.port import (
     BadAnswer,
     ConnectionFailed,
     ContextTooLong,
-    Message,
     Model,
     ModelError,
     ModelNotFound,
@@ -31,8 +33,9 @@ from cdd_agent.llm.port import (
     StopReason,
     ToolCall,
 )
-from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.llm.providers import Speaks, endpoint_of
 from cdd_agent.llm.scripted import ScriptedModel, pieces
+from tests.llm.wires import message_end, message_piece, request_of, response_end, response_piece
 
 STATUS_OF: dict[type[ModelError], int] = {
     AuthenticationFailed: 401,
@@ -55,7 +58,10 @@ class Answer:
     """What the server does with one request. The defaults are a well-behaved, empty reply."""
 
     text: str = ""
+    cut_at: tuple[str, ...] = ()
+    """The pieces in which the text is sent; none: as a model would write it."""
     finish_reason: str | None = "stop"
+    """A word of chat completions; the other protocols say the same in theirs."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Streamed after the text, their pieces interleaved."""
     status: int = 200
@@ -150,12 +156,7 @@ class Recorded:
 
     @property
     def request(self) -> Request:
-        return Request(tuple(map(_message, self.body.get("messages", []))))
-
-
-def _message(sent: dict[str, Any]) -> Message:
-    calls = (ToolCall(call["id"], **call["function"]) for call in sent.get("tool_calls", []))
-    return Message(sent["role"], sent["content"], tuple(calls), sent.get("tool_call_id"))
+        return request_of(self.path, self.body)
 
 
 class LoopbackServer:
@@ -222,30 +223,30 @@ class _Handler(BaseHTTPRequestHandler):
         answer = owner.answer(recorded.request)
         try:
             time.sleep(answer.wait)
-            self._send(answer, body)
+            self._send(answer, recorded)
         except (BrokenPipeError, ConnectionResetError):
             recorded.client_left = True
             self.close_connection = True
         finally:
             recorded.ended.set()
 
-    def _send(self, answer: Answer, body: dict[str, Any]) -> None:
+    def _send(self, answer: Answer, recorded: Recorded) -> None:
         if answer.raw is not None:
             self._send_whole(answer, answer.raw)
-        elif body.get("stream"):
-            self._send_stream(answer, body)
+        elif recorded.body.get("stream"):
+            self._send_stream(answer, recorded)
         else:
-            self._send_whole(answer, json.dumps(_completion(answer, body)))
+            self._send_whole(answer, json.dumps(_completion(answer, recorded.body)))
 
     def _send_whole(self, answer: Answer, text: str) -> None:
         content = text.encode()
         self._send_head(answer, {"Content-Type": answer.content_type, "Content-Length": str(len(content))})
         self.wfile.write(content)
 
-    def _send_stream(self, answer: Answer, body: dict[str, Any]) -> None:
+    def _send_stream(self, answer: Answer, recorded: Recorded) -> None:
         framing = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Connection": "close"}
         self._send_head(answer, {"Content-Type": "text/event-stream", **framing})
-        for number, line in enumerate(_lines(answer, body)):
+        for number, line in enumerate(_lines(answer, recorded)):
             if number == answer.cut_after:
                 self.close_connection = True
                 return
@@ -268,19 +269,36 @@ class _Handler(BaseHTTPRequestHandler):
         """The base class writes an access log to stderr; `requests` is ours."""
 
 
-def _lines(answer: Answer, body: dict[str, Any]) -> Iterator[str]:
+def _lines(answer: Answer, recorded: Recorded) -> Iterator[str]:
     """The `data:` lines of a streamed reply."""
-    for number, piece in enumerate(pieces(answer.text)):
-        yield _chunk(body, {"content": piece})
+    body, words = recorded.body, _words(answer, recorded.request)
+    match recorded.path.rpartition("/")[2]:
+        case "responses":
+            piece, end = response_piece, response_end(answer.tool_calls, answer.finish_reason, *words)
+        case "messages":
+            piece, end = message_piece, message_end(answer.tool_calls, answer.finish_reason, *words)
+        case _:
+            piece, end = partial(_chunk_of_text, body), _end_of_chunks(answer, body, *words)
+    for number, text in enumerate(answer.cut_at or pieces(answer.text)):
+        yield json.dumps(piece(text))
         if answer.garbage and number == 0:
             yield '{"choices": [{"delta": <b>oops'
+    yield from map(json.dumps, end)
+    if recorded.path.endswith("/completions"):
+        yield "[DONE]"
+
+
+def _chunk_of_text(body: dict[str, Any], text: str) -> dict[str, Any]:
+    return _chunk(body, {"content": text})
+
+
+def _end_of_chunks(answer: Answer, body: dict[str, Any], prompt: int, completion: int) -> Iterator[dict[str, Any]]:
     for piece in _pieces_of_calls(answer.tool_calls):
         yield _chunk(body, {"tool_calls": [piece]})
     if answer.finish_reason is not None:
         yield _chunk(body, {}, answer.finish_reason)
     if body.get("stream_options", {}).get("include_usage"):
-        yield json.dumps({**_head(body, "chat.completion.chunk"), "choices": [], "usage": _usage(answer, body)})
-    yield "[DONE]"
+        yield {**_head(body, "chat.completion.chunk"), "choices": [], "usage": _usage(prompt, completion)}
 
 
 def _pieces_of_calls(calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
@@ -294,9 +312,9 @@ def _pieces_of_calls(calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
         yield {"index": index, "function": {"arguments": call.arguments[half[call.id] :]}}
 
 
-def _chunk(body: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None) -> str:
+def _chunk(body: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-    return json.dumps({**_head(body, "chat.completion.chunk"), "choices": [choice]})
+    return {**_head(body, "chat.completion.chunk"), "choices": [choice]}
 
 
 def _completion(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
@@ -305,25 +323,28 @@ def _completion(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
         "message": {"role": "assistant", "content": answer.text},
         "finish_reason": answer.finish_reason,
     }
-    return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(answer, body)}
+    words = _words(answer, request_of("/completions", body))
+    return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(*words)}
 
 
 def _head(body: dict[str, Any], kind: str) -> dict[str, Any]:
     return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body.get("model", "")}
 
 
-def _usage(answer: Answer, body: dict[str, Any]) -> dict[str, int]:
-    """A word is a token here, as in `ScriptedModel`."""
-    prompt = sum(len(message["content"].split()) for message in body.get("messages", []))
-    completion = len(answer.text.split())
+def _words(answer: Answer, request: Request) -> tuple[int, int]:
+    """A word is a token here, as in `ScriptedModel`: those of the request, and of the answer."""
+    return sum(len(message.content.split()) for message in request.messages), len(answer.text.split())
+
+
+def _usage(prompt: int, completion: int) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def directly(base: str) -> Model:
-    """A model that is asked at an API base over httpx, as `openai/…` is by default."""
+def directly(base: str, speaks: Speaks = Speaks.CHAT_COMPLETIONS) -> Model:
+    """A model that is asked at an API base over httpx; by default as `openai/…` is."""
     endpoint = endpoint_of("openai/test-model", base)
     assert endpoint is not None
-    return DirectModel("openai/test-model", endpoint)
+    return DirectModel("openai/test-model", replace(endpoint, speaks=speaks))
 
 
 def main() -> None:

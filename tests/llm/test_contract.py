@@ -7,13 +7,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm import litellm_adapter
 from cdd_agent.llm.direct import model as direct_model
-from cdd_agent.llm.direct.chat_reply import ToolCallPieces
+from cdd_agent.llm.direct.anthropic_messages import MessageReader
+from cdd_agent.llm.direct.chat_reply import Reply, ToolCallPieces
+from cdd_agent.llm.direct.protocol import ReplyReader
+from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -36,6 +41,7 @@ from cdd_agent.llm.port import (
     ToolDefinition,
     Usage,
 )
+from cdd_agent.llm.providers import Speaks
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
 
@@ -55,8 +61,19 @@ def through_litellm(base: str) -> Model:
     return LitellmModel(MODEL, base)
 
 
-SERVED = {"litellm": through_litellm, "direct": directly}
-ADAPTERS = [pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")), "direct"]
+def by_responses(base: str) -> Model:
+    return directly(base, Speaks.OPENAI_RESPONSES)
+
+
+def by_messages(base: str) -> Model:
+    return directly(base, Speaks.ANTHROPIC_MESSAGES)
+
+
+SERVED = {"litellm": through_litellm, "direct": directly, "responses": by_responses, "messages": by_messages}
+CHAT_COMPLETIONS = [pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")), "direct"]
+ADAPTERS = [*CHAT_COMPLETIONS, "responses", "messages"]
+in_chat_completions = pytest.mark.parametrize("served", CHAT_COMPLETIONS, indirect=True)
+with_words_of_others = pytest.mark.parametrize("served", [*CHAT_COMPLETIONS, "messages"], indirect=True)
 
 
 @pytest.fixture(params=ADAPTERS)
@@ -119,6 +136,7 @@ async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_
         assert not [event for event in events if isinstance(event, ToolCall)], word
 
 
+@with_words_of_others
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
@@ -259,21 +277,12 @@ async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) ->
     with LoopbackServer(["A print."]) as server:
         await events_of(served(server.url), Request(conversation, (tool,)))
 
-    sent = server.requests[0]
-    assert sent.body["tools"] == [
-        {
-            "type": "function",
-            "function": {"name": "read_file", "description": "Read a file.", "parameters": tool.parameters},
-        }
-    ]
     mended = ToolCall("call_d", "read_file", '{"not_json": "{\\"path\\": "}')
-    assert sent.request.messages == (
-        conversation[0],
-        Message("assistant", "Let me look.", (CALLS[0], mended)),
-        *conversation[2:],
-    )
+    said = Message("assistant", "Let me look.", (CALLS[0], mended))
+    assert server.requests[0].request == Request((conversation[0], said, *conversation[2:]), (tool,))
 
 
+@in_chat_completions
 async def test_every_tool_is_sent_as_it_defines_itself(served: MakeServed, tmp_path: Path) -> None:
     tools = read_only_tools(tmp_path)
     with LoopbackServer(["I have seen them."]) as server:
@@ -282,6 +291,7 @@ async def test_every_tool_is_sent_as_it_defines_itself(served: MakeServed, tmp_p
     assert server.requests[0].body["tools"] == [tool.get_openrouter_tool_definition() for tool in tools]
 
 
+@in_chat_completions
 async def test_no_tools_are_spoken_of_where_there_are_none(served: MakeServed) -> None:
     with LoopbackServer(["Hello"]) as server:
         await events_of(served(server.url))
@@ -457,11 +467,8 @@ async def test_cancelling_closes_the_connection(served: MakeServed, answer: Answ
 
 async def test_a_character_that_comes_in_halves_is_whole(served: MakeServed) -> None:
     """JSON may hold half of a character; what cannot be made whole must not stop whoever writes it down."""
-    pieces = ["one \ud83d", "\ude00 two \ud83d", "three \ude00", " end \ud83d"]
-    chunks: list[dict[str, object]] = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
-    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
-    raw = "".join(f"data: {json.dumps({'id': '1', 'object': 'chat.completion.chunk', **one})}\n\n" for one in chunks)
-    with LoopbackServer([Answer(raw=f"{raw}data: [DONE]\n\n", content_type="text/event-stream")]) as server:
+    pieces = ("one \ud83d", "\ude00 two \ud83d", "three \ude00", " end \ud83d")
+    with LoopbackServer([Answer(cut_at=pieces)]) as server:
         text = text_of(await events_of(served(server.url)))
     assert text == "one \U0001f600 two \ufffdthree \ufffd end \ufffd"
 
@@ -471,3 +478,80 @@ def test_the_halves_of_characters_in_a_call_are_made_whole() -> None:
     calls.add(0, "1", "read_file", '{"path": "\ud83d')
     calls.add(0, "", "", '\ude00 \ud83d"}')
     assert calls.whole() == [ToolCall("1", "read_file", '{"path": "\U0001f600 \ufffd"}')]
+
+
+HALVES = ("Hm \ud83d", "\ude00 \ud83d")
+SAID = {"type": "message", "phase": "final_answer", "content": [{"type": "output_text", "text": "".join(HALVES)}]}
+
+
+@pytest.mark.parametrize(
+    ("reader", "documents"),
+    [
+        (
+            Reply(),
+            [
+                *({"choices": [{"delta": {"reasoning_content": half}}]} for half in HALVES),
+                {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+            ],
+        ),
+        (
+            MessageReader("here"),
+            [
+                {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+                *({"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": h}} for h in HALVES),
+                {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+            ],
+        ),
+        (ResponseReader("here"), [{"object": "response", "status": "completed", "output": [SAID]}]),
+    ],
+    ids=["chat completions", "messages", "responses"],
+)
+def test_what_a_provider_wants_back_can_be_saved(reader: ReplyReader, documents: list[object]) -> None:
+    for document in documents:
+        list(reader.take(json.dumps(document)))
+    *_, done = reader.end()
+
+    assert isinstance(done, Done)
+    assert done.provider_data is not None
+    assert "Hm \U0001f600 \ufffd" in done.provider_data.data
+
+
+NAMES = (
+    *("type", "response", "item", "output", "content", "summary", "output_index", "status", "call_id", "arguments"),
+    *("index", "content_block", "delta", "message", "text", "thinking", "usage", "stop_reason", "name", "phase"),
+    *("choices", "tool_calls", "function", "reasoning_details", "finish_reason", "object", "incomplete_details"),
+)
+KINDS = {
+    "chat completions": ("",),
+    "messages": ("message_start", "content_block_start", "content_block_delta", "message_delta", "message"),
+    "responses": ("output_text.delta", "output_item.done", "reasoning_text.delta", "completed", "incomplete"),
+}
+READERS: dict[str, Callable[[], ReplyReader]] = {
+    "chat completions": Reply,
+    "messages": lambda: MessageReader("here"),
+    "responses": lambda: ResponseReader("here"),
+}
+WORDS = st.sampled_from(["message", "text", "tool_use", "function_call", "incomplete", "\ud83d"])
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=15,
+)
+PIECE = st.tuples(st.integers(0, 4), st.dictionaries(st.sampled_from(NAMES), ANY, max_size=5))
+
+
+@pytest.mark.parametrize("protocol", READERS)
+@given(st.lists(PIECE, max_size=4))
+@example([(1, {"item": {"type": []}, "content_block": {"type": []}, "index": 1}), (3, {})])
+def test_whatever_shape_pieces_have_they_break_nothing(
+    protocol: str, pieces: list[tuple[int, dict[str, object]]]
+) -> None:
+    kinds, reader = KINDS[protocol], READERS[protocol]()
+    for number, fields in pieces:
+        kind = kinds[number % len(kinds)]
+        list(reader.take(json.dumps({**fields, "type": f"response.{kind}" if protocol == "responses" else kind})))
+
+    *_, done = reader.end()
+    assert isinstance(done, Done)
+    if done.provider_data is not None:
+        done.provider_data.data.encode()

@@ -13,6 +13,7 @@ from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import Added, Dialogue
 from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
 from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.llm.providers import endpoint_of
@@ -28,9 +29,11 @@ from tests.llm.simulators.chat import (
     MiniMax,
     Mistral,
     OpenAIChat,
+    OpenAIChatWithoutThoughts,
     OpenRouter,
     Vllm,
 )
+from tests.llm.simulators.openai_responses import OpenAIResponses
 
 ASKED = (Message("system", "You carry out steps. " * 40), Message("user", "What is in the files? " * 40))
 LOOKS = [Said(f"Look {n}.", f"Perhaps in a{n}.", (("read_file", {"path": f"a{n}.txt"}),)) for n in range(5)]
@@ -68,6 +71,7 @@ PROVIDERS = {
     ),
     "minimax": Provider("minimax/MiniMax-M3", MiniMax, "MINIMAX_API_KEY"),
     "vllm": Provider("hosted_vllm/qwen3", Vllm, "HOSTED_VLLM_API_KEY"),
+    "openai responses": Provider("openai/responses/gpt-5.6", OpenAIResponses, "OPENAI_API_KEY"),
     "openai chat": Provider("openai/gpt-5", OpenAIChat, "OPENAI_API_KEY", thinks_aloud=False),
 }
 
@@ -226,3 +230,106 @@ async def test_openrouters_own_word_on_the_cost_counts(root: Path) -> None:
         result = await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
 
     assert [usage.usd for usage in usages(result.events)] == simulator.dollars
+
+
+async def test_where_tools_exclude_thoughts_they_are_left_out_with_tools_alone(root: Path) -> None:
+    with OpenAIChatWithoutThoughts([*SIX_ROUNDS, Said("Hello.")]) as simulator:
+        model = Provider("openai/gpt-5.6", OpenAIChatWithoutThoughts, "OPENAI_API_KEY").asked_at(simulator.url)
+        with_tools = await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+        without = await heard(Dialogue(model).turn(ASKED))
+
+    assert (with_tools.turn.text, without.turn.text, len(simulator.refusals)) == (SIX_ROUNDS[-1].text, "Hello.", 1)
+    assert ["reasoning_effort" in sent.body for sent in simulator.sent] == [False, *[True] * 6, False]
+
+
+async def test_what_a_loop_of_gpt_costs_is_what_is_billed(root: Path) -> None:
+    provider = PROVIDERS["openai responses"]
+    with OpenAIResponses(SIX_ROUNDS) as simulator:
+        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED))
+
+    price = known_model(provider.model).price
+    assert price is not None
+    billed = [
+        4e-6 * bill.plain + 0.4e-6 * bill.cached + 5e-6 * bill.written + 20e-6 * bill.completion
+        for bill in simulator.bills
+    ]
+    assert [price.of(usage) for usage in usages(result.events)] == pytest.approx(billed)
+
+
+async def test_all_that_gpt_put_out_goes_back_as_it_came(root: Path) -> None:
+    with OpenAIResponses(SIX_ROUNDS) as simulator:
+        model = PROVIDERS["openai responses"].asked_at(simulator.url, ModelOptions(watched=True))
+        await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+
+    returned = [item for item in simulator.sent[-1].body["input"] if "id" in item]
+    given = [item for item in simulator.issued.values() if not item["id"].endswith("_6")]  # of the last round
+    assert returned == given
+    assert [item["phase"] for item in returned if item["type"] == "message"] == ["commentary"] * 5
+    assert all(item["summary"] and item["encrypted_content"] for item in returned if item["type"] == "reasoning")
+
+
+async def test_thoughts_that_cannot_be_read_any_more_are_left_behind(root: Path) -> None:
+    with OpenAIResponses(SIX_ROUNDS) as simulator:
+        turn = Dialogue(PROVIDERS["openai responses"].asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED)
+        async for item in turn:
+            if isinstance(item, Added):
+                break
+        for given in simulator.issued.values():
+            given["encrypted_content"] = "of another key"
+        result = await heard(turn)
+
+    assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == ("They say what they say.", 6, 1)
+    assert "could not be verified" in simulator.refusals[0]
+
+
+async def test_who_may_not_stream_nor_see_summaries_gets_the_reply_all_the_same(root: Path) -> None:
+    with OpenAIResponses(SIX_ROUNDS, is_verified=False) as simulator:
+        model = PROVIDERS["openai responses"].asked_at(simulator.url, ModelOptions(watched=True))
+        result = await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+
+    assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == ("They say what they say.", 6, 2)
+
+
+CALL = {"type": "function_call", "id": "fc_1_1_0", "call_id": "call_1_1_0", "name": "look", "arguments": "{}"}
+ANSWER = {"type": "function_call_output", "call_id": "call_1_1_0", "output": "There."}
+THOUGHT = {"type": "reasoning", "id": "rs_1_1", "summary": [], "encrypted_content": "gAAAA-1_1-.kool I=="}
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+USER = {"role": "user", "content": "Look."}
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"messages": [USER]}, "Unknown parameter: 'messages'"),
+        ({"max_tokens": 9}, "Unknown parameter: 'max_tokens'"),
+        ({"reasoning_effort": "low"}, "Unknown parameter"),
+        ({"stream_options": {"include_usage": True}}, "Unknown parameter"),
+        ({"temperature": 0.2}, "not supported with this model"),
+        ({"reasoning": {"effort": "max"}}, "Unsupported value: 'max'"),
+        ({"tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]}, "'tools[0].name'"),
+        ({"tools": [{"type": "function", "name": "look", "parameters": SCHEMA}]}, "Invalid schema"),
+        ({"input": []}, "Missing required parameter"),
+        ({"input": [USER, {"role": "assistant", "content": "", "tool_calls": []}]}, "'input[1].tool_calls'"),
+        ({"input": [USER, {"role": "tool", "content": "There."}]}, "Invalid role tool"),
+        ({"input": [USER, CALL, ANSWER]}, "without its required 'reasoning' item"),
+        ({"input": [USER, THOUGHT]}, "without its required following item"),
+        ({"input": [USER, THOUGHT, ANSWER]}, "No tool call found"),
+        ({"input": [USER, THOUGHT, CALL]}, "No tool output found"),
+        ({"input": [USER, THOUGHT, {**CALL, "id": "call_1_1_0"}, ANSWER]}, "is not an id of this API"),
+        ({"input": [USER, {**THOUGHT, "encrypted_content": "gAAAA"}, CALL, ANSWER]}, "could not be verified"),
+        ({"input": [USER, {**THOUGHT, "encrypted_content": None}, CALL, ANSWER]}, "not found"),
+        ({"input": [USER, {**THOUGHT, "summary": [{"type": "summary_text"}]}, CALL, ANSWER]}, "could not be verified"),
+    ],
+)
+def test_a_naive_client_is_refused_by_openai(changed: dict[str, object], says: str) -> None:
+    plain = {"model": "gpt-5.6", "input": [USER], "store": False, "stream": True}
+    plain["include"] = ["reasoning.encrypted_content"]
+    with OpenAIResponses([Said("", "I look.", (("look", {}),)), Said("Done.")], number=1) as simulator:
+        path, key = "/v1/responses", {"authorization": "Bearer a-key"}
+        assert post(simulator, path, plain, **key).status_code == 200
+        refused = post(simulator, path, {**plain, **changed}, **key)
+        accepted = post(simulator, path, {**plain, "input": [USER, THOUGHT, CALL, ANSWER]}, **key)
+
+    assert refused.is_client_error
+    assert says in refused.text
+    assert accepted.status_code == 200

@@ -3,7 +3,8 @@
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.llm.providers import PROVIDERS, endpoint_of, is_this_computer
+from cdd_agent.llm.known_models import known_model
+from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of, is_this_computer
 
 OWN = "http://127.0.0.1:9000/v1"
 
@@ -42,10 +43,56 @@ def test_a_model_string_leads_to_an_endpoint(
 
 @pytest.mark.parametrize(
     "model",
-    ["vertex_ai/x", "frobnicate", "", "openai/", "/x", "azure/gpt-4o", "openai/o3-pro", "gpt-oss:20b"],
+    [
+        *("vertex_ai/x", "frobnicate", "", "openai/", "/x", "azure/gpt-4o", "gpt-oss:20b"),
+        *("openai/gpt-3.5-turbo-instruct", "openai/responses/"),
+    ],
 )
 def test_others_are_not_for_the_direct_adapter(model: str) -> None:
     assert endpoint_of(model, None, {}) is None
+
+
+AT_OPENAI = ("https://api.openai.com/v1", "https://eu.api.openai.com/v1", None)
+
+
+@pytest.mark.parametrize(
+    ("model", "bases", "by_responses"),
+    [
+        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-5-codex", "o3-pro", "gpt-5-pro-2025-10-06")),
+        *((f"openai/{name}", AT_OPENAI, True) for name in ("o4-mini-deep-research", "computer-use-preview")),
+        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-5.4", "gpt-5.4-mini-2026-03-17", "gpt-5.6-sol")),
+        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-5.10", "gpt-6-astra", "gpt-6.1", "gpt-12", "gpt-6o")),
+        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-daybreak-blue-latest", "ft:gpt-5.4:me::1")),
+        *((name, AT_OPENAI, True) for name in ("gpt-5.6", "o1-pro", "codex-mini-latest", "gpt-daybreak-red-latest")),
+        *((f"openai/{name}", AT_OPENAI, False) for name in ("gpt-5", "gpt-5.1", "gpt-5.3-chat-latest", "gpt-5-mini")),
+        *(
+            (f"openai/{name}", AT_OPENAI, False)
+            for name in ("gpt-4o", "o3", "gpt-6-search-api", "production", "gpt-oss")
+        ),
+        *((f"openai/{name}", (OWN,), False) for name in ("gpt-5.6", "gpt-5-codex", "qwen3-coder")),
+        ("openai/gpt-5.6", ("https://api.openai.com.example.org/v1", "https://example.org/api.openai.com/"), False),
+        ("openai/responses/anything", (*AT_OPENAI, OWN), True),
+        ("hosted_vllm/gpt-5.6", (OWN, None), False),
+    ],
+)
+def test_models_of_openai_are_asked_by_responses_where_that_is_better_or_the_only_way(
+    model: str, bases: tuple[str | None, ...], by_responses: bool
+) -> None:
+    for base in bases:
+        endpoint = endpoint_of(model, base, {})
+
+        assert endpoint is not None
+        assert endpoint.speaks is (Speaks.OPENAI_RESPONSES if by_responses else Speaks.CHAT_COMPLETIONS)
+        assert not endpoint.model.startswith("responses/")
+
+
+def test_what_is_known_of_a_model_does_not_depend_on_what_it_is_asked_by() -> None:
+    known = known_model("openai/responses/gpt-5.6")
+
+    assert known == known_model("openai/gpt-5.6")
+    assert known.calls_tools
+    assert known.window
+    assert known.price
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])

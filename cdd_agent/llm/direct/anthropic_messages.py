@@ -11,6 +11,7 @@ from typing import Any
 
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
 from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
+from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_characters
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
@@ -23,7 +24,6 @@ from cdd_agent.llm.port import (
     ProviderData,
     Request,
     StopReason,
-    TextDelta,
     ThinkingDelta,
     ToolCall,
     ToolDefinition,
@@ -195,7 +195,8 @@ class _Block:
     @property
     def call(self) -> ToolCall:
         written = "".join(self.added.get("input", ())) or json.dumps(as_dict(self.began.get("input")))
-        return ToolCall(as_string(self.began.get("id")), as_string(self.began.get("name")), written)
+        parts = (as_string(self.began.get("id")), as_string(self.began.get("name")), written)
+        return ToolCall(*map(whole_characters, parts))
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -222,6 +223,8 @@ class MessageReader:
         self.empty = True
         self._origin = origin
         self._blocks: dict[int, _Block] = {}
+        self._text = ReplyText()
+        self._thoughts = Characters()
         self._done = Done()
         self._counted: dict[str, Any] = {}
 
@@ -248,13 +251,15 @@ class MessageReader:
                 pass  # a ping, the end of a block or of the message, or what will come next year
 
     def end(self) -> Iterator[ModelEvent]:
+        yield from self._text.end()
         blocks = [block for _, block in sorted(self._blocks.items())]
+        calls = [block.call for block in blocks if block.began.get("type") == "tool_use"]
         if self._done.stop_reason is StopReason.STOP:
-            yield from (block.call for block in blocks if block.began.get("type") == "tool_use")
+            yield from calls or self._text.calls()
         data = None
-        if any(block.began.get("type") in _THOUGHTS for block in blocks):
+        if any(as_string(block.began.get("type")) in _THOUGHTS for block in blocks):
             whole = [block.whole for block in blocks if block.began.get("type") != "text" or block.text("text").strip()]
-            data = ProviderData(self._origin, json.dumps(whole, ensure_ascii=False))
+            data = ProviderData(self._origin, whole_characters(json.dumps(whole, ensure_ascii=False)))
         yield Done(self._done.stop_reason, self._usage, data, self._done.stop_word)
 
     def _message(self, message: dict[str, Any]) -> Iterator[ModelEvent]:
@@ -272,7 +277,7 @@ class MessageReader:
         self.empty = False
         self._blocks[index] = _Block(block)
         if block.get("type") in ("text", "thinking"):
-            yield from _shown(as_string(block["type"]), as_string(block.get(as_string(block["type"]))))
+            yield from self._shown(as_string(block["type"]), as_string(block.get(as_string(block["type"]))))
 
     def _add(self, index: int, delta: dict[str, Any]) -> Iterator[ModelEvent]:
         kind = as_string(delta.get("type"))
@@ -283,7 +288,7 @@ class MessageReader:
         began = {"type": target} if target in ("text", "thinking") else {}
         self._blocks.setdefault(index, _Block(began)).add(target, piece)
         self.empty = False
-        yield from _shown(target, piece)
+        yield from self._shown(target, piece)
 
     def _stop(self, said: dict[str, Any]) -> None:
         if word := as_string(said.get("stop_reason")):
@@ -306,9 +311,8 @@ class MessageReader:
             reasoning_tokens=thought or 0,
         )
 
-
-def _shown(kind: str, piece: str) -> Iterator[ModelEvent]:
-    if piece and kind == "text":
-        yield TextDelta(piece)
-    elif piece and kind == "thinking":
-        yield ThinkingDelta(piece)
+    def _shown(self, kind: str, piece: str) -> Iterator[ModelEvent]:
+        if kind == "text":
+            yield from self._text.take(piece)
+        elif kind == "thinking" and (thought := self._thoughts.take(piece)):
+            yield ThinkingDelta(thought)

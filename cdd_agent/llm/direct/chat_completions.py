@@ -64,6 +64,8 @@ class ChatCompletions:
         self._dialect = DIALECTS.get(endpoint.provider, PLAIN)
         self._left_out: set[str] = set()
         """Fields that the server has refused."""
+        self._tools_or_thoughts = False
+        """With tools in the request it must be told not to think."""
         self._cache_key = uuid4().hex
         if not self._dialect.asks_for_usage:
             self._left_out.add("stream_options")
@@ -78,6 +80,8 @@ class ChatCompletions:
         if request.tools:
             body["tools"] = tools_of(request)
         fields = {name: value for name, value in {**body, **self._settings()}.items() if name not in self._left_out}
+        if request.tools and self._tools_or_thoughts:
+            fields["reasoning_effort"] = "none"
         key = self._endpoint.key
         headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
         return Call({**fields, **self._options.body}, headers)
@@ -95,6 +99,9 @@ class ChatCompletions:
             return True
         if not self._dialect.needs_own_calls and _MISSES_DETAILS.search(words):
             self._dialect = replace(self._dialect, needs_own_calls=True)
+            return True
+        if not self._tools_or_thoughts and _TOOLS_OR_THOUGHTS.search(words):
+            self._tools_or_thoughts = True
             return True
         if "max_completion_tokens" in words and self._dialect.limit == "max_tokens" and self._options.max_output_tokens:
             self._dialect = replace(self._dialect, limit="max_completion_tokens")
@@ -176,6 +183,9 @@ _OPTIONAL = {
 """Fields that can be left out where a server refuses them, and how a refusal names them."""
 _MISSES_THOUGHTS = re.compile(r"reasoning_content\W.{0,60}(?:must be passed back|is missing|required)", re.IGNORECASE)
 _MISSES_DETAILS = re.compile("reasoning.details.{0,60}(?:preserved|required|missing)", re.IGNORECASE)
+_TOOLS_OR_THOUGHTS = re.compile(
+    r"function tools with reasoning_effort.{0,200}set reasoning_effort to .?none", re.IGNORECASE | re.DOTALL
+)
 _CACHE_MARK = {"type": "ephemeral"}
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string, read_json
 from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
+from cdd_agent.llm.direct.reply_text import ReplyText, whole_characters
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
-from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import (
     Done,
     ModelEvent,
@@ -23,34 +23,10 @@ from cdd_agent.llm.port import (
     ToolCall,
     Usage,
 )
-from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 """Fields that hold thoughts as text: a server uses one of them, some the same text in two. It wants them back within a
 loop with tools; later it does not read them, or refuses them."""
-
-
-class Characters:
-    """Text in pieces, as whole characters: JSON may hold half of one, and some servers cut between the halves."""
-
-    def __init__(self) -> None:
-        self._half = ""
-
-    def take(self, piece: str) -> str:
-        """What is whole of the text by now."""
-        text, self._half = self._half + piece, ""
-        if "\ud800" <= text[-1:] <= "\udbff":
-            text, self._half = text[:-1], text[-1]
-        return _whole_characters(text)
-
-    def end(self) -> str:
-        """What is left, when no more will come."""
-        return _whole_characters(self._half)
-
-
-def _whole_characters(text: str) -> str:
-    """Two halves that belong together are one character; one alone is shown as `\ufffd`."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @dataclass
@@ -91,7 +67,7 @@ class ToolCallPieces:
     def whole(self) -> list[ToolCall]:
         """The calls, in the order in which they began."""
         parts = ((call.id, call.name, "".join(call.arguments)) for call in self._calls)
-        return [ToolCall(*map(_whole_characters, part)) for part in parts]
+        return [ToolCall(*map(whole_characters, part)) for part in parts]
 
 
 def last_events(done: Done, calls: ToolCallPieces) -> Iterator[ModelEvent]:
@@ -115,9 +91,7 @@ class Reply:
         self._calls = ToolCallPieces()
         self._extra: list[Any] = []
         """Of each call what its provider wants back with it."""
-        self._characters = Characters()
-        self._filter = TextFilter()
-        self._text: list[str] = []
+        self._text = ReplyText()
         self._thoughts: dict[str, list[str]] = {}
         """By the field that they came in."""
         self._details: list[dict[str, Any]] = []
@@ -141,13 +115,8 @@ class Reply:
             yield from self._choice(choice)
 
     def end(self) -> Iterator[ModelEvent]:
-        if rest := self._characters.end():
-            yield from self._said(rest)
-        yield from self._filter.end()
-        try:
-            leaked = self._filter.calls()
-        except UnreadableCall as error:
-            raise ServerFailed(Failure(words="a call of a tool that cannot be read", all_words=str(error))) from error
+        yield from self._text.end()
+        leaked = self._text.calls()
         if leaked and not self._calls.whole() and self._stop_reason is StopReason.STOP:
             yield from leaked
         yield from last_events(Done(self._stop_reason, self._usage, self._data, self._stop_word), self._calls)
@@ -164,17 +133,18 @@ class Reply:
         if self._parts:
             message["content"] = self._parts
         elif self._keeps_text:
-            message["content"] = "".join(self._text)
+            message["content"] = "".join(self._text.written)
         if not message and not any(self._extra):
             return None
-        return ProviderData(self._origin, json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False))
+        data = json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False)
+        return ProviderData(self._origin, whole_characters(data))
 
     def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
         piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
         yield from self._thought(piece)
         if refusal := as_string(piece.get("refusal")):
             self._stop_reason = StopReason.REFUSED
-            yield TextDelta(_whole_characters(refusal))
+            yield TextDelta(whole_characters(refusal))
         yield from self._content(piece.get("content"))
         for call in map(as_dict, as_list(piece.get("tool_calls"))):
             self._call(call)
@@ -190,12 +160,11 @@ class Reply:
     def _content(self, content: object) -> Iterator[ModelEvent]:
         """A piece of the text, which some send as a list of parts, with their thoughts among them."""
         if not isinstance(content, list):
-            if text := self._characters.take(as_string(content)):
-                yield from self._said(text)
+            yield from self._text.take(as_string(content))
             return
         for part in map(as_dict, content):
-            if part.get("type") == "text" and (text := self._characters.take(as_string(part.get("text")))):
-                yield from self._said(text)
+            if part.get("type") == "text":
+                yield from self._text.take(as_string(part.get("text")))
             elif part.get("type") == "thinking":
                 thought = "".join(as_string(as_dict(one).get("text")) for one in as_list(part.get("thinking")))
                 if thought:
@@ -203,10 +172,6 @@ class Reply:
         if self._parts or any(as_dict(part).get("type") == "thinking" for part in content):
             for part in map(as_dict, content):
                 _join_part(self._parts, part)
-
-    def _said(self, text: str) -> Iterator[ModelEvent]:
-        self._text.append(text)
-        yield from self._filter.feed(text)
 
     def _thought(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
         told = False
@@ -216,12 +181,12 @@ class Reply:
                 self._thoughts.setdefault(name, []).append(thought)
             if thought and not told:
                 told = True
-                yield ThinkingDelta(_whole_characters(thought))
+                yield ThinkingDelta(whole_characters(thought))
         for detail in map(as_dict, as_list(piece.get("reasoning_details"))):
             _join_detail(self._details, detail)
             text = as_string(detail.get("text")) or as_string(detail.get("summary"))
             if text and not told:
-                yield ThinkingDelta(_whole_characters(text))
+                yield ThinkingDelta(whole_characters(text))
 
     def _call(self, call: dict[str, Any]) -> None:
         function, index = as_dict(call.get("function")), call.get("index")

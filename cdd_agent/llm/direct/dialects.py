@@ -75,8 +75,17 @@ def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) 
             return {"reasoning_effort": "low" if effort in (Effort.NONE, Effort.LOW) else "high"}
         case "openai" if not known.thinks and model.startswith("gpt-4"):
             return {}
+        case "openai":
+            return {"reasoning_effort": openai_effort(effort, known)}
         case _:
             return {"reasoning_effort": _openai_word(effort, known)}
+
+
+def openai_effort(effort: Effort, known: KnownModel) -> str:
+    """For OpenAI's own models, of which some cannot but think."""
+    if effort is Effort.NONE and known.thinks and not known.efforts & {"none", "minimal"}:
+        return "low"
+    return _openai_word(effort, known)
 
 
 def _openai_word(effort: Effort, known: KnownModel) -> str:

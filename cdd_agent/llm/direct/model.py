@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import known_model
@@ -124,6 +125,8 @@ def _protocol(name: str, endpoint: Endpoint, options: ModelOptions) -> WireProto
             return ChatCompletions(name, endpoint, options)
         case Speaks.ANTHROPIC_MESSAGES:
             return AnthropicMessages(name, endpoint, options)
+        case Speaks.OPENAI_RESPONSES:
+            return OpenAIResponses(name, endpoint, options)
 
 
 def prepare(base: str) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cdd_agent.llm.direct.json_values import as_dict, as_text, read_json
+from cdd_agent.llm.direct.json_values import as_dict, as_string, as_text, read_json
 from cdd_agent.llm.failures import Failure, status_of
 
 
@@ -18,7 +18,7 @@ def failure_in(document: dict[str, Any], status: int | None = None) -> Failure |
     said = error if isinstance(error, str) else facts.get("message") or facts.get("detail")
     raw = as_dict(facts.get("metadata")).get("raw")  # what the provider behind OpenRouter said
     words = " ".join(dict.fromkeys(as_text(part) for part in (said, raw) if part)) or as_text(error)
-    all_words = "\n".join([words, *map(str, codes)])
+    all_words = "\n".join([words, *map(str, codes), as_string(facts.get("param"))])
     return Failure(status=status or status_of(*codes), words=words, all_words=all_words)
 
 

@@ -320,3 +320,15 @@ class OpenAIChat(Chat):
 
     def delta_of_thoughts(self, piece: str, turn: int) -> Json:
         return {}
+
+
+@dataclass
+class OpenAIChatWithoutThoughts(OpenAIChat):
+    """GPT-5.6: with tools it must be told not to think, as it does so by itself."""
+
+    def check_dialect(self, body: Json) -> None:
+        expect(
+            not body.get("tools") or body.get("reasoning_effort") == "none",
+            "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. "
+            "To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+        )

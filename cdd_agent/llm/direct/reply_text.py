@@ -1,0 +1,62 @@
+"""The text of a reply as it comes in pieces, whichever protocol brings it."""
+
+from collections.abc import Iterator
+
+from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall
+from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
+
+
+class Characters:
+    """Text in pieces, as whole characters: JSON may hold half of one, and some servers cut between the halves."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def take(self, piece: str) -> str:
+        """What is whole of the text by now."""
+        text, self._half = self._half + piece, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return whole_characters(text)
+
+    def end(self) -> str:
+        """What is left, when no more will come."""
+        return whole_characters(self._half)
+
+
+def whole_characters(text: str) -> str:
+    """Two halves that belong together are one character; one alone is shown as `\ufffd`."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class ReplyText:
+    """Gives the text as it is shown: in whole characters, and with thoughts and calls in it apart."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        """As it came, with all that is in it."""
+        self._characters = Characters()
+        self._filter = TextFilter()
+
+    def take(self, piece: str) -> Iterator[TextDelta | ThinkingDelta]:
+        if text := self._characters.take(piece):
+            yield from self._said(text)
+
+    def end(self) -> Iterator[TextDelta | ThinkingDelta]:
+        """The rest, when no more will come."""
+        if rest := self._characters.end():
+            yield from self._said(rest)
+        yield from self._filter.end()
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that a server left in the text. Raises `ServerFailed` for one that cannot be read."""
+        try:
+            return self._filter.calls()
+        except UnreadableCall as error:
+            raise ServerFailed(Failure(words="a call of a tool that cannot be read", all_words=str(error))) from error
+
+    def _said(self, text: str) -> Iterator[TextDelta | ThinkingDelta]:
+        self.written.append(text)
+        yield from self._filter.feed(text)
