@@ -1,8 +1,8 @@
-"""How long until the first piece of a reply: the direct adapter against httpx alone, and against litellm.
+"""How long until the first piece of a reply: each protocol asked directly, against httpx alone and against litellm.
 
 Run with `python -m benchmarks.models`. Each figure is a ratio of medians from alternating runs on one machine. Every
 run is a Python of its own, from its start to the first piece from a server on loopback, in another process. Also the
-time of a call once all is imported, and what the process then holds.
+time of a call once all is imported, what the process then holds, and whether rounds of a loop with tools get slower.
 """
 
 import os
@@ -69,14 +69,44 @@ _DIRECT = """
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.providers import endpoint_of
 
-model = DirectModel("openai/m", endpoint_of("openai/m", sys.argv[1]))
+model = DirectModel("{name}", endpoint_of("{name}", sys.argv[1]))
 """
+_PROTOCOLS = {
+    "chat completions": "openai/m",
+    "responses": "openai/responses/m",
+    "messages": "anthropic/m",
+}
+"""What is asked directly, by models whose names lead there."""
+_LOOP = """
+import asyncio, statistics, sys, time
+from cdd_agent.llm.port import Message, Request, ToolCall
+
+async def main():
+    asked = [Message("system", "Be brief."), Message("user", "Look. " * 2_000)]
+    times = []
+    for number in range({rounds}):
+        before = time.perf_counter()
+        async for _ in model.stream(Request(tuple(asked))):
+            pass
+        times.append(time.perf_counter() - before)
+        call = ToolCall(str(number), "read_file", "{{}}")
+        asked += [Message("assistant", "", (call,)), Message("tool", "content " * 100, tool_call_id=call.id)]
+    print(statistics.median(times[2:9]))
+    print(statistics.median(times[-7:]))
+
+asyncio.run(main())
+"""
+ROUNDS = 25
 _LITELLM = """
 from cdd_agent.llm.litellm_adapter import LitellmModel
 
 model = LitellmModel("openai/m", sys.argv[1])
 """
-_PROGRAMS = {"httpx": _HTTPX, "direct": _DIRECT + _ADAPTER, "litellm": _LITELLM + _ADAPTER}
+_PROGRAMS = {
+    "httpx": _HTTPX,
+    **{protocol: _DIRECT.format(name=name) + _ADAPTER for protocol, name in _PROTOCOLS.items()},
+    "litellm": _LITELLM + _ADAPTER,
+}
 
 
 @dataclass(frozen=True)
@@ -96,11 +126,15 @@ def main() -> None:
                 run = _run(program, url)
                 if number:  # the first warms the disk cache
                     runs[name].append(run)
-    _ratio(runs, "first piece, from nothing", "first", "direct", "httpx", 1.5)
-    _ratio(runs, "first piece, from nothing", "first", "direct", "litellm", 0.2)
-    _ratio(runs, "a later call", "later", "direct", "httpx", 1.5)
-    _ratio(runs, "a later call", "later", "direct", "litellm", 1.0)
-    _ratio(runs, "memory", "mebibytes", "direct", "litellm", 0.4)
+        loops = {protocol: _loop(name, url) for protocol, name in _PROTOCOLS.items()}
+    for protocol in _PROTOCOLS:
+        _ratio(runs, "first piece, from nothing", "first", protocol, "httpx", 1.5)
+        _ratio(runs, "first piece, from nothing", "first", protocol, "litellm", 0.2)
+        _ratio(runs, "a later call", "later", protocol, "httpx", 1.5)
+        _ratio(runs, "a later call", "later", protocol, "litellm", 1.0)
+        _ratio(runs, "memory", "mebibytes", protocol, "litellm", 0.4)
+        early, late = loops[protocol]
+        print(f"rounds 19 to 25 of a loop / rounds 3 to 9, {protocol}: {late:.4f} / {early:.4f} = {late / early:.2f}")
 
 
 def _ratio(runs: dict[str, list[Run]], what: str, field: str, one: str, other: str, aim: float) -> None:
@@ -117,6 +151,14 @@ def _run(program: str, url: str) -> Run:
     )
     first, later, kibibytes = done.stdout.split()
     return Run(float(first) - before, float(later), int(kibibytes) / 1024)
+
+
+def _loop(name: str, url: str) -> tuple[float, float]:
+    """Seconds of an early and of a late round of a loop with tools, beside the model."""
+    code = "import sys\n" + _DIRECT.format(name=name) + _LOOP.format(rounds=ROUNDS)
+    done = subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True, text=True)
+    early, late = map(float, done.stdout.split())
+    return early, late
 
 
 @contextmanager
