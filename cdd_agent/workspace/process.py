@@ -478,12 +478,14 @@ class Kept:
     cut: bool = False
 
     def add(self, text: str) -> None:
-        room = self.most // 4 - len(self.head)
+        room, longest = self.most // 4 - len(self.head), self.most * 3 // 4
         self.head, text = self.head + text[:room], text[room:]
-        if text:
+        if len(text) > longest:
+            self.tail, self.tail_length, self.cut = [text[-longest:]], longest, True
+        elif text:
             self.tail.append(text)
             self.tail_length += len(text)
-        while self.tail_length - len(self.tail[0] if self.tail else "") > self.most * 3 // 4:
+        while self.tail_length - len(self.tail[0] if self.tail else "") > longest:
             self.tail_length -= len(self.tail.pop(0))
             self.cut = True
 

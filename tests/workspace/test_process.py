@@ -22,6 +22,7 @@ from cdd_agent.workspace.process import (
     SHOWN_EVERY,
     SHOWN_LINES,
     CommandResult,
+    Kept,
     OutputChunk,
     child_environment,
     result_of,
@@ -255,6 +256,20 @@ async def test_huge_output_is_kept_at_both_ends_and_odd_bytes_are_shown(tmp_path
     assert result.stdout.endswith("END")
     assert len(result.stdout) < 600_000
     assert all_of("".join(chunk.text for chunk in chunks)) == 5_000_009
+
+
+@given(st.lists(st.integers(0, 60), max_size=12))
+def test_what_is_kept_is_the_beginning_and_the_end_however_large_the_pieces_are(sizes: list[int]) -> None:
+    kept, whole = Kept(most=40), ""
+    for number, size in enumerate(sizes):
+        piece = "".join(chr(0x100 + 100 * number + place) for place in range(size))  # no character comes twice
+        whole += piece
+        kept.add(piece)
+
+    head, gap, end = kept.text().partition("\n… (output left out) …\n")
+    assert len(head) + len(end) <= 40 + 30
+    assert bool(gap) == kept.cut
+    assert whole == head if not gap else whole.startswith(head) and whole.endswith(end)
 
 
 async def test_secrets_do_not_reach_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
