@@ -142,7 +142,13 @@ class ExecutorAgent(ReadsWords):
         if name in _OF_THE_STEP_TO_COME and number is not None and (now is None or now.number != number):
             is_next = f", step {now.number} is" if now else ""
             return nothing_for(f"Step {number} is not the next one{is_next}.", "Nothing was done.")
+        known = {step.number for step in self._engine.run.plan.steps}
+        if name in ("undo", "diff") and number is not None and number not in known:
+            return nothing_for(f"There is no step {number}.", "Nothing was done.")
+        is_under_way = now is not None and self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
         match name:
+            case "continue" if is_under_way:
+                return Meaning(name, "Enter runs the step after this one", self._continue)
             case "continue":
                 what = f"runs step {now.number}: {now.title}" if now else "runs what is new in the plan"
                 what = "does nothing: the step has failed; `retry` runs it again" if self._has_failed() else what

@@ -247,17 +247,28 @@ async def clear(session: Session) -> AsyncGenerator[Event, None]:
 
 @command("exit")
 async def leave(session: Session) -> AsyncGenerator[Event, None]:
-    """Leave the active agent, or the shell."""
+    """Leave the active agent; where none is active, the shell."""
     if session.agent is None:
         yield ExitRequested()
-    for event in session.leave():
-        yield event
+        return
+    async with aclosing(session.say("exit")) as events:
+        async for event in events:
+            yield event
+    yield Notice("`/exit` once more leaves the shell.")
 
 
 def _tell(session: Session, word: str, which: Sequence[str]) -> AsyncGenerator[Event, None]:
-    """A word for the Executor of the ticket that is named, or else of the last one; perhaps with a step's number."""
-    slug = next((name for name in which if not name.isdecimal()), session.last_ticket)
+    """A word for the Executor of the ticket that is named, or else of the last one; perhaps with a step's number.
+
+    What is neither is refused: without it, a mistyped number would mean the last step.
+    """
+    usage = f"Usage: {commands()[word].synopsis}"
+    named, steps = which[:1], which[1:]
+    if named and named[0].isdecimal():
+        named, steps = (), which
+    slug = named[0] if named else session.last_ticket
     if slug is None:
-        raise BadInput(f"Which ticket? Usage: {commands()[word].synopsis}")
-    line = " ".join([word, *(number for number in which if number.isdecimal())])
-    return session.tell(session.project.tickets.find(slug), line, is_look=word == "diff")
+        raise BadInput(f"Which ticket? {usage}")
+    if wrong := next((text for text in steps if not text.isdecimal()), None):
+        raise BadInput(f"{wrong!r} is not a step's number; nothing was done", hint=usage)
+    return session.tell(session.project.tickets.find(slug), " ".join([word, *steps]), is_look=word == "diff")

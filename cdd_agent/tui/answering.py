@@ -1,8 +1,8 @@
 """Which of the keys are the answer to an open question, and which are what somebody was typing anyway.
 
-All that is typed is in the prompt. It can be the answer only if it was begun with an empty prompt, with the question in
-sight, and after the keyboard had rested. A letter is one when the keyboard rests after it, too; a word, or a line, when
-sent.
+All that is typed is in the prompt. It can be the answer only if it was begun with an empty prompt and the question in
+sight, and if the keyboard rested before it or before it is sent. A letter that was begun after a rest is an answer by
+itself when the keyboard rests after it, too.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Answering:
         """A key has put a text into the prompt, which need not be seen there yet."""
         self._is_meant = False
         """What is in the prompt was begun as an answer."""
+        self._is_since = False
+        """It was begun since the question was in sight, if not after a rest."""
         self._is_meant_sent = self._is_sent_after_rest = False
         self._refused = ""
 
@@ -50,17 +52,23 @@ class Answering:
         """The answer that a text would be, whenever it was typed."""
         return self._words.get(text.strip().lower())
 
-    def hear(self, event: Key | Paste, *, typed: str, rested: bool) -> str | None:
-        """Note a key before the prompt has it: `typed` is what the prompt holds. Returns the answer that it is if
-        nothing follows."""
+    def meant(self, text: str) -> str | None:
+        """The answer that a text in the prompt is, if Enter comes now, or after a rest."""
+        return self.knows(text) if self._is_meant or self._is_since else None
+
+    def hear(self, event: Key | Paste, *, typed: str, rested: bool, seen: bool) -> str | None:
+        """Note a key before the prompt has it: `typed` is what the prompt holds, `seen` that the question was in sight
+        when it was pressed. Returns the answer that it is if nothing follows."""
         is_text = isinstance(event, Key) and event.is_printable
         is_enter = isinstance(event, Key) and event.key == "enter"
         is_first = not typed and (rested or not self._is_begun)
         self._is_begun = is_text
         self._is_meant = is_text and rested if is_first else self._is_meant and (is_text or is_enter)
+        self._is_since = is_text and seen if is_first else self._is_since and (is_text or is_enter)
         if is_enter:
-            self._is_meant_sent, self._is_sent_after_rest = self._is_meant, rested
-            self._is_begun = self._is_meant = False
+            self._is_meant_sent = self._is_meant or (self._is_since and rested)
+            self._is_sent_after_rest = rested
+            self._is_begun = self._is_meant = self._is_since = False
         return self.knows(event.character or "") if is_first and self._is_meant and isinstance(event, Key) else None
 
     def sent(self, line: str) -> str | None:

@@ -291,7 +291,7 @@ class Shell(Guarded, App[CddError]):
                     prompt.set_aside()
                 return True
             rested = at - max(rested_since, answering.seen_at) >= REST
-            answer = answering.hear(event, typed=prompt.text, rested=rested)
+            answer = answering.hear(event, typed=prompt.text, rested=rested, seen=at >= answering.seen_at)
             if answer is not None:
                 self._let_stand(answering, answer)
             self._show_keys(answer)
@@ -321,8 +321,9 @@ class Shell(Guarded, App[CddError]):
             self._show_keys()
 
     def _show_keys(self, answer: str | None = None) -> None:
-        if self._question is not None:
-            self._question.show_keys(typed=bool(self.query_one(Prompt).text), answer=answer)
+        if self._question is not None and self._answering is not None:
+            text = self.query_one(Prompt).text
+            self._question.show_keys(typed=bool(text), answer=answer or self._answering.meant(text))
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         prompt = self.query_one(Prompt)
@@ -355,7 +356,7 @@ class Shell(Guarded, App[CddError]):
         elif self._question is None:
             prompt.bring_back([line])
             self.query_one(ActivityBar).rest("Begun before the question came: Enter once more answers it with that")
-        elif not answering.knows(line):
+        else:
             prompt.set_aside(line)
 
     @work(exclusive=True, group="turn")
@@ -485,7 +486,7 @@ class Shell(Guarded, App[CddError]):
                 self.query_one(ActivityBar).busy(f"Step {number}: {event.title}")
             case StepFinished(step=number, status=status, verification=verification):
                 steps.mark(number, status, verification)
-                self._went_well = self._went_well and status is not StepStatus.FAILED
+                self._went_well = self._went_well and status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
                 self._say_what_to_type()
             case StepsUndone() | StepsRedone() if self._agent is not None:
                 self._show_steps()
@@ -510,8 +511,7 @@ class Shell(Guarded, App[CddError]):
     def on_text_area_changed(self) -> None:
         if line := self.query_one(Prompt).text:
             self._typed = line, self._meaning(line)
-        else:
-            self._show_keys()
+        self._show_keys()
         self._say_what_enter_does()
 
     def _say_what_enter_does(self) -> None:

@@ -452,17 +452,18 @@ class _Shown:
 
 
 def _for_display(kept: "Kept", length: int) -> str:
-    """Whole lines of its beginning and its end, as far as there are lines, and how much there was between them."""
+    """Whole lines of its beginning and its end, and how much there was between them. Of a line that is too long, whole
+    words: half of a secret would not be known as one."""
     begin, end = kept.head, "".join(kept.tail)
     if not kept.cut:
         text = begin + end
         if len(text) <= SHOWN_CHARACTERS and text.count("\n") <= SHOWN_LINES:
             return text
         begin, end = text[: SHOWN_CHARACTERS // 4], text
-    begin = begin[: begin.rfind("\n") + 1] or begin
+    begin = begin[: begin.rfind("\n") + 1] or begin[: begin.rfind(" ") + 1]
     begin = "".join(begin.splitlines(keepends=True)[: SHOWN_LINES // 4])
     end = end[-SHOWN_CHARACTERS * 3 // 4 :]
-    end = end.partition("\n")[2] or end
+    end = end.partition("\n")[2] or end.partition(" ")[2]
     end = "".join(end.splitlines(keepends=True)[-SHOWN_LINES * 3 // 4 :])
     return f"{begin}… ({length - len(begin) - len(end):,} characters are not shown) …\n{end}"
 

@@ -102,7 +102,12 @@ async def test_clear_and_exit(sandbox: Sandbox) -> None:
 async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
     session = sandbox.write(Step("a.txt")).session()
     await say(session, f"/exec {SLUG}")
-    assert ExitRequested() not in await say(session, "/exit")
+    events = await say(session, "/exit")
+    assert ExitRequested() not in events
+    assert [event.text for event in events if isinstance(event, Notice)] == [
+        f"Left {SLUG}. `/exec {SLUG}` goes on from here.",
+        "`/exit` once more leaves the shell.",
+    ]
     assert await say(session, "/exit") == [ExitRequested()]
 
 
@@ -172,6 +177,21 @@ async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) 
     assert session.agent is not None
     assert session.agent.ticket_slug == SLUG
     session.leave()
+
+
+@pytest.mark.parametrize("word", ["undo", "redo", "diff"])
+@pytest.mark.parametrize("step", ["abc", "-1", "2x", "1.5", "two", "1 x", "x 1"])
+async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_one(
+    sandbox: Sandbox, word: str, step: str
+) -> None:
+    session = sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+
+    with pytest.raises(BadInput):
+        await say(session, f"/{word} {SLUG} {step}")
+
+    assert sandbox.text("a.txt") == "good\n"
 
 
 async def test_going_back_is_for_the_ticket_that_was_worked_on_last(sandbox: Sandbox) -> None:

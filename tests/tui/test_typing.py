@@ -80,7 +80,7 @@ async def test_no_rhythm_without_a_rest_is_an_answer(
         rested = now - max(last, answering.seen_at) >= REST
         last = now
         key = events.Key("enter", "\r") if character == "\n" else events.Key(character, character)
-        assert answering.hear(key, typed=shown[-lag - 1], rested=rested) is None
+        assert answering.hear(key, typed=shown[-lag - 1], rested=rested, seen=now >= answering.seen_at) is None
         if character == "\n":
             assert answering.sent(typed) is None
         typed = "" if character == "\n" else typed + character
@@ -92,9 +92,9 @@ async def test_an_answer_that_is_begun_after_a_rest_counts_at_any_speed(answer: 
     answering = Answering(("yes", "no", "always"))
     shown = [""] * (lag + 1)
     for number, character in enumerate(answer):
-        answering.hear(events.Key(character, character), typed=shown[-lag - 1], rested=number == 0)
+        answering.hear(events.Key(character, character), typed=shown[-lag - 1], rested=number == 0, seen=True)
         shown.append(answer[: number + 1])
-    answering.hear(events.Key("enter", "\r"), typed=shown[-lag - 1], rested=False)
+    answering.hear(events.Key("enter", "\r"), typed=shown[-lag - 1], rested=False, seen=True)
     assert answering.sent(answer) == answering.knows(answer)
 
 
@@ -137,6 +137,38 @@ async def test_a_letter_counts_when_the_question_was_seen_and_the_keyboard_reste
         await person.rest()
         assert (await asked.wait()).value.startswith(letter)
         assert person.prompt.text == ""
+
+
+async def test_a_letter_soon_after_another_key_is_the_answer_with_an_enter_after_a_rest(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        await person.rest()
+        await person.type("z", gap=0)
+        await person.press("backspace")
+        await person.type("y", gap=0)
+        await person.rest(60)
+        assert not asked.is_finished
+        assert "yes …   Enter: at once" in person.screen
+
+        await person.press("enter")
+        assert await asked.wait() is Choice.YES
+
+
+async def test_a_word_that_was_begun_before_the_question_is_put_aside_and_not_lost(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.type("yes", gap=0)
+        asked = opened(person, COMMAND)
+        await person.until_asked()
+        await person.rest(60)
+        await person.press("enter")
+        await person.rest(60)
+        assert not asked.is_finished
+        assert "↩ yes" in person.screen
+
+        await person.press("escape")
+        assert await asked.wait() is Choice.NO
+        assert person.prompt.text == "yes"
 
 
 @pytest.mark.parametrize("text", ["y", "yes", "YES", " no", "always"])

@@ -166,3 +166,22 @@ async def test_an_undo_by_slug_shows_in_the_list_of_the_run_that_is_active(sandb
         assert person.steps[1] == "○ 1. Make a.txt"
         assert f"executor · {SLUG}" in person.title
         assert (await types(person, "c")) == "Enter runs step 1: Make a.txt"
+
+
+async def test_after_a_no_a_line_that_waited_does_not_start_the_step_again(sandbox: Sandbox) -> None:
+    sandbox.flags = {"approval": "ask"}
+    slowly(sandbox, *THREE[1:])
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("all")
+        await person.until_asked()
+        await person.answer("y")
+        await person.until(lambda: "Running " in person.activity)
+        await person.begin("continue")
+        await person.until(lambda: "⋯ continue" in person.screen)
+        (sandbox.root / "slow").unlink()
+        await person.until_asked()
+        await person.answer("n")
+        await person.until(lambda: not person.is_waiting)
+
+        assert person.prompt.text == "continue"
+        assert not person.app.query("Question")
