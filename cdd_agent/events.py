@@ -282,6 +282,21 @@ class ThinkingDelta:
 
     step: int | None
     text: str
+    seconds: float = 0.0
+    """For how long it has thought in this reply, up to this piece."""
+    tokens: int = 0
+    """How many tokens that was, by an estimate."""
+
+
+@dataclass(frozen=True)
+class ThinkingFinished:
+    """The model has thought, and its reply is over; or what came of it does not count."""
+
+    step: int | None
+    seconds: float | None
+    """None: its provider did not show its thoughts, and only counted them."""
+    tokens: int
+    estimated: bool
 
 
 @dataclass(frozen=True)
@@ -334,6 +349,7 @@ ReplyEvent = (
     ReplyStarted
     | ReplyDelta
     | ThinkingDelta
+    | ThinkingFinished
     | ReplyDelayed
     | ReplyRestarted
     | ReplyLost
