@@ -313,6 +313,8 @@ class ReplyRestarted:
     """The model is asked again: the reply begins anew, and what came of it before does not count."""
 
     step: int | None
+    was_thought: bool = False
+    """It was not asked again: what came turns out to be its thoughts, and the reply begins now."""
 
 
 @dataclass(frozen=True)

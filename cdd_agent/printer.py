@@ -132,9 +132,10 @@ class TextPrinter:
                     self._line(f"{reason} Asking again in {seconds:.0f} s", Tone.QUIET)
                 self._delay = seconds - 1
                 self._wait(f"{reason} Asking again in {seconds:.0f} s")
-            case ReplyRestarted():
+            case ReplyRestarted(was_thought=was_thought):
                 self._reply = []
-                self._line("asking again", Tone.QUIET)
+                if not was_thought:
+                    self._line("asking again", Tone.QUIET)
             case ReplyFinished(usage=usage):
                 self._rest()
                 if usage:

@@ -42,6 +42,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     ToolDefinition,
     Waiting,
+    WasThought,
 )
 
 ToolCalls = Literal["auto", "on", "off"]
@@ -377,6 +378,10 @@ class _Round:
                             yield told
                         thinking = Thinking(step, self._dialogue.clock)
                         yield ReplyRestarted(step)
+                    case WasThought():
+                        self.screen = Screen(self._hidden)
+                        self._said.clear()
+                        yield ReplyRestarted(step, was_thought=True)
                     case Done():
                         self.end = item
                         if rest := self.screen.end():

@@ -418,6 +418,9 @@ class Shell(Guarded, App[CddError]):
                 transcript.write(text)
             case ReplyDelayed(seconds=seconds, reason=reason):
                 activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
+            case ReplyRestarted(was_thought=True):
+                transcript.settle()
+                transcript.add(BlockKind.NOTE, "The model thought up to here; its reply follows.")
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")

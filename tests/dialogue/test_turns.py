@@ -40,6 +40,7 @@ from cdd_agent.llm.port import (
     TextDelta,
     ToolCall,
     Usage,
+    WasThought,
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.web.pages import PageReader
@@ -440,6 +441,18 @@ async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> Non
     thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
     assert thoughts == "They want ```tool\n{}\n``` it short."
     assert (result.seen, result.turn.text, result.added) == ("Done.", "Done.", [Message("assistant", "Done.")])
+
+
+async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(root: Path) -> None:
+    class LateToTell(ScriptedModel):
+        async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+            for event in (TextDelta("Look:\n```tool\n{}\n```\n"), WasThought(), TextDelta("Done."), Done()):
+                yield event
+
+    result = await heard(Dialogue(LateToTell([]), read_only_tools(root), "off").turn(ASKED))
+
+    assert result.of(ReplyRestarted) == [ReplyRestarted(None, was_thought=True)]
+    assert (result.turn.text, result.added) == ("Done.", [Message("assistant", "Done.")])
 
 
 async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_estimate(root: Path) -> None:

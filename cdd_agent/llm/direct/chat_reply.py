@@ -223,7 +223,7 @@ class Reply:
             if name in piece and isinstance(piece[name], str):
                 self._thoughts.setdefault(name, []).append(thought)
             if thought and not told:
-                told = True
+                told = self._filter.has_thought = True
                 yield ThinkingDelta(_whole_characters(thought))
         for block in map(as_dict, as_list(piece.get("thinking_blocks"))):
             _join_block(self._blocks, block)
