@@ -282,6 +282,21 @@ class ThinkingDelta:
 
     step: int | None
     text: str
+    seconds: float = 0.0
+    """For how long it has thought in this reply, up to this piece."""
+    tokens: int = 0
+    """How many tokens that was, by an estimate."""
+
+
+@dataclass(frozen=True)
+class ThinkingFinished:
+    """The model has thought, and its reply is over; or what came of it does not count."""
+
+    step: int | None
+    seconds: float | None
+    """None: its provider did not show its thoughts, and only counted them."""
+    tokens: int
+    estimated: bool
 
 
 @dataclass(frozen=True)
@@ -298,6 +313,8 @@ class ReplyRestarted:
     """The model is asked again: the reply begins anew, and what came of it before does not count."""
 
     step: int | None
+    was_thought: bool = False
+    """It was not asked again: what came turns out to be its thoughts, and the reply begins now."""
 
 
 @dataclass(frozen=True)
@@ -334,6 +351,7 @@ ReplyEvent = (
     ReplyStarted
     | ReplyDelta
     | ThinkingDelta
+    | ThinkingFinished
     | ReplyDelayed
     | ReplyRestarted
     | ReplyLost

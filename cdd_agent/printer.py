@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from typing import Protocol
 
 from rich.console import Console
@@ -42,6 +43,8 @@ _STYLES = {
     Tone.ERROR: ("✗ ", "red"),
 }
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
+_TOGETHER = 1.0
+"""Seconds of thoughts that are told in one line of JSON."""
 _OUTPUT_LINES = 40
 _LONGEST_LINE = 10_000
 _KEPT = 100_000
@@ -62,15 +65,34 @@ class Printer(Protocol):
 
 
 class JsonPrinter:
-    """One event a line on standard output, each as soon as it happens."""
+    """One event a line on standard output, each as soon as it happens; thoughts by the second, not by the piece."""
 
     is_seen = False
 
+    def __init__(self) -> None:
+        self._thoughts: list[ThinkingDelta] = []
+        """Those that wait."""
+
     def show(self, event: Event) -> None:
+        if not isinstance(event, ThinkingDelta):
+            self._tell_thoughts()
+            self._tell(event)
+            return
+        if self._thoughts and event.seconds - self._thoughts[0].seconds >= _TOGETHER:
+            self._tell_thoughts()
+        self._thoughts.append(event)
+
+    def _tell_thoughts(self) -> None:
+        thoughts, self._thoughts = self._thoughts, []
+        if thoughts:
+            self._tell(replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
+
+    def _tell(self, event: Event) -> None:
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
     def close(self) -> None:
+        self._tell_thoughts()
         sys.stdout.flush()
 
 
@@ -101,7 +123,7 @@ class TextPrinter:
                 self._line("using the saved reply" if saved else f"asking {model}", Tone.QUIET)
                 self._wait("Using the saved reply" if saved else f"Waiting for {model}")
             case ThinkingDelta():
-                self._wait("Thinking")
+                self._wait("Thinking …")
             case ReplyDelta(text=text):
                 self._reply.append(text)
                 self._wait(f"Receiving the reply: {sum(map(len, self._reply)):,} characters")
@@ -110,9 +132,10 @@ class TextPrinter:
                     self._line(f"{reason} Asking again in {seconds:.0f} s", Tone.QUIET)
                 self._delay = seconds - 1
                 self._wait(f"{reason} Asking again in {seconds:.0f} s")
-            case ReplyRestarted():
+            case ReplyRestarted(was_thought=was_thought):
                 self._reply = []
-                self._line("asking again", Tone.QUIET)
+                if not was_thought:
+                    self._line("asking again", Tone.QUIET)
             case ReplyFinished(usage=usage):
                 self._rest()
                 if usage:

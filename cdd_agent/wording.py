@@ -36,6 +36,7 @@ from cdd_agent.events import (
     StepsUndone,
     StepView,
     TestsFinished,
+    ThinkingFinished,
     TicketsListed,
     Tone,
     ToolFinished,
@@ -101,6 +102,12 @@ def answers(proposal: Proposal) -> dict[str, Choice]:
     return {words[choice]: choice for choice in proposal.choices}
 
 
+def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
+    """How long and how much was thought; of thoughts that nobody saw only how much."""
+    counted = f"{'~' if estimated else ''}{tokens:,} tokens"
+    return counted if seconds is None else f"{seconds:.0f} s, {counted}"
+
+
 def described(event: Event) -> list[tuple[str, Tone]]:
     """What an event says to people, as lines with a tone; nothing for those that only drive a display."""
     match event:
@@ -113,6 +120,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case ModelChosen(model=model, api_base=api_base, saved_in=file):
             how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
             return [(f"The model is {model}{f' at {api_base}' if api_base else ''}, {how_long}.", Tone.GOOD)]
+        case ThinkingFinished(seconds=None, tokens=tokens, estimated=estimated):
+            return [(f"thought, without showing it: {thought(None, tokens, estimated=estimated)}", Tone.QUIET)]
+        case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
+            return [(f"thought for {thought(seconds, tokens, estimated=estimated)}", Tone.QUIET)]
         case PersonAnswered(question=asked, answer=""):
             return [(asked, Tone.QUIET), ("Not answered", Tone.WARNING)]
         case PersonAnswered(question=asked, answer=answer):

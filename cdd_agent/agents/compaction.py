@@ -8,7 +8,7 @@ from pathlib import Path
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.room import for_answers, most_of
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
-from cdd_agent.events import Event, ReplyDelta, ReplyRestarted, ThinkingDelta
+from cdd_agent.events import Event, ReplyDelta, ReplyRestarted, ThinkingDelta, ThinkingFinished
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import BadAnswer, Message, Model, Request
 
@@ -82,7 +82,7 @@ async def compact(
         async for item in items:
             if isinstance(item, Turn):
                 turn = item
-            elif not isinstance(item, Added | ReplyDelta | ThinkingDelta | ReplyRestarted):
+            elif not isinstance(item, Added | ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted):
                 yield item
     assert turn is not None
     if turn.problem or not turn.text.strip():

@@ -16,6 +16,7 @@ from cdd_agent.actions.tools import Answer, Tool
 from cdd_agent.dialogue import in_words
 from cdd_agent.dialogue.room import Room, most_of
 from cdd_agent.dialogue.screen import Screen
+from cdd_agent.dialogue.thinking import Thinking
 from cdd_agent.events import (
     Event,
     ReplyDelayed,
@@ -23,7 +24,6 @@ from cdd_agent.events import (
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
-    ThinkingDelta,
     ToolFinished,
     ToolStarted,
 )
@@ -42,6 +42,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     ToolDefinition,
     Waiting,
+    WasThought,
 )
 
 ToolCalls = Literal["auto", "on", "off"]
@@ -352,16 +353,19 @@ class _Round:
     async def listen(self, messages: tuple[Message, ...]) -> AsyncGenerator[Event, None]:
         model, step = self._dialogue.model, self._step
         request = self._dialogue._request(messages, self._is_native)
+        thinking = Thinking(step, self._dialogue.clock)
         yield ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request))
         async with aclosing(model.stream(request)) as stream:
             async for item in stream:
+                if not isinstance(item, port.ThinkingDelta):
+                    thinking.pause()
                 match item:
                     case TextDelta(text=text):
                         self._said.append(text)
                         if shown := self.screen.hear(text):
                             yield ReplyDelta(step, shown)
                     case port.ThinkingDelta(text=text):
-                        yield ThinkingDelta(step, text)
+                        yield thinking.hear(text)
                     case ToolCall():
                         self._native_calls.append(item)
                     case Waiting(seconds=seconds, reason=reason):
@@ -370,11 +374,20 @@ class _Round:
                         self.screen = Screen(self._hidden)
                         self._said.clear()
                         self._native_calls.clear()
+                        for told in thinking.finished():
+                            yield told
+                        thinking = Thinking(step, self._dialogue.clock)
                         yield ReplyRestarted(step)
+                    case WasThought():
+                        self.screen = Screen(self._hidden)
+                        self._said.clear()
+                        yield ReplyRestarted(step, was_thought=True)
                     case Done():
                         self.end = item
                         if rest := self.screen.end():
                             yield ReplyDelta(step, rest)
+                        for told in thinking.finished(item.usage):
+                            yield told
                         yield ReplyFinished(step, item.usage)
 
 

@@ -25,6 +25,7 @@ from cdd_agent.events import (
     StepStarted,
     TestsFinished,
     TestsStarted,
+    ThinkingFinished,
     ToolFinished,
     ToolStarted,
 )
@@ -48,6 +49,10 @@ class Effort:
     """Those among the counted ones whose tokens are estimated."""
     usd: float | None = None
     """What the calls cost whose price is known; None: that of no call is."""
+    thinking_seconds: float = 0.0
+    """As far as its provider showed that the model thought."""
+    thinking_tokens: int = 0
+    """Of the completion's, counted or estimated."""
 
     @property
     def spent(self) -> Spent:
@@ -63,6 +68,8 @@ class Effort:
             self.completion_tokens + other.completion_tokens,
             self.estimated_calls + other.estimated_calls,
             other.usd if self.usd is None else self.usd + (other.usd or 0.0),
+            self.thinking_seconds + other.thinking_seconds,
+            self.thinking_tokens + other.thinking_tokens,
         )
 
 
@@ -106,6 +113,8 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case ReplyLost(usage=usage):
                 efforts.add(step_asked, _tokens(usage) + (Effort() if asked else _CALL))
                 asked = None
+            case ThinkingFinished(step=int(step), seconds=seconds, tokens=tokens):
+                efforts.add(step, Effort(thinking_seconds=seconds or 0.0, thinking_tokens=tokens))
             case ReplyFinished(step=int(step), usage=usage):
                 efforts.add(step, spent + _tokens(usage) + (Effort() if asked else _CALL))
                 asked, began = None, time

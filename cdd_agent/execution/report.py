@@ -203,6 +203,8 @@ def _effort_to_json(effort: Effort) -> dict[str, Any]:
         "calls_estimated": effort.estimated_calls,
         "prompt_tokens": effort.prompt_tokens,
         "completion_tokens": effort.completion_tokens,
+        "thinking_seconds": round(effort.thinking_seconds, 1),
+        "thinking_tokens": effort.thinking_tokens,
         "usd": None if effort.usd is None else round(effort.usd, 6),
     }
 

@@ -71,6 +71,8 @@ def _summary(report: Report) -> str:
         lines.append(f"- the tokens of {uncounted} of {report.effort.model_calls} model calls are not known")
     if estimated := report.effort.estimated_calls:
         lines.append(f"- the tokens of {estimated} of {report.effort.model_calls} model calls are estimated")
+    if thinking := report.effort.thinking_tokens:
+        lines.append(f"- thinking: {timedelta(seconds=round(report.effort.thinking_seconds))}, {thinking:,} tokens")
     if report.effort.usd:
         lines.append(f"- cost: ${report.effort.usd:.4f}, by the prices that are known")
     return "\n".join(lines)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from cdd_agent.llm.port import Done, EmptyReply, Model, ModelEvent, Request, StopReason, TextDelta, ToolCall
+from cdd_agent.llm.port import Done, EmptyReply, Model, ModelEvent, Request, StopReason, TextDelta, ToolCall, WasThought
 
 
 class Around:
@@ -47,6 +47,8 @@ class NeverEmpty(Around):
                 match event:
                     case TextDelta(text=text):
                         is_empty = is_empty and not text.strip()
+                    case WasThought():
+                        is_empty = True
                     case ToolCall():
                         is_empty = False
                     case Done(stop_reason=StopReason.STOP, usage=usage) if is_empty:

@@ -163,7 +163,7 @@ class _Call:
 
     @property
     def usage(self) -> Usage:
-        return self._priced(Usage(self.prompt, _tokens(self.written), estimated=True))
+        return self._priced(Usage(self.prompt, tokens_of(self.written), estimated=True))
 
     @property
     def at_worst(self) -> Usage:
@@ -186,20 +186,21 @@ def estimated_prompt(request: Request) -> int:
     texts += [call.name + call.arguments for message in request.messages for call in message.tool_calls]
     texts += [message.provider_data.data for message in request.messages if message.provider_data is not None]
     texts += [tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in request.tools]
-    return _tokens(sum(map(_weight, texts))) + 4 * len(request.messages)
+    return tokens_of(sum(map(_weight, texts))) + 4 * len(request.messages)
 
 
 def estimated_tokens(text: str) -> int:
     """How many tokens a text has at most, as a rule."""
-    return _tokens(_weight(text))
+    return tokens_of(_weight(text))
 
 
 def _weight(text: str) -> int:
     return len(text.encode(errors="replace"))
 
 
-def _tokens(weight: int) -> int:
-    """A token is hardly ever less than three bytes: of English and code about four, of Chinese one character."""
+def tokens_of(weight: int) -> int:
+    """So many bytes in tokens. One is hardly ever less than three bytes: of English and code about four, of Chinese
+    one character."""
     return -(-weight // 3)
 
 

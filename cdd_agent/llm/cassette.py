@@ -23,6 +23,7 @@ from cdd_agent.llm.port import (
     TextDelta,
     ThinkingDelta,
     ToolCall,
+    WasThought,
 )
 from cdd_agent.llm.scripted import ERRORS
 from cdd_agent.workspace.redaction import Redactor
@@ -30,6 +31,7 @@ from cdd_agent.workspace.redaction import Redactor
 _KINDS: dict[str, type[ModelEvent]] = {
     "text": TextDelta,
     "thinking": ThinkingDelta,
+    "was_thought": WasThought,
     "tool_call": ToolCall,
     "done": Done,
 }

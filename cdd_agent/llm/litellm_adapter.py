@@ -11,27 +11,18 @@ import warnings
 import weakref
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
-from cdd_agent.llm.direct.chat_reply import ToolCallPieces, last_events
+from cdd_agent.llm.direct.chat_reply import Reply
+from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
-from cdd_agent.llm.direct.reply_text import Characters
-from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import has_provider, known_model
-from cdd_agent.llm.port import (
-    Done,
-    ModelEvent,
-    Request,
-    StopReason,
-    TextDelta,
-    Usage,
-)
-from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
+from cdd_agent.llm.port import Message, ModelEvent, Request
+from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
 DUMMY_KEY = "no-key"
 """For a server without keys: the OpenAI client demands one."""
@@ -60,25 +51,17 @@ class LitellmModel:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
         _forget_clients_of_other_loops(litellm)
-        done, empty, calls = Done(), True, ToolCallPieces()
-        characters = Characters()
+        reply, empty = Reply(self._origin), True
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):
                 async for chunk in chunks:
-                    done = replace(done, usage=_usage(chunk) or done.usage)
-                    for choice in chunk.choices[:1]:
-                        if word := choice.finish_reason:
-                            reason = stop_reason_of(word)
-                            word = word if reason is StopReason.UNKNOWN else ""
-                            done = replace(done, stop_reason=reason, stop_word=word)
-                        if choice.delta.content:
-                            empty = False
-                            if text := characters.take(choice.delta.content):
-                                yield TextDelta(text)
-                        for piece in choice.delta.tool_calls or ():
-                            empty = False
-                            calls.add(piece.index, piece.id or "", *_named(piece.function))
+                    empty = empty and not any(one.delta.content or one.delta.tool_calls for one in chunk.choices)
+                    for event in reply.read(chunk.model_dump(exclude_none=True, warnings=False)):
+                        yield event
+            if _was_finished(chunks):
+                for event in reply.end():
+                    yield event
         except ServerFailed as error:
             raise translated(error.failure, self.name, self.api_base, lambda: "") from error
         except _vendor_errors(litellm) as error:
@@ -86,10 +69,6 @@ class LitellmModel:
             raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
         if not _was_finished(chunks):
             raise unfinished(self.name, empty=empty)
-        if rest := characters.end():
-            yield TextDelta(rest)
-        for event in last_events(done, calls):
-            yield event
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
@@ -99,17 +78,28 @@ class LitellmModel:
         tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
         return {
             "model": self.name,
-            "messages": [message_of(message) for message in request.messages],
+            "messages": [self._message(message) for message in request.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves `stream_options` out where a provider does not know it
             "api_base": self.api_base,
             "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
-            "timeout": httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
+            "timeout": httpx.Timeout(silence_timeout(self.name), connect=CONNECT_TIMEOUT),
             "max_retries": 0,
             "num_retries": 0,
             **tools,
         }
+
+    @property
+    def _origin(self) -> str:
+        return f"{self.name} by litellm at {self.api_base or 'its provider'}"
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        """With what belongs to its calls, as litellm gave it; litellm leaves out what their provider refuses."""
+        content, sent = message_of(message), message.provider_data
+        if message.tool_calls and sent is not None and sent.origin == self._origin:
+            content |= as_dict(as_dict(read_json(sent.data)).get("message"))
+        return content
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
         _, provider, _, _ = litellm.get_llm_provider(self.name)
@@ -215,16 +205,6 @@ def _environment(variable: str, value: str) -> Iterator[None]:
         yield
     finally:
         os.environ.pop(variable, None)
-
-
-def _usage(chunk: Any) -> Usage | None:
-    usage = getattr(chunk, "usage", None)
-    return Usage(usage.prompt_tokens, usage.completion_tokens) if usage else None
-
-
-def _named(function: Any) -> tuple[str, str]:
-    """The name and the arguments of a piece of a call."""
-    return (function.name or "", function.arguments or "") if function else ("", "")
 
 
 def _was_finished(chunks: Any) -> bool:

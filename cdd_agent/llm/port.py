@@ -76,6 +76,11 @@ class ThinkingDelta:
     text: str
 
 
+@dataclass(frozen=True)
+class WasThought:
+    """All text of the reply so far was thought: the mark at its end came, and its server had left out the first."""
+
+
 class StopReason(StrEnum):
     """Why the model stopped writing. Only after `STOP` is the reply whole."""
 
@@ -134,7 +139,7 @@ class StartedAgain:
     """The call is made again: what came of the reply so far does not count."""
 
 
-ModelEvent = TextDelta | ThinkingDelta | ToolCall | Waiting | StartedAgain | Done
+ModelEvent = TextDelta | ThinkingDelta | WasThought | ToolCall | Waiting | StartedAgain | Done
 
 
 class Model(Protocol):

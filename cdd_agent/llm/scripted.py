@@ -160,7 +160,7 @@ class ScriptedModel:
         if reply.stop is StopReason.STOP:
             for call in reply.tool_calls:
                 yield call
-        yield Done(reply.stop, _usage(request, reply.text), reply.provider_data)
+        yield Done(reply.stop, _usage(request, reply), reply.provider_data)
 
 
 def pieces(text: str) -> list[str]:
@@ -182,6 +182,8 @@ def _last_user_message(request: Request) -> str:
     return next((m.content for m in reversed(request.messages) if m.role == "user"), "")
 
 
-def _usage(request: Request, reply: str) -> Usage:
+def _usage(request: Request, reply: ScriptedReply) -> Usage:
     """A word is a token here: close enough to show, and the same on every machine."""
-    return Usage(sum(len(message.content.split()) for message in request.messages), len(reply.split()))
+    asked = sum(len(message.content.split()) for message in request.messages)
+    thought = len(reply.thinking.split())
+    return Usage(asked, thought + len(reply.text.split()), reasoning_tokens=thought)

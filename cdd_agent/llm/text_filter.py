@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall
+from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
 
 _OPENING = re.compile(
     r" {0,3}(?:"
@@ -16,12 +16,15 @@ _OPENING = re.compile(
     r"|<\|channel\|>(?P<channel>analysis|commentary|final)[^<\n]*<\|message\|>"
     r"|(?P<role><\|start\|>assistant)"
     r"|(?P<call><tool_call>)"
+    r"|(?P<orphan></(?:think|thinking)>)"
     r")",
     re.IGNORECASE,
 )
 _LONGEST_OPENING = 80
 _CODE = re.compile(r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)")
 _CODE_BEGINS = ("```", "~~~", "---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
+_ORPHAN = re.compile(r"</(?:think|thinking)>[ \t]*\n", re.IGNORECASE)
 _CHANNEL_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>")
 _CALL_END = "</tool_call>"
 _FUNCTION = re.compile(r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
@@ -45,15 +48,22 @@ class TextFilter:
         self._ends_line = False
         """A line break that comes now ends the line of what was hidden."""
         self._is_code = False
+        """What comes is an edit, to its very end."""
+        self._has_code = False
+        """A code block has begun: from there on only the end of thoughts is looked for, outside of such blocks."""
+        self._fence = ""
+        """Of the block that the text is in."""
+        self.has_thought = False
+        """Thoughts have come with a beginning of their own: an end alone is text."""
         self._calls: list[str] = []
 
-    def feed(self, piece: str) -> Iterator[TextDelta | ThinkingDelta]:
+    def feed(self, piece: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
         """What is known by now to be text or thought."""
         self._waiting += piece
         while self._waiting and (step := self._hidden() if self._ends else self._shown()) is not None:
             yield from step
 
-    def end(self) -> Iterator[TextDelta | ThinkingDelta]:
+    def end(self) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
         """The rest, when no more will come."""
         rest, self._waiting = self._waiting, ""
         if self._call is not None:
@@ -65,7 +75,7 @@ class TextFilter:
         """The calls that were in the text. Raises `UnreadableCall`."""
         return tuple(_call(text, number) for number, text in enumerate(self._calls, 1))
 
-    def _shown(self) -> list[TextDelta | ThinkingDelta] | None:
+    def _shown(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
         """The next part of the reply's own text; None: it has to wait for more."""
         if self._ends_line:
             self._waiting, self._ends_line = self._waiting.removeprefix("\n"), False
@@ -75,17 +85,59 @@ class TextFilter:
             text, self._waiting = (self._waiting, "") if self._is_code else (line + newline, rest)
             self._is_line_start = bool(newline)
             return [TextDelta(text)]
+        if self._fence:
+            return self._in_block()
+        if fence := _FENCE.match(self._waiting):
+            if fence.end() == len(self._waiting):
+                return None
+            self._fence, self._has_code, self._is_line_start = fence["mark"], True, False
+            return []
         if _CODE.match(self._waiting):
             self._is_code = True
             return []
+        if self._has_code:
+            return self._after_a_block()
         if found := _OPENING.match(self._waiting):
+            if found["orphan"] and self.has_thought:
+                self._is_line_start = False
+                return []
             self._waiting = self._waiting[found.end() :]
+            if found["orphan"]:
+                self._ends_line = True
+                return self._end_unbegun()
             self._enter(found)
             return []
         if self._may_open():
             return None
         self._is_line_start = False
         return []
+
+    def _in_block(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+        line, newline, _ = self._waiting.partition("\n")
+        mark = line.strip()
+        may_close = not mark or set(mark) == {self._fence[0]}
+        if may_close and not newline:
+            return None
+        if may_close and len(mark) >= len(self._fence):
+            self._fence = ""
+        self._is_line_start = False
+        return []
+
+    def _after_a_block(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+        line, newline, _ = self._waiting.partition("\n")
+        if not self.has_thought and (found := _ORPHAN.match(self._waiting)):
+            self._waiting, self._has_code = self._waiting[found.end() :], False
+            return self._end_unbegun()
+        if not newline and len(line) < _LONGEST_OPENING and self._may_open():
+            return None
+        self._is_line_start = False
+        return []
+
+    def _end_unbegun(self) -> list[TextDelta | ThinkingDelta | WasThought]:
+        """Some servers keep the tag that begins thoughts to themselves: all that came was thought."""
+        self.has_thought = True
+        self._calls.clear()
+        return [WasThought()]
 
     def _may_open(self) -> bool:
         """Whether the line that waits could still become markup, or the beginning of code."""
@@ -95,6 +147,7 @@ class TextFilter:
         return is_short and (could_be_code or line.startswith("<"))
 
     def _enter(self, found: re.Match[str]) -> None:
+        self.has_thought = self.has_thought or not found["call"]
         if found["tag"]:
             self._ends = (f"</{found['tag'].lower()}>",)
         elif found["call"]:
@@ -102,7 +155,7 @@ class TextFilter:
         elif (found["channel"] or "final").lower() != "final":
             self._ends = _CHANNEL_ENDS
 
-    def _hidden(self) -> list[TextDelta | ThinkingDelta] | None:
+    def _hidden(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
         lower = self._waiting.lower()
         places = [(place, end) for end in self._ends if (place := lower.find(end)) >= 0]
         if places:
@@ -124,7 +177,7 @@ class TextFilter:
         text, self._waiting = self._waiting[:sure], self._waiting[sure:]
         return self._keep(text)
 
-    def _keep(self, text: str) -> list[TextDelta | ThinkingDelta]:
+    def _keep(self, text: str) -> list[TextDelta | ThinkingDelta | WasThought]:
         if self._call is not None:
             self._call.append(text)
             return []

@@ -1,6 +1,15 @@
 """How long the adapters wait for a server, in seconds."""
 
+from cdd_agent.llm.known_models import known_model
+
 CONNECT_TIMEOUT = 30.0
 """Until the server takes the call."""
 SILENCE_TIMEOUT = 300.0
 """Without a byte, before the first piece of the answer or between two."""
+THINKING_TIMEOUT = 1_800.0
+"""The same of a model that is known to think: its provider may show nothing of that, and send nothing meanwhile.
+A person sees the seconds, and can stop it."""
+
+
+def silence_timeout(model: str) -> float:
+    return THINKING_TIMEOUT if known_model(model).thinks else SILENCE_TIMEOUT

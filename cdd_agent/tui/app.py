@@ -50,6 +50,7 @@ from cdd_agent.events import (
     StepsUndone,
     TestsStarted,
     ThinkingDelta,
+    ThinkingFinished,
     TicketsListed,
     Tone,
     ToolStarted,
@@ -66,7 +67,7 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import answers, described, question, spec_in_full
+from cdd_agent.wording import answers, described, question, spec_in_full, thought
 from cdd_agent.workspace.git import current_branch
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Shell(Guarded, App[CddError]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
+        Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
         Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
     ]
@@ -406,13 +408,20 @@ class Shell(Guarded, App[CddError]):
         match event:
             case ReplyStarted(saved=saved, model=model):
                 activity.busy("Using the saved reply" if saved else f"Waiting for {model}")
-            case ThinkingDelta():
-                activity.busy("Thinking")
+            case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
+                activity.busy("Thinking …")
+                transcript.think(text, thought(seconds, tokens, estimated=True))
+            case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
+                if seconds is None or not transcript.end_thoughts(thought(seconds, tokens, estimated=estimated)):
+                    self._describe(event)
             case ReplyDelta(text=text):
                 activity.busy("Receiving the reply")
                 transcript.write(text)
             case ReplyDelayed(seconds=seconds, reason=reason):
                 activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
+            case ReplyRestarted(was_thought=True):
+                transcript.settle()
+                transcript.add(BlockKind.NOTE, "The model thought up to here; its reply follows.")
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
@@ -616,6 +625,9 @@ class Shell(Guarded, App[CddError]):
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self._transcript, f"scroll_{how}")(animate=False)
+
+    def action_toggle_thoughts(self) -> None:
+        self._transcript.toggle_thoughts()
 
     def _complete(self, line: str) -> list[str]:
         return complete(self.session, line) if self.session is not None else []

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,13 @@ from cdd_agent.dialogue.turns import (
     shown_call,
 )
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ReplyRestarted, ReplyStarted, ThinkingDelta, ToolFinished, ToolStarted
+from cdd_agent.events import ReplyRestarted, ReplyStarted, ThinkingDelta, ThinkingFinished, ToolFinished, ToolStarted
+from cdd_agent.llm import port
 from cdd_agent.llm.patient import Patient
 from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
+    Done,
     Message,
     ModelError,
     ModelEvent,
@@ -34,7 +37,10 @@ from cdd_agent.llm.port import (
     Request,
     RequestRejected,
     StopReason,
+    TextDelta,
     ToolCall,
+    Usage,
+    WasThought,
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.web.pages import PageReader
@@ -435,6 +441,56 @@ async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> Non
     thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
     assert thoughts == "They want ```tool\n{}\n``` it short."
     assert (result.seen, result.turn.text, result.added) == ("Done.", "Done.", [Message("assistant", "Done.")])
+
+
+async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(root: Path) -> None:
+    class LateToTell(ScriptedModel):
+        async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+            for event in (TextDelta("Look:\n```tool\n{}\n```\n"), WasThought(), TextDelta("Done."), Done()):
+                yield event
+
+    result = await heard(Dialogue(LateToTell([]), read_only_tools(root), "off").turn(ASKED))
+
+    assert result.of(ReplyRestarted) == [ReplyRestarted(None, was_thought=True)]
+    assert (result.turn.text, result.added) == ("Done.", [Message("assistant", "Done.")])
+
+
+async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_estimate(root: Path) -> None:
+    class Thinker(ScriptedModel):
+        usage: Usage | None = None
+
+        async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+            for event in (
+                port.ThinkingDelta("Hm, so. "),
+                TextDelta("Well: "),
+                port.ThinkingDelta("Yes."),
+                TextDelta("1"),
+            ):
+                yield event
+            yield Done(usage=self.usage)
+
+    model, ticks = Thinker([]), count()
+    estimated = await heard(Dialogue(model, clock=lambda: float(next(ticks))).turn(ASKED))
+    model.usage = Usage(10, 90, reasoning_tokens=80)
+    counted = await heard(Dialogue(model, clock=lambda: float(next(ticks))).turn(ASKED))
+
+    assert [(event.seconds, event.tokens) for event in estimated.of(ThinkingDelta)] == [(0.0, 3), (1.0, 4)]
+    assert estimated.of(ThinkingFinished) == [ThinkingFinished(None, 2.0, 4, estimated=True)]
+    assert counted.of(ThinkingFinished) == [ThinkingFinished(None, 2.0, 80, estimated=False)]
+
+
+async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(root: Path) -> None:
+    class Hidden(ScriptedModel):
+        thoughts = 80
+
+        async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+            yield TextDelta("1")
+            yield Done(usage=Usage(10, 90, reasoning_tokens=self.thoughts))
+
+    model = Hidden([])
+    assert (await heard(Dialogue(model).turn(ASKED))).of(ThinkingFinished) == [ThinkingFinished(None, None, 80, False)]
+    model.thoughts = 0
+    assert (await heard(Dialogue(model).turn(ASKED))).of(ThinkingFinished) == []
 
 
 async def test_a_reply_that_ended_for_an_unknown_reason_is_not_whole(root: Path) -> None:

@@ -36,6 +36,7 @@ from cdd_agent.events import (
     StepStarted,
     TestsFinished,
     TestsStarted,
+    ThinkingFinished,
     ToolFinished,
     ToolStarted,
 )
@@ -87,6 +88,10 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
     [
         ([], {}),
         ([*ANSWERED, (15, passed(1)), (16, finished(1))], {1: replace(ANSWER, seconds=16)}),
+        (
+            [*ASKED, (9, ThinkingFinished(1, 6.0, 12, estimated=False)), *ANSWERED[2:]],
+            {1: replace(ANSWER, thinking_seconds=6.0, thinking_tokens=12)},
+        ),
         # Waiting for a person is no work.
         (
             [*ANSWERED, (11, ChangesProposed(1, (), ())), (900, ChangesApplied(1, (), (), ())), (903, passed(1))],

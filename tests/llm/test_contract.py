@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import ExitCode
-from cdd_agent.llm import litellm_adapter
-from cdd_agent.llm.direct import model as direct_model
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.anthropic_messages import MessageReader
 from cdd_agent.llm.direct.chat_reply import Reply, ToolCallPieces
 from cdd_agent.llm.direct.protocol import ReplyReader
@@ -388,8 +387,7 @@ async def test_a_server_that_is_not_there(served: MakeServed, base: str, becomes
 async def test_silence_is_a_failed_connection(
     served: MakeServed, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for adapter in (litellm_adapter, direct_model):
-        monkeypatch.setattr(adapter, "SILENCE_TIMEOUT", 0.2)
+    monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 0.2)
 
     error = await failure_on(served, answer)
 

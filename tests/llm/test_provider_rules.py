@@ -117,6 +117,18 @@ async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(pro
     assert (thoughts.strip(), result.seen) == ("They greet me, I think.", "Hello there.")
 
 
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+async def test_thoughts_that_nobody_watches_are_not_asked_for(name: str) -> None:
+    provider, seen = PROVIDERS[name], []
+    for watched in (False, True):
+        with provider.simulated([Said("Hello there.", "They greet me.")]) as simulator:
+            model = provider.asked_at(simulator.url, ModelOptions(watched=watched))
+            result = await heard(Dialogue(model).turn(ASKED))
+        seen.append(any(isinstance(event, ThinkingDelta) for event in result.events))
+
+    assert seen == [False, True]
+
+
 async def test_a_loop_of_six_rounds_is_taken_and_counted_as_it_is_billed(provider: Provider, root: Path) -> None:
     with provider.simulated(SIX_ROUNDS) as simulator:
         result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.llm.port import TextDelta, ToolCall
+from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
 from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 
 
@@ -13,8 +13,16 @@ def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
     text_filter = TextFilter()
     events = [event for piece in pieces for event in text_filter.feed(piece)]
     events += text_filter.end()
-    texts = "".join(event.text for event in events if isinstance(event, TextDelta))
-    return texts, "".join(event.text for event in events if not isinstance(event, TextDelta)), text_filter
+    text = thoughts = ""
+    for event in events:
+        match event:
+            case TextDelta():
+                text += event.text
+            case ThinkingDelta():
+                thoughts += event.text
+            case WasThought():
+                text, thoughts = "", text + thoughts
+    return text, thoughts, text_filter
 
 
 @pytest.mark.parametrize(
@@ -31,6 +39,15 @@ def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
             "Hello.",
             "Hm.",
         ),
+        ("Hm.\n</think>\n\nHello.", "\nHello.", "Hm.\n"),
+        ("</think>Hello.", "Hello.", ""),
+        ("Hm:\n```\nx\n```\nSo.\n</think>\nHello.", "Hello.", "Hm:\n```\nx\n```\nSo.\n"),
+        ("Hm:\n```tool\n{}\n```\n</thinking>\n<think>b</think>Hello.", "Hello.", "Hm:\n```tool\n{}\n```\nb"),
+        ("```html:a\n</think>\n```\n", "```html:a\n</think>\n```\n", ""),
+        ("````md:a\n```\n</think>\n```\n````\n", "````md:a\n```\n</think>\n```\n````\n", ""),
+        ("a.py\n<<<<<<< SEARCH\n</think>\n=======\n", "a.py\n<<<<<<< SEARCH\n</think>\n=======\n", ""),
+        ("It ends with `</think>`.\nSo.", "It ends with `</think>`.\nSo.", ""),
+        ("<think>Hm.</think>It ends so:\n</think>\nSo.", "It ends so:\n</think>\nSo.", "Hm."),
         ("<|channel|>analysis<|message|>Hm.<|channel|>final<|message|>Hello.", "Hello.", "Hm."),
         ("a < b, and <b>so</b>\n<i>on</i>\n<", "a < b, and <b>so</b>\n<i>on</i>\n<", ""),
         ("Say <think> in a line.", "Say <think> in a line.", ""),

@@ -25,6 +25,8 @@ from cdd_agent.events import (
     StepsUndone,
     TestsFinished,
     TestsStarted,
+    ThinkingDelta,
+    ThinkingFinished,
     Tone,
     ToolFinished,
     ToolStarted,
@@ -329,3 +331,26 @@ def test_a_tiny_window(shop: Sandbox, snap_compare: Compare) -> None:
 
 def test_help(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, "/help", opening=()), run_before=showing(), terminal_size=(100, 45))
+
+
+THOUGHTS = "They want cents. `{:>8}` pads the text, not the number.\nSo the format has to say `.2f`."
+THINKING: tuple[Event | str, ...] = (
+    "why does @tally/report.py print 12.5?",
+    ThinkingDelta(None, "They want ", 0.0, 4),
+    ThinkingDelta(None, THOUGHTS.removeprefix("They want "), 6.2, 31),
+)
+ANSWERED: tuple[Event | str, ...] = (
+    ReplyDelta(None, "`amount` is formatted with `{:>8}`, which **does not pad** the cents."),
+    ThinkingFinished(None, 6.2, 1_234, estimated=False),
+    ReplyFinished(None, None),
+)
+
+
+@pytest.mark.parametrize("keys", [(), ("ctrl+t",)], ids=["folded", "opened"])
+@pytest.mark.parametrize("after", [(), ANSWERED], ids=["thinking", "answered"])
+def test_thoughts(shop: Sandbox, snap_compare: Compare, keys: tuple[str, ...], after: tuple[Event | str, ...]) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await saying(*THINKING, *after)(pilot)
+        await pilot.press(*keys)
+
+    assert snap_compare(shell(shop, opening=()), run_before=look)

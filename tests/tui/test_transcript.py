@@ -185,7 +185,7 @@ def test_a_long_line_of_code_goes_on_with_a_mark_so_that_it_is_no_line_of_its_ow
     assert rendered(source, width=30) == [" +    " + "x" * 24, "↳" + "x" * 16, "  context"]
 
 
-@pytest.mark.parametrize("kind", BlockKind)
+@pytest.mark.parametrize("kind", [kind for kind in BlockKind if kind is not BlockKind.THOUGHTS])
 async def test_empty_text_shows_nothing(kind: BlockKind) -> None:
     async with shown() as (transcript, _):
         transcript.add(kind, "")
@@ -197,6 +197,7 @@ async def test_empty_text_shows_nothing(kind: BlockKind) -> None:
 async def test_text_is_never_markup(kind: BlockKind) -> None:
     async with shown() as (transcript, _):
         transcript.add(kind, "[bold]x[/bold] [@click=app.quit]y[/] :smile:")
+        transcript.toggle_thoughts()
         assert "[bold]x[/bold] [@click=app.quit]y[/] :smile:" in text(transcript)
 
 
@@ -204,6 +205,7 @@ async def test_text_is_never_markup(kind: BlockKind) -> None:
 async def test_control_characters_are_shown_as_symbols(kind: BlockKind) -> None:
     async with shown() as (transcript, _):
         transcript.add(kind, "a\x07b\x7f\u202e\u2028\ud800c\td")
+        transcript.toggle_thoughts()
         assert re.search("a␇b␡\ufffd\ufffd\ufffdc +d", text(transcript))
 
 
@@ -211,6 +213,7 @@ async def test_control_characters_are_shown_as_symbols(kind: BlockKind) -> None:
 async def test_escape_sequences_are_taken_out(kind: BlockKind) -> None:
     async with shown() as (transcript, _):
         transcript.add(kind, "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 \x1b(B\x1b[2Kend")
+        transcript.toggle_thoughts()
         assert "red link end" in text(transcript)
 
 
@@ -252,6 +255,58 @@ async def test_only_pairs_of_single_backticks_are_code(source: str, expected: st
     async with shown() as (transcript, _):
         transcript.add(BlockKind.NOTE, source)
         assert text(transcript) == expected
+
+
+# --- thoughts
+
+
+async def test_thoughts_are_one_line_that_opens_and_folds_by_a_click() -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.USER, "why?")
+        for piece, measure in (("They ask\n", "0 s, ~3 tokens"), ("why.", "2 s, ~5 tokens")):
+            transcript.think(piece, measure)
+        await pilot.pause()
+        assert screen(transcript)[2] == "▸ Thinking … 2 s, ~5 tokens  Ctrl+T opens"
+        transcript.write("Because.")
+        transcript.settle()
+        assert transcript.end_thoughts("2 s, 7 tokens")
+
+        folded = ["❯ why?", "", "▸ Thought for 2 s, 7 tokens", "", "Because."]
+        opened = [*folded[:2], "▾ Thought for 2 s, 7 tokens", "│ They ask", "│ why.", *folded[3:]]
+        assert text(transcript).split("\n") == folded
+        await pilot.click(Transcript, offset=(5, 2))
+        assert text(transcript).split("\n") == opened
+        await pilot.click(Transcript, offset=(5, 3))  # not on its line
+        await pilot.click(Transcript, offset=(5, 2))
+        assert text(transcript).split("\n") == folded
+
+
+async def test_opened_thoughts_keep_their_place_and_live_ones_are_followed() -> None:
+    async with shown(height=8) as (transcript, pilot):
+        transcript.add(BlockKind.NOTE, "\n".join(f"line {n}" for n in range(20)))
+        transcript.think("\n".join(f"thought {n}" for n in range(20)), "1 s")
+        await pilot.pause()
+        transcript.toggle_thoughts()
+        await pilot.pause()
+        assert screen(transcript)[-1] == "│ thought 19"
+        transcript.think("\nthought 20", "2 s")
+        await pilot.pause()
+        assert screen(transcript)[-1] == "│ thought 20"
+
+        transcript.toggle_thoughts()
+        transcript.settle()
+        await pilot.pause()
+        place = screen(transcript).index("▸ Thought for 2 s")
+        transcript.toggle_thoughts()
+        await pilot.pause()
+        assert screen(transcript)[place] == "▾ Thought for 2 s"
+
+
+async def test_where_nothing_was_thought_there_is_nothing_to_open() -> None:
+    async with shown() as (transcript, _):
+        transcript.add(BlockKind.NOTE, "a note")
+        transcript.toggle_thoughts()
+        assert (text(transcript), transcript.end_thoughts("1 s")) == ("a note", False)
 
 
 async def test_what_a_person_types_keeps_its_backticks() -> None:

@@ -95,6 +95,8 @@ class Reply:
         self._thoughts: dict[str, list[str]] = {}
         """By the field that they came in."""
         self._details: list[dict[str, Any]] = []
+        self._blocks: list[dict[str, Any]] = []
+        """Claude's thoughts with their signatures, where they come beside the text (litellm)."""
         self._parts: list[dict[str, Any]] = []
         """The content, where it comes as a list with thoughts in it."""
 
@@ -104,6 +106,10 @@ class Reply:
             document = document[0]  # as Google reports errors
         if not isinstance(document, dict):
             raise NoReply("not a JSON object")
+        yield from self.read(document)
+
+    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+        """The same of a piece that is no text any more."""
         if failure := failure_in(document):
             raise ServerFailed(failure)
         self._usage = _usage(document.get("usage")) or self._usage
@@ -130,6 +136,8 @@ class Reply:
         elif self._thoughts:
             name, pieces = next(iter(self._thoughts.items()))
             message[name] = "".join(pieces)
+        if self._blocks and all(block.get("signature") or block.get("data") for block in self._blocks):
+            message["thinking_blocks"] = self._blocks  # all of them or none
         if self._parts:
             message["content"] = self._parts
         elif self._keeps_text:
@@ -181,7 +189,10 @@ class Reply:
                 self._thoughts.setdefault(name, []).append(thought)
             if thought and not told:
                 told = True
+                self._text.note_thought()
                 yield ThinkingDelta(whole_characters(thought))
+        for block in map(as_dict, as_list(piece.get("thinking_blocks"))):
+            _join_block(self._blocks, block)
         for detail in map(as_dict, as_list(piece.get("reasoning_details"))):
             _join_detail(self._details, detail)
             text = as_string(detail.get("text")) or as_string(detail.get("summary"))
@@ -217,6 +228,16 @@ def _join_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
             last[name] = value
 
 
+def _join_block(blocks: list[dict[str, Any]], piece: dict[str, Any]) -> None:
+    """The same of a thinking block, which its signature ends."""
+    last = blocks[-1] if blocks else {}
+    if piece.get("type") == last.get("type") == "thinking" and not last.get("signature"):
+        last["thinking"] = as_string(last.get("thinking")) + as_string(piece.get("thinking"))
+        last["signature"] = as_string(piece.get("signature"))
+    else:
+        blocks.append(dict(piece))
+
+
 def _join_part(parts: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     """The same of the parts of a content."""
     last = parts[-1] if parts else {}
@@ -242,6 +263,8 @@ def _usage(counted: object) -> Usage | None:
         completion or 0,
         usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
         cached_tokens=cached or 0,
-        cache_write_tokens=as_int(of_prompt.get("cache_write_tokens")) or 0,
+        cache_write_tokens=as_int(of_prompt.get("cache_write_tokens"))
+        or as_int(facts.get("cache_creation_input_tokens"))  # in litellm's words
+        or 0,
         reasoning_tokens=as_int(of_completion.get("reasoning_tokens")) or 0,
     )

@@ -25,7 +25,7 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
 from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
-from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
+from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT, silence_timeout
 from cdd_agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -74,14 +74,17 @@ class DirectModel:
                 raise self._error(error, outer, reply) from error
         if not reply.finished:
             raise unfinished(self.name, empty=reply.empty)
-        for event in reply.end():
-            yield event
+        try:
+            for event in reply.end():
+                yield event
+        except ServerFailed as error:
+            raise self._error(error, outer, reply) from error
 
     async def _texts(self, request: Request) -> AsyncGenerator[str, None]:
         """The JSON texts of the answer. Closing it closes the connection."""
         url = _url(self.endpoint.base, self.protocol.path)
         async with (
-            client_for(url) as client,
+            client_for(url, silence_timeout(self.name)) as client,
             aclosing(await self._send(client, url, request)) as response,
             aclosing(documents(response)) as texts,
         ):
@@ -155,9 +158,10 @@ def _url(base: str, end: str = "") -> "httpx.URL":
     return url.copy_with(path=path if path.endswith(end) else f"{path}{end}")
 
 
-def client_for(url: "httpx.URL") -> "httpx.AsyncClient":
-    """Proxies come from the environment, but none stands between this computer and itself.
+def client_for(url: "httpx.URL", silence: float = SILENCE_TIMEOUT) -> "httpx.AsyncClient":
+    """A client that waits for a byte as long as `silence` says.
 
+    Proxies come from the environment, but none stands between this computer and itself.
     Redirects are not followed: the key, and what is asked, are for the server that was configured.
     """
     import httpx
@@ -166,7 +170,7 @@ def client_for(url: "httpx.URL") -> "httpx.AsyncClient":
         return httpx.AsyncClient(
             verify=_trusted(_is_plain_and_local(url)),
             trust_env=not is_this_computer(url.host),
-            timeout=httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
+            timeout=httpx.Timeout(silence, connect=CONNECT_TIMEOUT),
         )
     except (ValueError, ImportError) as error:  # of proxies that are not written as URLs, or speak SOCKS
         raise ConnectionFailed(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall
+from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
 from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 
 
@@ -40,15 +40,19 @@ class ReplyText:
         self._characters = Characters()
         self._filter = TextFilter()
 
-    def take(self, piece: str) -> Iterator[TextDelta | ThinkingDelta]:
+    def take(self, piece: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
         if text := self._characters.take(piece):
             yield from self._said(text)
 
-    def end(self) -> Iterator[TextDelta | ThinkingDelta]:
+    def end(self) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
         """The rest, when no more will come."""
         if rest := self._characters.end():
             yield from self._said(rest)
         yield from self._filter.end()
+
+    def note_thought(self) -> None:
+        """Thoughts came beside the text: a mark that ends some is no part of them."""
+        self._filter.has_thought = True
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls that a server left in the text. Raises `ServerFailed` for one that cannot be read."""
@@ -57,6 +61,6 @@ class ReplyText:
         except UnreadableCall as error:
             raise ServerFailed(Failure(words="a call of a tool that cannot be read", all_words=str(error))) from error
 
-    def _said(self, text: str) -> Iterator[TextDelta | ThinkingDelta]:
+    def _said(self, text: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
         self.written.append(text)
         yield from self._filter.feed(text)

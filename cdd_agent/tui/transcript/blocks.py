@@ -16,6 +16,7 @@ class BlockKind(StrEnum):
     WARNING = "warning"
     ERROR = "error"
     OUTPUT = "output"
+    THOUGHTS = "thoughts"
     MARKDOWN = "markdown"
     HEADING = "heading"
 

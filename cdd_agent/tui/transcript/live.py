@@ -8,6 +8,7 @@ from cdd_agent.tui.transcript.lines import Line
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.output import OutputLines
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, Part
+from cdd_agent.tui.transcript.thoughts import ThoughtsHeader, ThoughtsLines
 
 
 class _LineMaker(Protocol):
@@ -23,7 +24,11 @@ class _LineMaker(Protocol):
         """The lines that were left."""
 
 
-GROWING: dict[BlockKind, type[_LineMaker]] = {BlockKind.MARKDOWN: MarkdownLines, BlockKind.OUTPUT: OutputLines}
+GROWING: dict[BlockKind, type[_LineMaker]] = {
+    BlockKind.MARKDOWN: MarkdownLines,
+    BlockKind.OUTPUT: OutputLines,
+    BlockKind.THOUGHTS: ThoughtsLines,
+}
 
 
 class LiveBlock:
@@ -39,6 +44,11 @@ class LiveBlock:
         self._maker = GROWING[kind]()
         self._chunks: deque[str] = deque()
         """Text that waits."""
+
+    @property
+    def header(self) -> ThoughtsHeader | None:
+        """Of a block of thoughts."""
+        return self._maker.header if isinstance(self._maker, ThoughtsLines) else None
 
     @property
     def waiting(self) -> str:

@@ -14,6 +14,7 @@ LOOKS = {
     "heading": "color: $primary;",
     "heading-text": "color: $text-primary; text-style: bold;",
     "output": "color: $text-muted;",
+    "thoughts": "color: $text-muted; text-style: italic;",
     "left-out": "color: $text-muted;",
     # Markdown
     "title": "text-style: bold;",

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import ClassVar
 
 from textual.cache import LRUCache
+from textual.events import Click
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -21,6 +22,7 @@ from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.looks import LOOKS, LOOKS_CSS, component_class
 from cdd_agent.tui.transcript.painting import RowPainter
 from cdd_agent.tui.transcript.scrollback import MAX_LINES, Part, Scrollback
+from cdd_agent.tui.transcript.thoughts import ThoughtsHeader
 
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
@@ -58,6 +60,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
         """Of the last block that shows anything, but for the live one."""
+        self._thoughts: ThoughtsHeader | None = None
+        """The latest, as long as it is not known what they came to."""
         self._drawing_is_due = False
         self._following = True
         self._row_offset = 0
@@ -80,7 +84,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._place([Part(text, lines, begins=True)])
 
     def begin(self, kind: BlockKind) -> None:
-        """Open a block that grows, of kind MARKDOWN or OUTPUT."""
+        """Open a block that grows: MARKDOWN, OUTPUT or THOUGHTS."""
         if kind not in GROWING:
             raise ValueError(f"a block of kind {kind} cannot grow")
         self.settle()
@@ -88,14 +92,42 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def write(self, text: str) -> None:
         """Add to the live block; opens a Markdown block if there is none. It is drawn with the next frame."""
+        if self._live is not None and self._live.kind is BlockKind.THOUGHTS:
+            self.settle()
         live = self._live or self._open(BlockKind.MARKDOWN)
         live.write(text)
         self._draw_soon()
+
+    def think(self, text: str, measure: str) -> None:
+        """Add to thoughts, of which only a line with their `measure` is shown until it is opened."""
+        if self._live is None or self._live.kind is not BlockKind.THOUGHTS:
+            self.begin(BlockKind.THOUGHTS)
+        assert self._live is not None
+        self._thoughts = self._live.header
+        self._measure_thoughts(measure)
+        self._live.write(text)
+        self._draw_soon()
+
+    def end_thoughts(self, measure: str) -> bool:
+        """Say of the latest thoughts what they came to; False: there are none."""
+        if self._thoughts is None:
+            return False
+        self._measure_thoughts(measure)
+        self._thoughts = None
+        return True
+
+    def _measure_thoughts(self, measure: str) -> None:
+        if self._thoughts is not None:
+            self._thoughts.update(measure)
+            self._strips.clear()
+            self.refresh()
 
     def settle(self) -> None:
         """Close the live block, if there is one."""
         if (live := self._live) is None:
             return
+        if live.header is not None:
+            live.header.update(is_over=True)
         parts = live.finish()
         if live.shown:
             self._last_kind = live.kind
@@ -108,7 +140,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def clear(self) -> None:
-        self._live = self._last_kind = None
+        self._live = self._last_kind = self._thoughts = None
         self._scrollback.clear()
         self._strips.clear()
         self._row_offset = 0
@@ -153,6 +185,31 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         first = self._scrollback.settled
         moved = self._scrollback.place(parts, self._tail())
         self._show(first, moved=moved, following=following)
+
+    # --- thoughts, opened and folded
+
+    def toggle_thoughts(self) -> None:
+        """Open or fold the last thoughts in sight; if there are none, those nearest above."""
+        bottom = self.scroll_offset.y + self.size.height
+        for row in reversed(self._scrollback.rows[:bottom]):
+            if isinstance(row.line, ThoughtsHeader):
+                self._toggle(row.line)
+                return
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        rows = self._scrollback.rows
+        if offset is None or self.text_selection is not None or (y := offset.y + self.scroll_offset.y) >= len(rows):
+            return
+        if isinstance(header := rows[y].line, ThoughtsHeader):
+            self._toggle(header)
+
+    def _toggle(self, header: ThoughtsHeader) -> None:
+        """What is above keeps its place; thoughts that still come are followed."""
+        is_live = self._live is not None and self._live.header is header
+        self._following = is_live and self._is_following()
+        header.update(is_open=not header.is_open)
+        self._fit(self._scrollback.width, self._following)
 
     # --- the part of it that is on the screen
 

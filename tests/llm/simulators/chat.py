@@ -194,15 +194,21 @@ class Mistral(Chat):
 
 @dataclass
 class Gemini(Chat):
-    """By Google's compatible endpoint: the first call of each message of this turn has its signature."""
+    """By Google's compatible endpoint: the first call of each message of this turn has its signature.
+
+    Thoughts are shown to those who ask.
+    """
 
     body_fields: frozenset[str] = frozenset(_BODY_FIELDS | {"reasoning_effort", "extra_body"})
+    shows_thoughts: bool = False
 
     def refusal(self, refused: Any) -> Json:
         body = {"code": refused.status, "message": refused.message, "status": "INVALID_ARGUMENT"}
         return [{"error": body}]  # type: ignore[return-value]  # a list with one object, as Google sends it
 
     def check_dialect(self, body: Json) -> None:
+        config = body.get("extra_body", {}).get("google", {}).get("thinking_config", {})
+        self.shows_thoughts = config.get("include_thoughts") is True
         for number, message in _with_calls(body):
             if number < _this_turn(body):
                 continue
@@ -213,7 +219,11 @@ class Gemini(Chat):
             expect(known, "Corrupted thought signature.")
 
     def deltas(self, said: Said, turn: int) -> Iterator[Json]:
-        whole = f"<thought>\n{said.thinking}\n</thought>\n{said.text}" if said.thinking else said.text
+        whole = (
+            f"<thought>\n{said.thinking}\n</thought>\n{said.text}"
+            if self.shows_thoughts and said.thinking
+            else said.text
+        )
         yield from Chat.deltas(self, Said(whole, "", said.calls), turn)
 
     def extra(self, turn: int, number: int) -> Json:

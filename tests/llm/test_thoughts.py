@@ -1,0 +1,142 @@
+"""Thoughts by both adapters: told apart from the reply, sent back with calls to the model that had them, waited for."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.actions.read_only_tools import read_only_tools
+from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.llm import timeouts
+from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.litellm_adapter import LitellmModel
+from cdd_agent.llm.port import (
+    Done,
+    Message,
+    Model,
+    ModelError,
+    ModelEvent,
+    Request,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+)
+from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.llm.timeouts import silence_timeout
+from tests.dialogue.talking import heard
+from tests.llm.server import Answer, LoopbackServer, directly
+from tests.llm.simulators.anthropic import Anthropic
+from tests.llm.simulators.base import Said, Simulator
+from tests.llm.simulators.chat import DeepSeek
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+]
+MODEL = "openai/test-model"
+ASKED = (Message("system", "Be brief."), Message("user", "Say hello."))
+MakeServed = Callable[[str], Model]
+
+
+def through_litellm(base: str) -> Model:
+    return LitellmModel(MODEL, base)
+
+
+@pytest.fixture(params=[pytest.param(through_litellm, marks=pytest.mark.xdist_group("litellm")), directly])
+def served(request: pytest.FixtureRequest) -> MakeServed:
+    make: MakeServed = request.param
+    return make
+
+
+def streamed(*deltas: dict[str, object], stop: str = "stop") -> Answer:
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": stop})
+    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "test-model"}
+    lines = [f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n" for choice in choices]
+    return Answer(raw="".join([*lines, "data: [DONE]\n\n"]), content_type="text/event-stream")
+
+
+async def events_of(model: Model, request: Request = Request(ASKED)) -> list[ModelEvent]:  # noqa: B008  # it is frozen
+    return [event async for event in model.stream(request)]
+
+
+def joined(events: list[ModelEvent], kind: type[TextDelta | ThinkingDelta]) -> str:
+    return "".join(event.text for event in events if isinstance(event, kind))
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        ({"reasoning_content": "They "}, {"reasoning_content": "greet."}, {"content": "Hello."}),
+        ({"content": "<think>They "}, {"content": "greet.</thi"}, {"content": "nk>Hello."}),
+        ({"content": "<|channel|>analysis<|message|>They greet.<|end|>"}, {"content": "Hello."}),
+    ],
+    ids=["field", "tag", "channel"],
+)
+async def test_what_is_thought_is_not_said(served: MakeServed, deltas: tuple[dict[str, object], ...]) -> None:
+    with LoopbackServer([streamed(*deltas)]) as server:
+        events = await events_of(served(server.url))
+
+    assert (joined(events, ThinkingDelta), joined(events, TextDelta)) == ("They greet.", "Hello.")
+
+
+async def test_a_call_in_the_text_is_made_and_one_that_cannot_be_read_is_an_error(served: MakeServed) -> None:
+    whole = streamed({"content": '<tool_call>{"name": "list_files"}</tool_call>'})
+    with LoopbackServer([whole, streamed({"content": "<tool_call>list files!</tool_call>"})]) as server:
+        model = served(server.url)
+        events = await events_of(model)
+        with pytest.raises(ModelError, match="cannot be read"):
+            await events_of(model)
+
+    assert (joined(events, TextDelta), events[0]) == ("", ToolCall("call_1", "list_files", "{}"))
+
+
+async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(served: MakeServed) -> None:
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    asks = streamed({"reasoning_content": "I look."}, {"tool_calls": [call]}, stop="tool_calls")
+    with LoopbackServer([asks, streamed({"content": "Fine."}), streamed({"content": "Fine."})]) as server:
+        *calls, done = await events_of(served(server.url))
+        assert isinstance(done, Done)
+        made = tuple(event for event in calls if isinstance(event, ToolCall))
+        said = Message("assistant", "", made, provider_data=done.provider_data)
+        assert said.provider_data is not None
+        other = replace(said, provider_data=replace(said.provider_data, origin="another model"))
+        for message in (said, other):
+            request = Request((*ASKED, message, Message("tool", "{}", tool_call_id="c1")))
+            await events_of(served(server.url), request)
+        sent = [recorded.body["messages"][2] for recorded in server.requests[1:]]
+
+    assert [message.get("reasoning_content") for message in sent] == ["I look.", None]
+
+
+@pytest.mark.xdist_group("litellm")
+@pytest.mark.parametrize(
+    ("name", "simulated", "end"),
+    [("anthropic/claude-opus-5", Anthropic, "/v1"), ("deepseek/deepseek-v4", DeepSeek, "")],
+)
+async def test_by_litellm_too_a_loop_has_its_thoughts(
+    name: str, simulated: Callable[[list[Said]], Simulator], end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY"):
+        monkeypatch.setenv(key, "a-key")
+    (tmp_path / "a.txt").write_text("alpha")
+    looks = [Said(f"Look {n}.", f"Perhaps {n}.", (("read_file", {"path": "a.txt"}),)) for n in range(2)]
+    with simulated([*looks, Said("It says alpha.", "So it is.")]) as simulator:
+        model = LitellmModel(name, simulator.url.removesuffix(end))
+        result = await heard(Dialogue(model, read_only_tools(tmp_path), "on").turn(ASKED))
+
+    assert (result.turn.text, simulator.refusals) == ("It says alpha.", [])
+
+
+@pytest.mark.xdist_group("litellm")
+async def test_a_model_that_thinks_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert silence_timeout("anthropic/claude-opus-5") == 6 * silence_timeout("nobody/knows-it") == 1800
+
+    monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 0.05)
+    with LoopbackServer([replace(streamed({"content": "Hello."}), wait=0.2)] * 2) as server:
+        endpoint = endpoint_of("openai/gpt-5", server.url, {})
+        assert endpoint is not None
+        for model in (DirectModel("openai/gpt-5", endpoint), LitellmModel("openai/gpt-5", server.url)):
+            assert joined(await events_of(model), TextDelta) == "Hello."
