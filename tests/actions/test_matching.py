@@ -92,6 +92,31 @@ def test_two_places_are_never_decided_between(before: str, find: str) -> None:
         edited(before, find, "x")
 
 
+SUMS_ALL = LONG.replace("sums up all of", "sums all of")
+"""Close to `LONG`, and found there."""
+ALIKE = LONG.replace("result = 0", "result = 1")
+"""As close to it, and yet no match: a number differs in a line that may be changed."""
+UNLIKE = """\
+def total(items):
+    # nothing of this is about prices, or about what they come to
+    return functools.reduce(operator.add, [item.price for item in items], 0)
+    for item in items:
+        result += item
+"""
+"""Only its first and its last lines are those of `LONG`."""
+
+
+@pytest.mark.parametrize("before", [LONG + ALIKE, ALIKE + LONG, ALIKE + LONG + UNLIKE])
+def test_a_place_that_is_nearly_as_close_stops_a_close_match(before: str) -> None:
+    with pytest.raises(SearchTextNotFoundError):
+        edited(before, SUMS_ALL, "x")
+
+
+@pytest.mark.parametrize("before", [LONG + UNLIKE, UNLIKE + LONG])
+def test_a_place_that_only_begins_alike_does_not(before: str) -> None:
+    assert edited(before, SUMS_ALL, "x") == before.replace(LONG, "x\n").encode()
+
+
 def test_a_better_rung_decides_before_a_worse_one_is_looked_at() -> None:
     assert edited("  a\na\n", "a", "x") == b"  a\nx\n"
     assert edited("a \n  a\n", "a", "x") == b"x\n  a\n"
