@@ -87,7 +87,10 @@ def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder stay. Where the system can: Windows and some network disks cannot, and the file itself is in its place by now."""
+    """See that the names in a folder stay, also after a cut of power.
+
+    Where the system can: Windows and some network disks cannot, and the file itself is in its place by now.
+    """
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

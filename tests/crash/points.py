@@ -30,8 +30,8 @@ class Death(StrEnum):
     KILL = "kill"
     """What it wrote stays, and what it started goes on."""
     POWER_CUT = "power-cut"
-    """Of what it wrote and did not sync, half is lost, so is a file's new name where the folder was not synced, and what
-    it started ends too."""
+    """Of what it wrote and did not sync, half is lost, and so is a file's new name in a folder that was not synced;
+    what it started ends too."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class _Named:
         """As if it had never happened. What is not as it left it was changed once more, or did not happen."""
         with contextlib.suppress(FileNotFoundError):
             if self.kind == "link":
-                os.unlink(self.target)
+                Path(self.target).unlink()
             elif not os.path.lexists(self.source):
-                os.rename(self.target, self.source)
+                Path(self.target).rename(self.source)
                 if self.before is not None:
                     Path(self.target).write_bytes(self.before)
 
@@ -177,7 +177,7 @@ class Watch:
             fsync(file)
             if path in self._safe:
                 self._safe[path] = _size(path)
-            self._unsafe = [named for named in self._unsafe if os.path.dirname(named.target) != path]
+            self._unsafe = [named for named in self._unsafe if Path(named.target).parent != Path(path)]
 
         os.fsync = watched  # type: ignore[assignment]
 

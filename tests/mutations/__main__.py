@@ -39,12 +39,15 @@ def main() -> int:
     start, results = time.monotonic(), dict[Mutation, Tried]()
     with ThreadPoolExecutor(given.jobs) as pool:
         futures = {pool.submit(tried, _ROOT, mutation, given.limit): mutation for mutation in chosen}
-        for future in as_completed(futures):
-            mutation, result = futures[future], future.result()
-            results[mutation] = result
-            print(f"{len(results):>3}/{len(chosen)}  {result.fate.value:<8}  {mutation}", flush=True)
-            if result.fate is Fate.BROKEN:
-                print(result.output, flush=True)
+        try:
+            for future in as_completed(futures):
+                mutation, result = futures[future], future.result()
+                results[mutation] = result
+                print(f"{len(results):>3}/{len(chosen)}  {result.fate.value:<8}  {mutation}", flush=True)
+                if result.fate is Fate.BROKEN:
+                    print(result.output, flush=True)
+        finally:  # of a run that is stopped, those that were not begun are not
+            pool.shutdown(wait=False, cancel_futures=True)
 
     killed = sum(result.fate is Fate.KILLED for result in results.values())
     print(f"\n{killed} of {len(chosen)} noticed ({killed / len(chosen):.1%}) in {time.monotonic() - start:.0f} s")

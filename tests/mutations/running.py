@@ -3,9 +3,9 @@
 Each is tried in a copy of the project of its own, with only the tests that are named for it.
 """
 
+import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+import psutil
 
 _NOT_COPIED = shutil.ignore_patterns(".*", "*.svg", "benchmarks")
 _SHOWN_OUTPUT = 2000
@@ -85,7 +87,8 @@ def _tested(copy: Path, arguments: Sequence[str], limit: float) -> Tried:
     """KILLED where a test fails. The copy's package is used also by programs that the tests start."""
     temporary = copy.parent / "tmp"
     temporary.mkdir()
-    env = {**os.environ, "PYTHONPATH": str(copy), "TMPDIR": str(temporary)}
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    env = {**outer, "PYTHONPATH": str(copy), "TMPDIR": str(temporary)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *arguments]
     output = copy.parent / "output.txt"
     with output.open("wb") as file:
@@ -103,7 +106,11 @@ def _tested(copy: Path, arguments: Sequence[str], limit: float) -> Tried:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """With everything that it has started, and that is still in its group."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    """With everything that it has started, in whichever group or session."""
+    if process.poll() is not None:
+        return
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for each in (*psutil.Process(process.pid).children(recursive=True), process):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+    process.wait()
