@@ -248,6 +248,14 @@ def test_a_file_of_more_than_ten_lines_keeps_half_of_them(
     assert sum(bool(line) for line in left) == (before if is_refused else after)
 
 
+def test_what_was_broken_before_may_stay_so(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "def f(:\n    pass\n", "b.py": "def f():\n    pass\n"})
+    apply(tmp_path, "```python:a.py\ndef g(:\n    pass\n```")
+    with pytest.raises(ReplyRefused, match=r"b\.py would not be valid"):
+        apply(tmp_path, "```python:b.py\ndef g(:\n    pass\n```")
+    assert tree(tmp_path) == {"a.py": "def g(:\n    pass\n", "b.py": "def f():\n    pass\n"}
+
+
 def test_most_of_a_file_does_not_go_unless_the_task_says_so(tmp_path: Path) -> None:
     from cdd_agent.actions.judging import Terms
 

@@ -3,7 +3,10 @@
 from tests.mutations.running import Mutation
 
 _MATCHING = "actions/matching.py", "tests/actions/test_matching.py tests/actions/test_replies_edits.py"
-_GUARDS = "actions/guards.py", "tests/actions/test_changes.py tests/actions/test_replies_whole_files.py"
+_GUARDS = (
+    "actions/guards.py",
+    "tests/actions/test_changes.py tests/actions/test_replies_whole_files.py tests/actions/test_replies_of_models.py",
+)
 _ENGINE = "tests/execution/test_engine.py"
 
 MUTATIONS = [
