@@ -483,3 +483,10 @@ def test_the_overview_has_its_parts_and_not_the_words_above_the_title() -> None:
     text = "\n\n".join(parts)
     overview = ImplementationPlan.from_markdown(text).overview
     assert [word in overview for word in ("Sure", "One.", "Two.", "Three.")] == [False, True, True, False]
+
+
+def test_a_field_that_is_said_twice_has_its_first_value_and_the_second_is_text() -> None:
+    step = step_of("**Complexity:** simple\n**Complexity:** complex")
+    assert (step.complexity, "complex" in step.description) == ("simple", True)
+    plan = ImplementationPlan.from_markdown("# Implementation Plan: T\n\n**Ticket:** `one`\n**Ticket:** `two`\n")
+    assert plan.ticket_slug == "one"

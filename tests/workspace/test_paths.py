@@ -158,3 +158,9 @@ def test_the_root_is_the_nearest_cdd_folder_then_git_then_here(tmp_path: Path) -
     assert find_root(inner) == tmp_path / "repo"
     (tmp_path / "repo" / "package" / ".cdd").mkdir()
     assert find_root(inner) == tmp_path / "repo" / "package"
+
+
+@pytest.mark.parametrize("text", ["a/../b", "a/b/..", "a/./../b"])
+def test_a_path_that_goes_up_is_refused_also_where_it_stays_inside(tmp_path: Path, text: str) -> None:
+    with pytest.raises(PathRefused, match="goes up"):
+        confine(tmp_path, text)
