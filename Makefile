@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
-.PHONY: demo test test-crash test-model check format bench picture models lock clean
+.PHONY: demo test test-crash test-mutations test-model check format bench picture models lock clean
 
 demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
@@ -19,6 +19,9 @@ test: check             ## everything that must be clean at every commit
 
 test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
+
+test-mutations: $(READY)  ## small faults in the core, each of which its tests have to notice (ARGS="matching paths": only these)
+	@$(BIN)/python -m tests.mutations $(ARGS)
 
 test-model: $(READY) $(MODEL_READY)  ## both adapters with a small real model on this computer (a C++ compiler builds its server)
 	@$(BIN)/pytest tests/model --model-python $(MODEL_VENV)/bin/python --verbose

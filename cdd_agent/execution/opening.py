@@ -24,7 +24,7 @@ from cdd_agent.tickets.state import (
 )
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.workspace.files import write_atomic
+from cdd_agent.workspace.files import sync_folder, write_atomic
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,8 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
     if ticket.state_path.exists():
         try:
             ticket.state_path.rename(earlier / ticket.state_path.name)
+            for folder in (earlier, ticket.folder):
+                sync_folder(folder)
         except OSError as error:
             raise BadInput(f"{ticket.state_path} could not be set aside: {error.strerror or error}") from error
     where = earlier.relative_to(record.root).as_posix()

@@ -35,7 +35,7 @@ from cdd_agent.execution.baseline import Baseline
 from cdd_agent.execution.checks import remove_abandoned
 from cdd_agent.execution.run_log import RunLog
 from cdd_agent.execution.saved import Saved, set_aside, stamp, write_text
-from cdd_agent.workspace.files import ignore_runs, remove, remove_leftovers
+from cdd_agent.workspace.files import ignore_runs, remove, remove_leftovers, sync_folder
 from cdd_agent.workspace.redaction import Redactor
 
 
@@ -128,6 +128,8 @@ class RunRecord:
             for path in self.folder.iterdir():
                 if not path.name.startswith(("lock", "holder", "checkpoints", "socrates", "earlier-")):
                     path.rename(earlier / path.name)
+            for folder in (earlier, self.folder):
+                sync_folder(folder)
         except OSError as error:
             raise BadInput(f"{earlier} could not be filled: {error.strerror or error}") from error
         return earlier

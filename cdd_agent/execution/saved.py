@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.files import read_bytes, write_atomic
+from cdd_agent.workspace.files import read_bytes, sync_folder, write_atomic
 
 
 class Saved(BaseModel):
@@ -58,6 +58,7 @@ def set_aside(path: Path) -> Path:
     aside = aside_of(path)
     try:
         path.rename(aside)
+        sync_folder(aside.parent)
     except OSError as error:
         raise BadInput(f"{path} could not be set aside: {error.strerror or error}") from error
     return aside

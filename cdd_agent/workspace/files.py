@@ -86,6 +86,19 @@ def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
         ) from error
 
 
+def sync_folder(folder: Path) -> None:
+    """See that the names in a folder stay, also after a cut of power.
+
+    Where the system can: Windows and some network disks cannot, and the file itself is in its place by now.
+    """
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def remove(path: Path) -> None:
     """Remove a file, if it is there. Raises `BadInput` when the disk refuses."""
     try:
@@ -158,7 +171,7 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise BadInput(
             f"{shown} could not be written: {error.strerror or error}",
@@ -225,13 +238,3 @@ def _is_torn(descriptor: int) -> bool:
         return False
     os.lseek(descriptor, -1, os.SEEK_END)
     return os.read(descriptor, 1) != b"\n"
-
-
-def _sync_folder(folder: Path) -> None:
-    """Where the system can: Windows and some network disks cannot, and the file itself is in its place by now."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,6 +1,7 @@
 """Where a project begins and ends: its root, and which path texts stay inside it."""
 
 import re
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
@@ -76,6 +77,9 @@ def _relative(text: str) -> PurePosixPath:
 
 def _resolved(root: Path, path: PurePosixPath) -> Path:
     try:
-        return (root / path).resolve()
+        place = (root / path).resolve()
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            place.stat()  # since Python 3.13 links in a circle are an error only here
+        return place
     except (OSError, RuntimeError, ValueError) as error:  # too long for the disk, a loop of links, not a text
         raise PathRefused(f"{str(path)!r} cannot be used: {error}") from error

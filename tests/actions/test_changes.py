@@ -1,10 +1,10 @@
 """A reply is judged as a whole before anything is written."""
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.actions.changes import ChangeSet
+from cdd_agent.actions.changes import ChangeSet, FileChange
 from cdd_agent.actions.edits import ReplyRefused, WholeFile
 from cdd_agent.actions.judging import Terms, change_set
 from cdd_agent.workspace.files import digest
@@ -150,3 +150,32 @@ def test_prose_is_not_code(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("one\n")
     text = "# Existing data remains\n\n- other files stay\n"
     assert changes(tmp_path, ("a.md", text), shown=("a.md",)).modified
+
+
+def test_where_one_file_was_changed_meanwhile_no_other_one_is_touched(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_bytes(b"1")
+    judged = ChangeSet(tuple(FileChange(PurePosixPath(name), b"1", b"2") for name in ("a.txt", "b.txt")))
+    (tmp_path / "b.txt").write_bytes(b"a person's edit")
+    untouched = (tmp_path / "a.txt").stat()
+    with pytest.raises(ReplyRefused, match=r"b\.txt was changed by someone else"):
+        judged.apply(tmp_path)
+    assert (tmp_path / "a.txt").stat().st_ino == untouched.st_ino
+    assert (tmp_path / "b.txt").read_bytes() == b"a person's edit"
+
+
+def test_where_one_is_changed_while_another_is_written_that_one_is_taken_back(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"1")
+    (tmp_path / "b.txt").symlink_to("a.txt")  # so to write the one changes the other
+    judged = ChangeSet((FileChange(PurePosixPath("a.txt"), b"1", b"2"), FileChange(PurePosixPath("b.txt"), b"1", b"3")))
+    with pytest.raises(ReplyRefused, match=r"b\.txt was changed by someone else"):
+        judged.apply(tmp_path)
+    assert (tmp_path / "a.txt").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("target", ["file.txt", "nowhere.txt"])
+def test_a_link_is_not_written_through(tmp_path: Path, target: str) -> None:
+    (tmp_path / "file.txt").write_text("precious\n")
+    (tmp_path / "link.txt").symlink_to(target)
+    with pytest.raises(ReplyRefused, match=r"link\.txt is a link"):
+        change_set(tmp_path, [WholeFile("link.txt", "new\n")], Terms(seen=None))

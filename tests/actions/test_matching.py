@@ -92,6 +92,66 @@ def test_two_places_are_never_decided_between(before: str, find: str) -> None:
         edited(before, find, "x")
 
 
+SUMS_ALL = LONG.replace("sums up all of", "sums all of")
+"""Close to `LONG`, and found there."""
+ALIKE = LONG.replace("result = 0", "result = 1")
+"""As close to it, and yet no match: a number differs in a line that may be changed."""
+UNLIKE = """\
+def total(items):
+    # nothing of this is about prices, or about what they come to
+    return functools.reduce(operator.add, [item.price for item in items], 0)
+    for item in items:
+        result += item
+"""
+"""Only its first and its last lines are those of `LONG`."""
+
+
+@pytest.mark.parametrize("before", [LONG + ALIKE, ALIKE + LONG, ALIKE + LONG + UNLIKE])
+def test_a_place_that_is_nearly_as_close_stops_a_close_match(before: str) -> None:
+    with pytest.raises(SearchTextNotFoundError):
+        edited(before, SUMS_ALL, "x")
+
+
+@pytest.mark.parametrize("before", [LONG + UNLIKE, UNLIKE + LONG])
+def test_a_place_that_only_begins_alike_does_not(before: str) -> None:
+    assert edited(before, SUMS_ALL, "x") == before.replace(LONG, "x\n").encode()
+
+
+TWO = "total = sum_of_all_the_prices(items)\nreturn total\n"
+
+
+def test_a_close_match_needs_three_lines() -> None:
+    find = TWO.replace("all_the_prices", "all_prices")
+    with pytest.raises(SearchTextNotFoundError):
+        edited(TWO, find, "x")
+    assert edited(f"import os\n{TWO}", f"import os\n{find}", "x") == b"x\n"
+
+
+@pytest.mark.parametrize(("quoted", "is_found"), [("collect_rests()", True), ("write_it_down", False)])
+def test_a_line_that_is_only_quoted_has_to_be_like_the_files(quoted: str, is_found: bool) -> None:
+    long = "".join(f"value_number_{number} = compute_the_value_of({number})\n" for number in range(10))
+    before, find = f"{long}collect_rest()\n{long}last = 1\n", f"{long}{quoted}\n{long}last = 1\n"
+    new = find.replace("last = 1", "last = 2")
+    if is_found:
+        assert edited(before, find, new) == before.replace("last = 1", "last = 2").encode()
+    else:
+        with pytest.raises(SearchTextNotFoundError):
+            edited(before, find, new)
+
+
+def test_a_hint_is_of_the_lines_as_they_were_before_the_edits() -> None:
+    draft = Draft(b"x\na\nb\na\n")
+    draft.replace(Replacement("a", ("x",), ("y", "z")))
+    draft.replace(Replacement("a", ("a",), ("c",), Hint(line=4)))
+    assert draft.content == b"y\nz\na\nb\nc\n"
+
+
+@pytest.mark.parametrize("content", [b"ab ab\n", b"ab\nab\n", b"abab", b"x\r\nab ab"])
+def test_a_part_of_a_line_with_two_places_is_never_decided_between(content: bytes) -> None:
+    with pytest.raises(MultipleMatchesFoundError):
+        replaced_once(content, "ab", "x")
+
+
 def test_a_better_rung_decides_before_a_worse_one_is_looked_at() -> None:
     assert edited("  a\na\n", "a", "x") == b"  a\nx\n"
     assert edited("a \n  a\n", "a", "x") == b"x\n  a\n"

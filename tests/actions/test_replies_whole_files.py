@@ -1,5 +1,6 @@
 """Whole files: the ways in which models name them, and the fences that they put around them."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,31 @@ def test_the_final_newline_follows_the_habit_of_the_file(tmp_path: Path) -> None
     write(tmp_path, {"a.txt": "one", "b.txt": "one\n"})
     apply(tmp_path, "```text:a.txt\ntwo\n```\n```text:b.txt\ntwo\n```")
     assert tree(tmp_path) == {"a.txt": "two", "b.txt": "two\n"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_refused"),
+    [(20, 10, False), (20, 9, True), (11, 6, False), (11, 5, True), (10, 1, False), (200, 99, True)],
+)
+def test_a_file_of_more_than_ten_lines_keeps_half_of_them(
+    tmp_path: Path, before: int, after: int, is_refused: bool
+) -> None:
+    """Blank lines are no lines there: neither do they make a file long, nor do they fill up what is left of it."""
+    lines = [f"line {number}\n\n" for number in range(before)]
+    write(tmp_path, {"a.txt": "".join(lines)})
+    given = "".join(lines[:after]) + "\n" * before
+    with pytest.raises(ReplyRefused, match="never shortened") if is_refused else nullcontext():
+        apply(tmp_path, f"```text:a.txt\n{given}```")
+    left = (tmp_path / "a.txt").read_text().split("\n")
+    assert sum(bool(line) for line in left) == (before if is_refused else after)
+
+
+def test_what_was_broken_before_may_stay_so(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "def f(:\n    pass\n", "b.py": "def f():\n    pass\n"})
+    apply(tmp_path, "```python:a.py\ndef g(:\n    pass\n```")
+    with pytest.raises(ReplyRefused, match=r"b\.py would not be valid"):
+        apply(tmp_path, "```python:b.py\ndef g(:\n    pass\n```")
+    assert tree(tmp_path) == {"a.py": "def g(:\n    pass\n", "b.py": "def f():\n    pass\n"}
 
 
 def test_most_of_a_file_does_not_go_unless_the_task_says_so(tmp_path: Path) -> None:

@@ -209,16 +209,31 @@ OUTSIDE = [
     ".git::$INDEX_ALLOCATION/config",
     "sub/.git/config",
     ".cdd/config.yaml",
+    ".CDD/config.yaml",
+    ".Cdd./config.yaml",
+    ".cdd /config.yaml",
+    ".c\u200cdd/config.yaml",
+    ".cdd::$INDEX_ALLOCATION/config.yaml",
+    ".cdd/runs/feature-x/state.json",
+    "settings/config.yaml",
+    "settings/new/file",
+    "src/runs/x",
     ".",
     "a\0b",
 ]
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-async def test_nothing_is_written_outside_the_project_or_into_git(root: Path, path: str) -> None:
+async def test_nothing_is_written_outside_the_project_into_git_or_into_what_is_the_programs(
+    root: Path, path: str
+) -> None:
     (root / "link").symlink_to(root.parent / "app-evil")
     (root / ".git").mkdir()
     (root / ".git/config").write_text("[core]\n")
+    (root / ".cdd/runs").mkdir(parents=True)
+    (root / "settings").symlink_to(".cdd")
+    (root / "src").mkdir()
+    (root / "src/runs").symlink_to("../.cdd/runs")
     before = everything(root.parent)
     for action in (CreateFileAction(file_path=path, content="x"), EditAction(file_path=path, find="", replace="x")):
         assert (await done(root, action)).status is FAILURE

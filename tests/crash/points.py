@@ -30,7 +30,8 @@ class Death(StrEnum):
     KILL = "kill"
     """What it wrote stays, and what it started goes on."""
     POWER_CUT = "power-cut"
-    """Of what it wrote and did not sync, half is lost, and what it started ends too."""
+    """Of what it wrote and did not sync, half is lost, and so is a file's new name in a folder that was not synced;
+    what it started ends too."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,27 @@ class Point:
         return cls(**entry)
 
 
+@dataclass(frozen=True)
+class _Named:
+    """A file that got a name, in a folder that was not synced since."""
+
+    kind: str
+    source: str
+    target: str
+    before: bytes | None
+    """What had that name."""
+
+    def take_back(self) -> None:
+        """As if it had never happened. What is not as it left it was changed once more, or did not happen."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.kind == "link":
+                Path(self.target).unlink()
+            elif not os.path.lexists(self.source):
+                Path(self.target).rename(self.source)
+                if self.before is not None:
+                    Path(self.target).write_bytes(self.before)
+
+
 @dataclass
 class Watch:
     """Counts the points of this process that are below `root`, and tells of each before it happens."""
@@ -61,6 +83,7 @@ class Watch:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _safe: dict[str, int] = field(default_factory=dict)
     """How much of each file that was written is known to be on the disk."""
+    _unsafe: list[_Named] = field(default_factory=list)
     _children: list[subprocess.Popen[Any]] = field(default_factory=list)
 
     def begin(self) -> None:
@@ -80,6 +103,8 @@ class Watch:
                 size = _size(path)
                 if size > safe:
                     os.truncate(path, safe + (size - safe) // 2)
+            for named in tuple(reversed(self._unsafe)):
+                named.take_back()
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
@@ -119,6 +144,9 @@ class Watch:
             self._point(kind, target, anywhere=True)
         if source in self._safe:
             self._safe[target] = self._safe[source] if kind == "link" else self._safe.pop(source)
+        if self._is_inside(target) and Path(source).is_file():
+            before = Path(target).read_bytes() if kind == "rename" and Path(target).is_file() else None
+            self._unsafe.append(_Named(kind, source, target, before))
 
     def _made(self, path: str) -> None:
         if not os.path.lexists(path):
@@ -149,6 +177,7 @@ class Watch:
             fsync(file)
             if path in self._safe:
                 self._safe[path] = _size(path)
+            self._unsafe = [named for named in self._unsafe if Path(named.target).parent != Path(path)]
 
         os.fsync = watched  # type: ignore[assignment]
 

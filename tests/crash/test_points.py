@@ -68,7 +68,27 @@ def a_log_of_which_a_part_is_synced(root: Path) -> None:
         os.fsync(log)
         log.write(LINE)
     (root / "log").rename(root / "renamed")
+    sync(root)
     (root / "after").mkdir()
+
+
+def names_of_which_a_part_is_synced(root: Path) -> None:
+    (root / "old").write_bytes(b"old")
+    for name in ("one", "two", "three"):
+        (root / name).write_bytes(LINE)
+        with (root / name).open("rb") as file:
+            os.fsync(file)
+    (root / "one").rename(root / "safe")
+    sync(root)
+    (root / "two").rename(root / "old")
+    os.link(root / "three", root / "linked")
+    (root / "after").mkdir()
+
+
+def sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def test_each_change_below_the_root_is_a_point_and_nothing_else_is(tmp_path: Path) -> None:
@@ -92,7 +112,21 @@ def test_a_program_is_a_point_before_it_starts_and_one_while_it_runs(tmp_path: P
 def test_a_power_cut_takes_half_of_what_was_not_synced_and_a_kill_takes_nothing(
     death: Death, left: int, tmp_path: Path
 ) -> None:
-    points = seen(a_log_of_which_a_part_is_synced, tmp_path, kill_at=4, death=death)
-    assert points == ["open log", "fsync log", "rename renamed", "mkdir after"]
+    points = seen(a_log_of_which_a_part_is_synced, tmp_path, kill_at=5, death=death)
+    assert points == ["open log", "fsync log", "rename renamed", "fsync-folder .", "mkdir after"]
     assert (tmp_path / "root/renamed").stat().st_size == left
     assert not (tmp_path / "root/after").exists()
+
+
+@pytest.mark.parametrize(
+    ("death", "left"),
+    [
+        (Death.KILL, {"linked": LINE, "old": LINE, "safe": LINE, "three": LINE}),
+        (Death.POWER_CUT, {"old": b"old", "safe": LINE, "three": LINE, "two": LINE}),
+    ],
+)
+def test_a_power_cut_takes_new_names_in_a_folder_that_was_not_synced(
+    death: Death, left: dict[str, bytes], tmp_path: Path
+) -> None:
+    seen(names_of_which_a_part_is_synced, tmp_path, kill_at=12, death=death)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "root").iterdir()} == left

@@ -211,10 +211,25 @@ def pytest_runtest_logreport(report):
     if report.nodeid.endswith("test_sub") and report.when == "call" and not os.path.exists("quick.txt"):
         pytest.exit("enough", returncode=2)
 """
+DIED_IN_A_TEST = """\
+import os
+
+def pytest_runtest_logreport(report):
+    if report.nodeid.endswith("test_sub") and report.when == "teardown" and not os.path.exists("quick.txt"):
+        os._exit(1)
+"""
+"""With the exit code of tests that fail."""
 
 
 @pytest.mark.parametrize(
-    "conftest", [HANGS_AT_ITS_END, INTERRUPTED_ONCE, ENDED_IN_A_TEST], ids=["hangs", "interrupted", "ended"]
+    "conftest",
+    [
+        HANGS_AT_ITS_END,
+        INTERRUPTED_ONCE,
+        ENDED_IN_A_TEST,
+        DIED_IN_A_TEST,
+    ],
+    ids=["hangs", "interrupted", "ended", "died"],
 )
 async def test_nothing_is_excused_by_one_that_was_of_no_use(sandbox: Sandbox, conftest: str) -> None:
     """It has told of each test, and yet did not come to its end: what is said of it holds."""

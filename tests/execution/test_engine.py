@@ -1,11 +1,14 @@
 """Steps are transactions: each becomes true as a whole or leaves no trace, and any run can go on."""
 
 import asyncio
+import json
 from contextlib import aclosing
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
 from cdd_agent.events import (
     AttemptFailed,
@@ -27,6 +30,7 @@ from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.workspace.files import _temporary
+from cdd_agent.workspace.taking_back import held
 from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
 
 T = TypeVar("T")
@@ -36,6 +40,13 @@ def lose_state(sandbox: Sandbox) -> None:
     """The ticket's own file and its copy."""
     (sandbox.ticket / "execution-state.json").unlink()
     (sandbox.root / ".cdd/runs" / SLUG / "state.json").unlink()
+
+
+def hash_of(sandbox: Sandbox, path: str) -> str:
+    """What a journal knows a file's content by."""
+    found = held((sandbox.root / path).read_bytes(), 0).content
+    assert isinstance(found, str)
+    return found
 
 
 def of(kind: type[T], events: list[Event]) -> list[T]:
@@ -523,6 +534,73 @@ async def test_a_saved_reply_to_a_step_that_was_rewritten_since_is_not_used(sand
 
     assert "New words." in sandbox.prompt()
     assert sandbox.text("a.txt") == "good, new\n"
+
+
+@pytest.mark.parametrize("edit", ["edited", "removed", "created"])
+async def test_a_saved_reply_is_not_used_when_a_file_that_was_shown_is_another_since(
+    sandbox: Sandbox, edit: str
+) -> None:
+    """Also a file that the reply does not write: the model went by what it saw there."""
+    notes = sandbox.root / "notes.txt"
+    if edit != "created":
+        notes.write_text("as it was shown\n")
+    sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
+    sandbox.write(Step("a.txt", check("a.txt"), also=("`notes.txt`",)))
+    await run_all(sandbox.replies(says("a.txt", "good, by the old notes")))
+    sandbox.flags = {"approval": "auto"}
+    if edit == "removed":
+        notes.unlink()
+    else:
+        notes.write_text("as it is now\n")
+
+    await run_all(sandbox.replies(says("a.txt", "good, by the new notes")))
+
+    assert ("as it is now" in sandbox.prompt()) == (edit != "removed")
+    assert sandbox.text("a.txt") == "good, by the new notes\n"
+
+
+@pytest.mark.parametrize("refuses", ["the ticket's", "the copy"])
+async def test_what_could_not_be_saved_is_not_believed(sandbox: Sandbox, refuses: str) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    engine = sandbox.engine()
+    believed = engine.run.state
+    places = {"the ticket's": engine.run.ticket.state_path, "the copy": engine.run.record.state}
+    (places[refuses] / "in the way").mkdir(parents=True)
+
+    with pytest.raises(BadInput, match="could not be written"):
+        engine.run.save(believed.started(engine.run.plan.steps[0], engine.clock(), attempt=1))
+    engine.close()
+
+    assert engine.run.state is believed
+    assert places["the ticket's"].is_file() == (refuses == "the copy")
+    assert not places["the copy"].is_file()
+
+
+async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill comes between the two, and the next process finds what it needs."""
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good") + says("b.txt", "new"))
+    (sandbox.root / "a.txt").write_text("ORIGINAL")
+    found: list[tuple[dict[str, str | None], list[str]]] = []
+    apply = ChangeSet.apply
+
+    def looked_at(changes: ChangeSet, root: Path) -> None:
+        (folder,) = (root / ".cdd/runs" / SLUG).glob("step-01/attempt-1")
+        entries = json.loads((folder / "changes.json").read_text())["files"]
+        kept = [path.read_text() for path in folder.glob("before-*")]
+        found.append(({entry["path"]: entry["after"]["content"] for entry in entries}, kept))
+        assert (root / "a.txt").read_text() == "ORIGINAL"
+        assert not (root / "b.txt").exists()
+        apply(changes, root)
+
+    monkeypatch.setattr(ChangeSet, "apply", looked_at)
+    await run_all(sandbox)
+
+    ((written, kept),) = found
+    assert written == {"a.txt": hash_of(sandbox, "a.txt"), "b.txt": hash_of(sandbox, "b.txt")}
+    assert kept == ["ORIGINAL"]
+    assert sandbox.statuses() == ["completed"]
 
 
 async def test_a_step_that_was_removed_from_the_plan_is_history_and_does_not_count(sandbox: Sandbox) -> None:

@@ -36,6 +36,16 @@ def wrote(journal: Journal, text: str) -> None:
     noted(journal, f"```text:a.txt\n{text}\n```").apply(journal.root)
 
 
+def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(journal: Journal) -> None:
+    (journal.root / "a.txt").write_text("first\n")
+    changes = change_set(journal.root, parse_reply("```text:a.txt\none\n```").edits, Terms(seen=None))
+    with journal.writing(changes):
+        changes.apply(journal.root)
+        later = Journal(journal.root, journal.folder)  # of the process after a kill at this moment
+        assert later.put_back() == TakenBack(restored=("a.txt",))
+    assert (journal.root / "a.txt").read_text() == "first\n"
+
+
 @pytest.mark.parametrize("reply", [DELETE, MOVE])
 @pytest.mark.parametrize("is_killed", ["before", "between", "after"])
 def test_after_a_kill_a_deleted_file_comes_back_as_it_was(journal: Journal, reply: str, is_killed: str) -> None:

@@ -1,5 +1,6 @@
 """Values with a file of their own: read back as they were, or told; what must not be used again is kept."""
 
+import os
 import re
 from pathlib import Path
 
@@ -29,6 +30,20 @@ def test_what_is_damaged_is_told_and_stays(tmp_path: Path, text: str) -> None:
 def test_half_of_a_character_in_a_models_words_is_no_reason_not_to_save_them(tmp_path: Path) -> None:
     write_text(tmp_path / "failure.json", as_json(Failure(detail="half \ud83d of it")))
     assert Failure.load(tmp_path / "failure.json") == Failure(detail="half ? of it")
+
+
+def test_what_is_set_aside_stays_so_after_a_cut_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, synced, fsync = tmp_path / "reply.md", list[list[str]](), os.fsync
+    file.write_text("one")
+
+    def noted(descriptor: int) -> None:
+        assert os.path.samestat(os.fstat(descriptor), tmp_path.stat())
+        synced.append([path.name for path in tmp_path.iterdir()])
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    aside = set_aside(file)
+    assert synced == [[aside.name]]
 
 
 def test_what_is_set_aside_keeps_its_content_and_its_ending(tmp_path: Path) -> None:

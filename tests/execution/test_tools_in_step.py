@@ -249,14 +249,17 @@ async def test_undo_and_diff_know_what_tools_did(sandbox: Sandbox) -> None:
     events = await run(sandbox)
     assert "run.log is ignored by git" in "".join(problems(events))
     assert finished(events).status is StepStatus.FAILED  # gone.txt was neither shown nor named
-    await run(sandbox.replies(calls(read("gone.txt"), create("a.txt", "good\n"), create("local/x.txt", "x\n")), "Ok."))
+    made = execute("python -c \"open('made.txt', 'w').write('by the second attempt')\"")
+    again = calls(read("gone.txt"), create("a.txt", "good\n"), create("local/x.txt", "x\n"), made)
+    await run(sandbox.replies(again, "Ok."))
+    assert (sandbox.text("by-command.txt"), sandbox.text("made.txt")) == ("c", "by the second attempt")
     engine = sandbox.engine()
     (diff,) = [event for event in await collect(engine.diff(1)) if isinstance(event, StepDiff)]
-    assert "local/x.txt" in diff.diff
-    assert "a.txt" in diff.diff
+    changed = ["a.txt", "by-command.txt", "local/x.txt", "made.txt"]
+    assert sorted(line.split(" b/")[1] for line in diff.diff.splitlines() if line.startswith("diff ")) == changed
     await collect(engine.undo(1))
     engine.close()
-    assert not (sandbox.root / "a.txt").exists()
+    assert [path for path in changed if (sandbox.root / path).exists()] == []
     assert not (sandbox.root / "local").exists()
     assert sandbox.text("gone.txt") == "old\n"
 

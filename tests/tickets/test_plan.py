@@ -443,3 +443,50 @@ def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
     text = "# Plan\n\n### Step 1: A\n\n### Step 2: B\n\n**Dependencies:** the first one\n"
     with pytest.raises(BadInput, match="line 5 has dependencies that cannot be read: 'the first one'"):
         ImplementationPlan.from_markdown(text)
+
+
+@pytest.mark.parametrize(
+    ("fence", "command"),
+    [
+        ("make a\nmake b", "make a && make b"),
+        ("# first\nmake a\n\n  # then\nmake b\nmake c", "make a && make b && make c"),
+        ("# nothing", ""),
+    ],
+)
+def test_every_line_of_a_fenced_check_has_to_succeed_and_comments_are_none(fence: str, command: str) -> None:
+    assert (step_of(f"**Verify:**\n```bash\n{fence}\n```").verify or "") == command
+
+
+@pytest.mark.parametrize("label", ["Complexity", "Estimated Time", "Dependencies", "Verify"])
+def test_a_paragraph_apart_from_a_label_is_text_and_not_its_value(label: str) -> None:
+    apart = step_of(f"**{label}:**\n\nSimple words about it.")
+    assert "Simple words about it." in apart.description
+    assert apart == PlanStep(2, "Title", description="Simple words about it.")
+
+
+def test_a_comma_in_a_code_span_is_part_of_a_path() -> None:
+    files = step_of("**Files Affected:** `a,b.py`, c.py, `d, e.py`").files_affected
+    assert [file.path for file in files] == ["a,b.py", "c.py", "d, e.py"]
+
+
+def test_the_overview_has_its_parts_and_not_the_words_above_the_title() -> None:
+    parts = [
+        "Sure, here it is!",
+        "# Implementation Plan: T",
+        "## Overview",
+        "One.",
+        "### More",
+        "Two.",
+        "## Other",
+        "Three.",
+    ]
+    text = "\n\n".join(parts)
+    overview = ImplementationPlan.from_markdown(text).overview
+    assert [word in overview for word in ("Sure", "One.", "Two.", "Three.")] == [False, True, True, False]
+
+
+def test_a_field_that_is_said_twice_has_its_first_value_and_the_second_is_text() -> None:
+    step = step_of("**Complexity:** simple\n**Complexity:** complex")
+    assert (step.complexity, "complex" in step.description) == ("simple", True)
+    plan = ImplementationPlan.from_markdown("# Implementation Plan: T\n\n**Ticket:** `one`\n**Ticket:** `two`\n")
+    assert plan.ticket_slug == "one"

@@ -1,5 +1,6 @@
 """A spec.yaml is a person's file: what the program writes into it leaves all the rest as it is."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import TicketSpec, TicketType
-from cdd_agent.tickets.spec_writing import FIELDS, SpecNotWritable, rewritten
+from cdd_agent.tickets.spec_writing import FIELDS, SpecNotWritable, _check, _Document, rewritten
 
 TEMPLATES = Path(__file__).parents[2] / "cdd_agent" / "tickets" / "templates"
 TEXT = """\
@@ -154,6 +155,35 @@ def test_what_cannot_be_changed_safely_is_refused(text: str, why: str) -> None:
     with pytest.raises(SpecNotWritable, match=why) as caught:
         changed(text, title="y z")
     assert "stays as it is" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [
+        ("title: good\nowner: Ada # why\n", None),
+        ("title: [\n", "flow node"),
+        ("title: other\nowner: Ada # why\n", "title would read otherwise"),
+        ("title: good\npriority: high\nowner: Ada # why\n", "priority would read otherwise"),
+        ("title: good\nowner: Bob # why\n", "a key that is not the program's"),
+        ("title: good\n# why\n", "a key that is not the program's"),
+        ("title: good\nowner: Ada # why\nmore: 1\n", "a key that is not the program's"),
+        ("title: good\nowner: Ada\n", "a comment would be lost"),
+        ("title: good\nowner: Ada # because\n", "a comment would be lost"),
+        ("{title: good, owner: Ada} # why\n", "in braces"),
+    ],
+)
+def test_what_was_written_is_read_once_more_before_anybody_gets_it(new: str, why: str | None) -> None:
+    """Whatever went wrong on the way: a text that is not what was meant is refused."""
+    before = "title: bad\nowner: Ada # why\n"
+    wanted = replace(TicketSpec.from_yaml(before), title="good")
+    with pytest.raises(SpecNotWritable, match=why) if why else nullcontext():
+        _check(_Document.of(before, "spec.yaml"), new, wanted, "spec.yaml", "")
+
+
+def test_one_comment_of_two_that_say_the_same_is_missed() -> None:
+    before, spec = "title: a # x\nowner: b # x\n", TicketSpec.from_yaml("title: a\n")
+    with pytest.raises(SpecNotWritable, match="a comment would be lost"):
+        _check(_Document.of(before, "spec.yaml"), "title: a # x\nowner: b\n", spec, "spec.yaml", "")
 
 
 def test_the_older_ways_to_write_a_description_stay_beside_the_new_one() -> None:

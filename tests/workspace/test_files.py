@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -16,10 +17,15 @@ from cdd_agent.workspace.files import (
     _temporary,
     create_exclusive,
     digest,
+    put_file,
     read_bytes,
     remove_leftovers,
     write_atomic,
 )
+
+
+def _put(place: Path, data: bytes) -> None:
+    put_file(place, (data,), 0o644)
 
 
 def test_a_new_file_gets_its_folders_and_an_ordinary_mode(tmp_path: Path) -> None:
@@ -51,6 +57,23 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_other_file(tmp_path: P
         write_atomic(tmp_path / "folder", b"x")
 
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("write", [write_atomic, create_exclusive, _put], ids=["replaced", "created", "put"])
+def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]
+) -> None:
+    """Else a cut of power leaves an empty file, or takes the new name back."""
+    place, synced, fsync = tmp_path / "new/a.txt", list[tuple[str, bool]](), os.fsync
+
+    def noted(descriptor: int) -> None:
+        is_folder = os.path.samestat(os.fstat(descriptor), place.parent.stat())
+        synced.append(("folder" if is_folder else "file", place.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write(place, b"text")
+    assert synced == [("file", False), ("folder", True)]
 
 
 def test_reading_tells_missing_from_unreadable(tmp_path: Path) -> None:

@@ -1,0 +1,568 @@
+"""The mutations: for each rule of the core that people rely on, a small fault that breaks it."""
+
+from tests.mutations.running import Mutation
+
+_MATCHING = "actions/matching.py", "tests/actions/test_matching.py tests/actions/test_replies_edits.py"
+_GUARDS = (
+    "actions/guards.py",
+    "tests/actions/test_changes.py tests/actions/test_replies_whole_files.py tests/actions/test_replies_of_models.py",
+)
+_ENGINE = "tests/execution/test_engine.py"
+
+MUTATIONS = [
+    # --- actions: where an edit belongs -----------------------------------------------------------------------------
+    *[
+        Mutation(rule, _MATCHING[0], old, new, _MATCHING[1])
+        for rule, old, new in [
+            (
+                "two places are never decided between",
+                "if len(matches) > 1:\n                places",
+                "if len(matches) > 2:\n                places",
+            ),
+            (
+                "a rival stops a close match",
+                "elif _overall(bare, there) >= _RIVAL:",
+                "elif _overall(bare, there) >= 2:",
+            ),
+            ("a rival found later stops it, too", "if len(good) > 1 or not rivals:", "if good or not rivals:"),
+            ("what is not nearly as close is no rival", "_RIVAL = 0.8", "_RIVAL = 0.3"),
+            ("two close matches are two", "if rivals or len(good) > 1:", "if rivals or good:"),
+            ("a close match needs three lines", "if len(told) < 3:", "if len(told) < 2:"),
+            ("numbers and operators must not differ", "elif _skeleton(line) != _skeleton(other) or", "elif"),
+            ("a line that is quoted has to be like it", "_QUOTED = 0.75", "_QUOTED = 0.0"),
+            (
+                "a shift is one and the same for all lines",
+                "return shift if shift and shift.applied([a for a, _ in pairs]) == [b for _, b in pairs] else None",
+                "return shift",
+            ),
+            (
+                "quoted lines stay as the file has them",
+                'if tag == "equal":\n                merged',
+                'if tag == "never":\n                merged',
+            ),
+            ("new lines get the file's line ends", 'end = "\\r" if self._is_crlf else ""', 'end = ""'),
+            ("the byte order mark stays", "return (self._mark + text).encode", "return text.encode"),
+            ("a file without a last line end stays so", "if self._raw and self.final_newline:", "if self._raw:"),
+            ("what is done already is not done again", "if self._is_done(match, find, new):", "if False:"),
+            ("a hint decides between places", "if len(at_line) == 1:", "if len(at_line) == 0:"),
+            (
+                "a hint names lines that are there once",
+                "if len(places) != 1:\n                return None",
+                "if not places:\n                return None",
+            ),
+            ("line numbers move with earlier edits", "self._moves.append((match.start, len(lines) - count))", "pass"),
+            ("part of a line is replaced only once", "if content.find(old, first + 1) >= 0:", "if False:"),
+        ]
+    ],
+    # --- actions: what is refused -----------------------------------------------------------------------------------
+    *[
+        Mutation(rule, _GUARDS[0], old, new, _GUARDS[1])
+        for rule, old, new in [
+            ("a file of ten lines may be shortened", "if old > _SHORT and", "if old >= _SHORT - 1 and"),
+            ("a longer one may not", "_SHORT = 10", "_SHORT = 11"),
+            ("half of a file may stay", "new * 2 < old:", "new * 2 <= old:"),
+            ("less than half may not", "new * 2 < old:", "new * 2 + 1 < old:"),
+            (
+                "blank lines do not fill up a file",
+                "new = sum(bool(line.strip()) for line in content.splitlines())",
+                "new = len(content.splitlines())",
+            ),
+            ("a file is not emptied", "if before.strip() and not content.strip():", "if False:"),
+            ("a remark does not stand for lines", "if line not in there and (", "if False and ("),
+            ("marks of a merge do not get in", 'if kinds != "<=>" or', 'if kinds == "<=>" or'),
+            ("numbers of lines do not get in", "if _is_listing(content) and not _is_listing(old):", "if False:"),
+            (
+                "broken code is refused",
+                "if found.wrong and (before is None or",
+                "if not found.wrong and (before is None or",
+            ),
+            ("what was broken before may stay so", "(before is None or not _read(root, path, before).wrong)", "True"),
+        ]
+    ],
+    *[
+        Mutation(rule, "actions/places.py", old, new, "tests/actions/test_run.py tests/actions/test_changes.py")
+        for rule, old, new in [
+            (".cdd is protected", 'or names[0] == ".cdd"', ""),
+            (
+                ".cdd is protected in every spelling",
+                "names = [_as_any_disk_reads(part) for part in place.relative_to(root.resolve()).parts]",
+                'names = [part if part.casefold().startswith(".cdd") else _as_any_disk_reads(part) for part in place.relative_to(root.resolve()).parts]',
+            ),
+            (".cdd is protected behind links", "place = (root / path).resolve()\n", "place = root.resolve() / path\n"),
+            (".git is protected in any folder", '{".git", "git~1"} & set(names)', '{".git", "git~1"} & set(names[:1])'),
+            ("case is not looked at", '.rstrip(". ").casefold()', '.rstrip(". ")'),
+            ("dots and spaces at the end are not looked at", '.rstrip(". ").casefold()', ".casefold()"),
+            ("streams are not looked at", 'return seen.partition(":")[0]', "return seen"),
+            ("characters without width are not looked at", 'if unicodedata.category(char) != "Cf"', "if char"),
+            ("a link is not written through", "if stat.S_ISLNK(mode):", "if False:"),
+        ]
+    ],
+    Mutation(
+        "one file is not written under two spellings",
+        "actions/places.py",
+        "if twin is not path:",
+        "if False:",
+        "tests/actions/test_replies_names.py tests/actions/test_changes.py tests/actions/test_replies_whole_files.py tests/actions/test_replies_edits.py",
+    ),
+    Mutation(
+        "one reply, all or nothing: a problem refuses it",
+        "actions/judging.py",
+        "if self._problems:\n            raise self._refusal()",
+        "if not self._files:\n            raise self._refusal()",
+        "tests/actions/test_changes.py",
+    ),
+    Mutation(
+        "a file changed since it was judged is not written",
+        "actions/changes.py",
+        "self.check_still_valid(root)\n        begun",
+        "begun",
+        "tests/actions/test_changes.py",
+    ),
+    Mutation(
+        "each is looked at once more as it is written",
+        "actions/changes.py",
+        "                if read_bytes(root / change.path) != change.before:\n                    raise changed_meanwhile(change.path)\n                begun",
+        "                begun",
+        "tests/actions/test_changes.py",
+    ),
+    Mutation(
+        "what was written before a failure is taken back",
+        "actions/changes.py",
+        "            _take_back(root, begun)\n            raise",
+        "            raise",
+        "tests/actions/test_changes.py tests/execution/test_engine.py",
+    ),
+    Mutation(
+        "a new file gives no other one away",
+        "actions/judging.py",
+        "if look_at(root, path) and place.is_file() and not place.is_symlink():",
+        "if False:",
+        "tests/actions/test_run.py",
+    ),
+    # --- execution: a step is a transaction -------------------------------------------------------------------------
+    Mutation(
+        "a baseline that was broken off is of no use",
+        "execution/baseline.py",
+        "not ran.tests.is_finished or ",
+        "",
+        "tests/execution/test_baseline.py",
+    ),
+    Mutation(
+        "nor is one with another exit code than that of tests",
+        "execution/baseline.py",
+        " or result.return_code not in (0, 1, NOTHING_COLLECTED)",
+        "",
+        "tests/execution/test_baseline.py",
+    ),
+    Mutation(
+        "nor is one that took too long",
+        "execution/baseline.py",
+        "    if result.timed_out:\n        problem",
+        "    if False:\n        problem",
+        "tests/execution/test_baseline.py",
+    ),
+    Mutation(
+        "what was of no use is not used",
+        "execution/baseline.py",
+        'return None if so_far.data.get("problem") else tests',
+        "return tests",
+        "tests/execution/test_baseline.py",
+    ),
+    Mutation(
+        "what was said by an older one is not believed",
+        "execution/engine.py",
+        "if self.run.state.started_at is None:",
+        "if False:",
+        "tests/execution/test_baseline.py",
+    ),
+    Mutation(
+        "a saved reply is not used when a shown file is another",
+        "execution/run.py",
+        "and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.all_files.items())",
+        "",
+        _ENGINE,
+    ),
+    Mutation(
+        "a saved reply is not used for another step",
+        "execution/run.py",
+        "and shown.step == step_digest(step, attempt.guidance)",
+        "",
+        _ENGINE,
+    ),
+    Mutation(
+        "memory is never ahead of the disk",
+        "execution/run.py",
+        "        save_state(self.ticket.state_path, state)\n        save_state(self.record.state, state)\n        self.state = state",
+        "        self.state = state\n        save_state(self.ticket.state_path, state)\n        save_state(self.record.state, state)",
+        _ENGINE,
+    ),
+    Mutation(
+        "the copy is never ahead of the ticket's state",
+        "execution/run.py",
+        "        save_state(self.ticket.state_path, state)\n        save_state(self.record.state, state)\n",
+        "        save_state(self.record.state, state)\n        save_state(self.ticket.state_path, state)\n",
+        _ENGINE,
+    ),
+    Mutation(
+        "guidance begins a new attempt",
+        "execution/run.py",
+        "return now.attempts if not guidance and self._goes_on",
+        "return now.attempts if self._goes_on",
+        _ENGINE,
+    ),
+    Mutation(
+        "the journal is saved before the write",
+        "execution/journal.py",
+        "        self._save(entries)\n        try:\n            yield\n",
+        "        try:\n            yield\n            self._save(entries)\n",
+        "tests/execution/test_journal.py",
+    ),
+    Mutation(
+        "so it is in the engine",
+        "execution/workbench.py",
+        "        with self.attempt.journal.writing(changes):\n            changes.apply(self.root)",
+        "        changes.apply(self.root)\n        with self.attempt.journal.writing(changes):\n            pass",
+        _ENGINE,
+    ),
+    Mutation(
+        "what a file was first is what comes back",
+        "execution/journal.py",
+        "before = firsts[path] if path in firsts else self._keep_before(",
+        "before = self._keep_before(",
+        "tests/execution/test_journal.py",
+    ),
+    Mutation(
+        "a refusal is forgotten",
+        "execution/journal.py",
+        "            self._save(known)\n            raise",
+        "            raise",
+        "tests/execution/test_journal.py",
+    ),
+    Mutation(
+        "a copy that was tampered with is not put back",
+        "execution/journal.py",
+        "if content is None or held(content, 0).content != change.before.content:",
+        "if content is None:",
+        "tests/execution/test_journal.py",
+    ),
+    Mutation(
+        "a journal stays in the project",
+        "execution/journal.py",
+        'if path.is_absolute() or ".." in path.parts:',
+        "if path.is_absolute():",
+        "tests/execution/test_journal.py",
+    ),
+    Mutation(
+        "a failed attempt is taken back before the next",
+        "execution/engine.py",
+        "            also_show |= frozenset(self.run.put_back(step.number))",
+        "            also_show |= frozenset()",
+        _ENGINE,
+    ),
+    Mutation(
+        "a stopped step is pending",
+        "execution/engine.py",
+        "            if not settled:\n                self.run.interrupt(step.number)",
+        "            if not settled:\n                self.run.put_back(step.number)",
+        _ENGINE,
+    ),
+    Mutation(
+        "what no person approved is pending",
+        "execution/engine.py",
+        "            self.run.interrupt(step.number)\n            settled, self.stopped_by = True, error",
+        "            settled, self.stopped_by = True, error",
+        _ENGINE,
+    ),
+    Mutation(
+        "a step that was skipped leaves nothing",
+        "execution/engine.py",
+        "            self.run.put_back(step.number)\n            await self._undoing.close_step(before)",
+        "            await self._undoing.close_step(before)",
+        _ENGINE,
+    ),
+    Mutation(
+        "the number of attempts is kept to",
+        "execution/engine.py",
+        "will_retry = number < first + attempts - 1 and",
+        "will_retry = number < first + attempts - 2 and",
+        _ENGINE,
+    ),
+    Mutation(
+        "a step is not done where a commit would have others' edits",
+        "execution/engine.py",
+        "if others := sorted({str(path) for path in attempt.journal.changed_since()}.intersection(touched)):",
+        "if others := sorted(set[str]()):",
+        "tests/execution/test_committing.py",
+    ),
+    Mutation(
+        "what is not approved is not written",
+        "execution/workbench.py",
+        "if choice is not Choice.YES:",
+        "if choice is Choice.YES and not changes.changes:",
+        _ENGINE,
+    ),
+    Mutation(
+        "a file that nobody could bring back is not changed",
+        "execution/workbench.py",
+        "if missed := await self.history.also(self.attempt, touched):",
+        "if missed := (await self.history.also(self.attempt, touched) and ()):",
+        "tests/execution/test_tools_in_step.py",
+    ),
+    Mutation(
+        "what a command made is the step's",
+        "execution/step_tools.py",
+        "            await self.bench.history.saw(self.bench.attempt)\n",
+        "",
+        "tests/execution/test_undo_after_interruption.py",
+    ),
+    Mutation(
+        "undo knows what tools' commands made",
+        "execution/history.py",
+        "segments.append(Segment(stretch.before, stretch.after, changes, not_ours=frozenset(stretch.own)))",
+        "segments.append(Segment(stretch.before, stretch.after, tuple(c for c in changes if any(c.path in s.paths for s in spans)), not_ours=frozenset(stretch.own)))",
+        "tests/execution/test_tools_in_step.py::test_undo_and_diff_know_what_tools_did",
+    ),
+    Mutation(
+        "what came between attempts is not theirs",
+        "execution/net_changes.py",
+        "if segment.is_ours and change.path not in segment.not_ours:",
+        "if change.path not in segment.not_ours:",
+        "tests/execution/test_net_changes.py tests/execution/test_undo.py",
+    ),
+    Mutation(
+        "files that were kept are not taken back",
+        "execution/net_changes.py",
+        "if segment.is_ours and change.path not in segment.not_ours:",
+        "if segment.is_ours:",
+        "tests/execution/test_net_changes.py tests/execution/test_undo_after_interruption.py",
+    ),
+    Mutation(
+        "a failed check is no pass",
+        "execution/verify.py",
+        "    elif result.return_code:\n        failed_before",
+        "    elif result.return_code and baseline:\n        failed_before",
+        "tests/execution/test_verify.py tests/execution/test_engine.py",
+    ),
+    Mutation(
+        "a check that took too long is no pass",
+        "execution/verify.py",
+        "    if result.timed_out:\n        yield _Objection(_too_slow(check, result))\n    elif result.return_code:",
+        "    if result.timed_out:\n        pass\n    elif result.return_code:",
+        "tests/execution/test_verify.py tests/execution/test_engine.py",
+    ),
+    Mutation(
+        "a run that left no report is no pass",
+        "execution/verify.py",
+        "    elif check.is_pytest:\n        yield",
+        "    elif check.is_pytest and baseline:\n        yield",
+        "tests/execution/test_verify.py tests/execution/test_false_claims.py",
+    ),
+    Mutation(
+        "tests that went are missed",
+        "execution/verify.py",
+        "        *_about_missing(check, seen, work, tests),\n",
+        "",
+        "tests/execution/test_verify.py tests/execution/test_baseline.py",
+    ),
+    Mutation(
+        "settings of tests are looked at",
+        "execution/verify.py",
+        "if path not in free and not asked.names_file(path)",
+        "if False",
+        "tests/execution/test_harness.py tests/execution/test_false_claims.py tests/execution/test_verify.py",
+    ),
+    Mutation(
+        "what was old is told as such",
+        "execution/verify.py",
+        "    elif tests and seen.old_failures:\n",
+        "    elif tests and seen.old_failures and not before:\n",
+        "tests/execution/test_baseline.py tests/execution/test_verify.py",
+    ),
+    Mutation(
+        "records hold no secrets",
+        "execution/attempt.py",
+        'self._write("output.txt", self.redactor.redact(text))',
+        'self._write("output.txt", text)',
+        "tests/execution/test_attempt.py",
+    ),
+    # --- tickets ----------------------------------------------------------------------------------------------------
+    *[
+        Mutation(rule, "tickets/plan_reading.py", old, new, "tests/tickets/test_plan.py")
+        for rule, old, new in [
+            (
+                "a field that is said twice is text",
+                "if found is None or found[0] in self.step.fields:",
+                "if found is None:",
+            ),
+            (
+                "a field of the plan that is said twice is text",
+                "if found is None or found[0] in plan.fields:",
+                "if found is None:",
+            ),
+            ("plain labels count only where none is bold", "plain=self.has_plain_labels)", "plain=True)"),
+            (
+                "what is in code is no label",
+                "        if line.code:\n            return None\n        heading",
+                "        heading",
+            ),
+            (
+                "a part of a section stays in it",
+                "if heading.depth > section.depth or _is_text(heading, document):",
+                "if _is_text(heading, document):",
+            ),
+            ("words above the first heading are not the plan's", "if section.line >= 0:", "if True:"),
+            (
+                "only the first heading is the title",
+                "if following is None and not titled and section.kind is _Kind.TOP:",
+                "if following is None and section.kind is _Kind.TOP:",
+            ),
+            ("a line above a rule is no heading", "return heading.end - heading.line > 2", "return False"),
+            (
+                "a label above a rule is no heading",
+                "return _FIELD.match(line) is not None or _field(",
+                "return False and _field(",
+            ),
+            (
+                "a paragraph after a blank line is no value",
+                "((known or self.apart) and not many)",
+                "(known and not many)",
+            ),
+            (
+                "a paragraph after a blank line is no check",
+                "or (self.apart and not fence and not text",
+                "or (False and not fence and not text",
+            ),
+            ("each line of a fence has to succeed", 'f"{known} && {text}" if known else text', "text"),
+            ("a comment in a check is none", 'elif text and not text.startswith("#"):', "elif text:"),
+            (
+                "what serves nothing is text",
+                "return self.open is Field.SERVES and not _are_criteria(value)",
+                "return False",
+            ),
+            (
+                "a comma in a code span is part of a path",
+                "if not any(first <= comma.start() < end for first, end in covered):",
+                "if True:",
+            ),
+            ("a deeper item is a note of its file", "indent > self.file_indent + 1 and not line.code:", "False:"),
+            ("each paragraph of risks is one", "(after_blank or is_rule(line.text)) and not line.code:", "False:"),
+            (
+                "a text that says that there are no files is none",
+                "if span is not None or not _NO_FILES.fullmatch(item):",
+                "if True:",
+            ),
+        ]
+    ],
+    *[
+        Mutation(rule, "tickets/spec_writing.py", old, new, "tests/tickets/test_spec_writing.py")
+        for rule, old, new in [
+            (
+                "what would read otherwise is refused",
+                "if wrong := [name for name in FIELDS if getattr(read, name) != getattr(spec, name)]:",
+                "if wrong := list[str]():",
+            ),
+            ("keys of others stay", "if before.others != after.others:", "if False:"),
+            ("no comment is lost", "if Counter(before.comment_texts) - Counter(after.comment_texts):", "if False:"),
+            (
+                "not even one of two",
+                "if Counter(before.comment_texts) - Counter(after.comment_texts):",
+                "if set(before.comment_texts) - set(after.comment_texts):",
+            ),
+            (
+                "what cannot be read is refused",
+                "        raise _not_writable(source, error.message) from error",
+                "        return",
+            ),
+            ("the check is made", "    _check(document, new, spec, source, slug)\n", ""),
+            ("line ends stay", 'line_end = "\\r\\n" if "\\r\\n" in self.text else "\\n"', 'line_end = "\\n"'),
+            ("comments are put above", "        yield self._hoisted(place.key_start, colon.end(), place.end)\n", ""),
+        ]
+    ],
+    Mutation(
+        "a step waits for those that it depends on",
+        "tickets/state.py",
+        "if waiting and all(state.of(number).status.over for number in step.dependencies):",
+        "if waiting:",
+        "tests/tickets/test_state.py tests/execution/test_engine.py",
+    ),
+    Mutation(
+        "what another step has replaced cannot be done again",
+        "tickets/state.py",
+        '"completed_at": None, "undone": ()}\n        return self._with',
+        '"completed_at": None}\n        return self._with',
+        "tests/execution/test_undo.py tests/tickets/test_state.py",
+    ),
+    # --- workspace --------------------------------------------------------------------------------------------------
+    *[
+        Mutation(rule, "workspace/files.py", old, new, "tests/workspace/test_files.py")
+        for rule, old, new in [
+            ("a folder is synced after a rename", "        sync_folder(target.parent)\n", ""),
+            (
+                "a folder's sync is one of the folder",
+                "            os.fsync(descriptor)\n        finally:",
+                "            pass\n        finally:",
+            ),
+            ("a file is synced before its rename", "            os.fsync(file.fileno())\n", ""),
+            (
+                "a file keeps its mode",
+                "            temporary.chmod(target.stat().st_mode & 0o7777)",
+                "            pass",
+            ),
+            ("a link is followed", "    target = path.resolve()\n    with", "    target = path\n    with"),
+            ("what is being written is no leftover", "return temporary in _being_written", "return False"),
+            (
+                "a half-written file does not stay",
+                "        with contextlib.suppress(OSError):\n            path.unlink()\n        raise",
+                "        raise",
+            ),
+        ]
+    ],
+    Mutation(
+        "what is set aside stays so",
+        "execution/saved.py",
+        "        sync_folder(aside.parent)\n",
+        "",
+        "tests/execution/test_saved.py",
+    ),
+    *[
+        Mutation(rule, "workspace/paths.py", old, new, "tests/workspace/test_paths.py")
+        for rule, old, new in [
+            ("a path does not go up", 'if ".." in path.parts:', 'if path.parts[:1] == ("..",):'),
+            ("a link does not lead out", "if not _resolved(root, path).is_relative_to(root.resolve()):", "if False:"),
+            ("a folder does not lead out", "if not folder.is_relative_to(top):", "if False:"),
+            ("absolute is absolute in any spelling", 're.compile(r"[A-Za-z]:|[/\\\\~]|', 're.compile(r"[/~]|'),
+            (
+                "links in a circle are refused",
+                "except (OSError, RuntimeError, ValueError) as error:  # too",
+                "except (OSError, ValueError) as error:  # too",
+            ),
+        ]
+    ],
+    *[
+        Mutation(
+            rule,
+            "workspace/taking_back.py",
+            old,
+            new,
+            "tests/workspace/test_checkpoints.py tests/execution/test_journal.py",
+        )
+        for rule, old, new in [
+            (
+                "only what is as it was left is put back",
+                "is_as_after = _look(root, change.path, change.after) == change.after\n",
+                "is_as_after = True\n",
+            ),
+            (
+                "nothing is written through a link",
+                "if not _is_reached(root, place.parent) or not _make_room(place):",
+                "if not _make_room(place):",
+            ),
+            ("empty folders go", "        _remove_empty_parents(root, place)  # a write", "        pass  # a write"),
+            (
+                "permissions come back",
+                "    if entry.permissions is not None:\n        return entry.permissions\n    now",
+                "    now",
+            ),
+        ]
+    ],
+]
