@@ -17,7 +17,7 @@ from typing import Any
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
-from cdd_agent.llm.direct.chat_reply import Characters, ToolCallPieces, last_events
+from cdd_agent.llm.direct.chat_reply import Characters, ToolCallPieces, last_events, usage_of
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
@@ -217,8 +217,9 @@ def _environment(variable: str, value: str) -> Iterator[None]:
 
 
 def _usage(chunk: Any) -> Usage | None:
+    """Without a cost: the one in it is by litellm's table, as a rule, and not the provider's word."""
     usage = getattr(chunk, "usage", None)
-    return Usage(usage.prompt_tokens, usage.completion_tokens) if usage else None
+    return usage_of({**usage.model_dump(), "cost": None}) if usage else None
 
 
 def _named(function: Any) -> tuple[str, str]:
