@@ -21,7 +21,7 @@ from cdd_agent.llm.direct.chat_reply import Characters, ToolCallPieces, last_eve
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure, translated, unfinished
-from cdd_agent.llm.known_models import has_provider, known_model
+from cdd_agent.llm.known_models import Price, has_provider, known_model
 from cdd_agent.llm.port import (
     Done,
     ModelEvent,
@@ -50,6 +50,10 @@ class LitellmModel:
     @property
     def window(self) -> int | None:
         return known_model(self.name).window
+
+    @property
+    def price(self) -> Price | None:
+        return known_model(self.name).price
 
     def warm_up(self) -> None:
         """Begin the slow import without waiting for it; the first call joins it."""
