@@ -53,16 +53,23 @@ class OwnWords:
             self._ready.wait(max(0.0, self._until - time.monotonic()))
         return self._facts
 
-    def learn_window(self, window: int) -> None:
-        """For what its server says later."""
-        self._facts = replace(self._facts, window=window)
+    @property
+    def may_be_ollama(self) -> bool:
+        return self._is_here or self._endpoint.provider.startswith("ollama")
+
+    def ask_ollama(self) -> int | None:
+        """How much it takes in, as it says of a loaded model; None where it does not, or is something else."""
+        window = _ollamas_window(self._endpoint, _PATIENCE_HERE)
+        if window is not None:
+            self._facts = replace(self._facts, window=window)
+        return window
 
     def _ask(self) -> None:
         try:
             if self._endpoint.provider == "openrouter":
                 self._ask_openrouter()
             elif window := window_here(self._endpoint):
-                self.learn_window(window)
+                self._facts = replace(self._facts, window=window)
         finally:
             self._ready.set()
 
@@ -85,12 +92,13 @@ def window_here(endpoint: Endpoint) -> int | None:
     llama.cpp and LM Studio."""
     root, model = endpoint.base.removesuffix("/v1"), endpoint.model
     asked: tuple[tuple[str, Callable[[dict[str, Any]], Iterable[object]]], ...] = (
-        ("/api/ps", lambda said: _named(model, said.get("models"), "context_length", "name", "model")),
         ("/v1/models", lambda said: _named(model, said.get("data"), "max_model_len", "id")),
         ("/props", lambda said: [as_dict(said.get("default_generation_settings")).get("n_ctx")]),
         ("/api/v0/models", lambda said: _named(model, said.get("data"), "loaded_context_length", "id")),
     )
     end = time.monotonic() + _PATIENCE_HERE
+    if found := _ollamas_window(endpoint, _PATIENCE_HERE):
+        return found
     for path, windows in asked:
         left = end - time.monotonic()
         if left <= 0:
@@ -99,6 +107,12 @@ def window_here(endpoint: Endpoint) -> int | None:
         if found := next(filter(None, map(_as_window, windows(said))), None):
             return found
     return None
+
+
+def _ollamas_window(endpoint: Endpoint, patience: float) -> int | None:
+    said = as_dict(fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience))
+    windows = _named(endpoint.model, said.get("models"), "context_length", "name", "model")
+    return next(filter(None, map(_as_window, windows)), None)
 
 
 def fetched(address: str, key: str | None, patience: float) -> object:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.ollama import expect_read_whole, looks_short
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.own_words import OwnWords
-from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
+from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, Done, ModelError, ModelEvent, Request, Usage
 from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
 from cdd_agent.version import VERSION
@@ -81,8 +82,21 @@ class DirectModel:
                 raise self._error(error, outer, reply) from error
         if not reply.finished:
             raise unfinished(self.name, empty=reply.empty)
-        for event in reply.end():
+        last = list(reply.end())
+        for event in last:
+            if isinstance(event, Done) and event.usage is not None:
+                await self._expect_read_whole(request, event.usage)
+        for event in last:
             yield event
+
+    async def _expect_read_whole(self, request: Request, usage: Usage) -> None:
+        """Raises `ContextTooLong` where Ollama has cut the request: it says how much it takes in once it is loaded."""
+        is_short, words = looks_short(request, usage), self._own_words
+        if not words.may_be_ollama or not (is_short or words.facts().window is None):
+            return
+        window = await asyncio.to_thread(words.ask_ollama)
+        if window is not None or self.endpoint.provider.startswith("ollama"):
+            expect_read_whole(self.name, request, usage, window)
 
     async def _texts(self, request: Request) -> AsyncGenerator[str, None]:
         """The JSON texts of the answer. Closing it closes the connection."""
