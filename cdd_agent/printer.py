@@ -140,7 +140,9 @@ class TextPrinter:
                 self._rest()
                 if usage:
                     about = "~" if usage.estimated else ""
-                    words = f"reply: {about}{usage.prompt_tokens:,} tokens in, {about}{usage.completion_tokens:,} out"
+                    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+                    words = f"reply: {about}{usage.prompt_tokens:,} tokens in{cached}"
+                    words += f", {about}{usage.completion_tokens:,} out"
                     self._line(words + (f", {about}${usage.usd:.4f}" if usage.usd else ""), Tone.QUIET)
             case BaselineStarted(command=command):
                 self._wait(f"Running {command} before anything is changed")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.config import Config, load_config
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import AnswersTold, ChangesApproved, Frontend
-from cdd_agent.llm.around import Around, Exchangeable
+from cdd_agent.llm.around import Exchangeable
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
 from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model, Usage
@@ -333,32 +333,18 @@ def equipped(
     """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
     is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
     from cdd_agent.llm.around import NeverEmpty
-    from cdd_agent.llm.known_models import FREE, Price, known_model
     from cdd_agent.llm.sized import Sized
-
-    def price() -> Price | None:
-        return FREE if _costs_nothing(model) else known_model(model.name).price
 
     sized = Sized(model, config.context_window) if config.context_window else model
     budgeted = Budgeted(
         NeverEmpty(sized),
         Limit(config.budget.tokens, config.budget.usd),
         spent=spent,
-        price=price,
+        price=lambda: model.price,
         spend=tally.add,
         lost=lost,
     )
     return Patient(budgeted, clock)
-
-
-def _costs_nothing(model: Model) -> bool:
-    """Whether it comes from a script or a record."""
-    from cdd_agent.llm.replay import ReplayedModel
-    from cdd_agent.llm.scripted import ScriptedModel
-
-    while isinstance(model, Around):
-        model = model.inner
-    return isinstance(model, ScriptedModel | ReplayedModel)
 
 
 def _spent_before(engine: Engine) -> Spent:

@@ -204,8 +204,10 @@ async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Even
         limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
-        yield Notice(f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}")
-    yield Notice(f"This session: {session.tally.spent.in_words()}")
+        cache = effort.spent.of_the_cache_in_words
+        yield Notice("; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))))
+    spent = session.tally.spent
+    yield Notice("; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words))))
 
 
 @command("model", "[MODEL] [API_BASE] [--save]")

@@ -53,11 +53,24 @@ class Effort:
     """As far as its provider showed that the model thought."""
     thinking_tokens: int = 0
     """Of the completion's, counted or estimated."""
+    cached_tokens: int = 0
+    """Those of the prompts that were read from a cache."""
+    cache_write_tokens: int = 0
+    """Those of the prompts that were written to one at a price of their own."""
+    reasoning_tokens: int = 0
+    """Those of the completions that were thoughts."""
+    saved_usd: float | None = None
+    """What caches saved, of the calls whose price is known."""
 
     @property
     def spent(self) -> Spent:
-        tokens = self.prompt_tokens + self.completion_tokens
-        return Spent(tokens, self.usd or 0.0, estimated=bool(self.estimated_calls))
+        return Spent(
+            self.prompt_tokens + self.completion_tokens,
+            self.usd or 0.0,
+            bool(self.estimated_calls),
+            self.cached_tokens,
+            self.saved_usd or 0.0,
+        )
 
     def __add__(self, other: "Effort") -> "Effort":
         return Effort(
@@ -67,10 +80,19 @@ class Effort:
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.estimated_calls + other.estimated_calls,
-            other.usd if self.usd is None else self.usd + (other.usd or 0.0),
+            _sum(self.usd, other.usd),
             self.thinking_seconds + other.thinking_seconds,
             self.thinking_tokens + other.thinking_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            _sum(self.saved_usd, other.saved_usd),
         )
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    """Of amounts of which None is not known."""
+    return second if first is None else first + (second or 0.0)
 
 
 _CALL = Effort(model_calls=1)
@@ -173,4 +195,8 @@ def _tokens(usage: Usage | None) -> Effort:
         completion_tokens=usage.completion_tokens,
         estimated_calls=int(usage.estimated),
         usd=usage.usd,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        saved_usd=usage.saved_usd,
     )

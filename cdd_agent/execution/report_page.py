@@ -75,6 +75,8 @@ def _summary(report: Report) -> str:
         lines.append(f"- thinking: {timedelta(seconds=round(report.effort.thinking_seconds))}, {thinking:,} tokens")
     if report.effort.usd:
         lines.append(f"- cost: ${report.effort.usd:.4f}, by the prices that are known")
+    if words := report.effort.spent.of_the_cache_in_words:
+        lines.append(f"- {words}")
     return "\n".join(lines)
 
 
@@ -105,7 +107,7 @@ def _effort(effort: Effort) -> tuple[str, ...]:
     return (
         str(timedelta(seconds=round(effort.seconds))),
         str(effort.model_calls),
-        f"{effort.prompt_tokens:,}",
+        f"{effort.prompt_tokens:,}" + (f" ({effort.cached_tokens:,} cached)" if effort.cached_tokens else ""),
         f"{effort.completion_tokens:,}",
     )
 

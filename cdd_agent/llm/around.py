@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import Done, EmptyReply, Model, ModelEvent, Request, StopReason, TextDelta, ToolCall, WasThought
 
 
@@ -23,6 +24,10 @@ class Around:
     @property
     def window(self) -> int | None:
         return self.inner.window
+
+    @property
+    def price(self) -> Price | None:
+        return self.inner.price
 
     def warm_up(self) -> None:
         self.inner.warm_up()

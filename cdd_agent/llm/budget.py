@@ -34,18 +34,34 @@ class Spent:
     tokens: int = 0
     usd: float = 0.0
     estimated: bool = False
+    cached_tokens: int = 0
+    """Those among them that were read from a cache."""
+    saved_usd: float = 0.0
+    """What caches saved, of the calls whose price is known."""
 
     def __add__(self, usage: Usage) -> "Spent":
         return Spent(
             self.tokens + usage.prompt_tokens + usage.completion_tokens,
             self.usd + (usage.usd or 0.0),
             self.estimated or usage.estimated,
+            self.cached_tokens + usage.cached_tokens,
+            self.saved_usd + (usage.saved_usd or 0.0),
         )
 
     def in_words(self) -> str:
         """With a `~` where some of it is estimated; the money only where a price is known."""
         about = "~" if self.estimated else ""
-        return f"{about}{self.tokens:,} tokens" + (f", {about}${self.usd:.4f}" if self.usd else "")
+        cached = f" ({self.cached_tokens:,} cached)" if self.cached_tokens else ""
+        return f"{about}{self.tokens:,} tokens{cached}" + (f", {about}${self.usd:.4f}" if self.usd else "")
+
+    @property
+    def of_the_cache_in_words(self) -> str:
+        """What caches did for it: in money where a price is known, else in tokens; empty where they did nothing."""
+        if self.saved_usd < 0:
+            return f"writing to the cache has cost ${-self.saved_usd:.4f} more than reading from it saved"
+        if self.saved_usd > 0:
+            return f"the cache saved ${self.saved_usd:.4f}"
+        return f"{self.cached_tokens:,} tokens came from the cache" if self.cached_tokens else ""
 
 
 @dataclass
@@ -167,7 +183,8 @@ class _Call:
 
     @property
     def at_worst(self) -> Usage:
-        return self._priced(Usage(self.prompt, CEILING, estimated=True))
+        usage = Usage(self.prompt, CEILING, estimated=True)
+        return usage if self.price is None else replace(usage, usd=self.price.at_most(usage))
 
     def counted(self, usage: Usage | None) -> Usage:
         """What the provider counted, or where it does not count, the estimate."""
@@ -175,9 +192,11 @@ class _Call:
 
     def _priced(self, usage: Usage) -> Usage:
         """With the provider's own word on the cost, if there is one, or by the price."""
-        if usage.usd is not None or self.price is None:
+        if self.price is None:
             return usage
-        return replace(usage, usd=self.price.of(usage))
+        usd = self.price.of(usage) if usage.usd is None else usage.usd
+        is_cached = usage.cached_tokens or usage.cache_write_tokens
+        return replace(usage, usd=usd, saved_usd=self.price.saved(usage) if is_cached else None)
 
 
 def estimated_prompt(request: Request) -> int:

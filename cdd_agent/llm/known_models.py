@@ -36,6 +36,14 @@ class Price:
         cached = usage.cached_tokens * read + usage.cache_write_tokens * write
         return max(plain, 0) * self.prompt + cached + usage.completion_tokens * self.completion
 
+    def saved(self, usage: Usage) -> float:
+        """How much more the same tokens would have cost without a cache."""
+        return self.of(replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(usage)
+
+    def at_most(self, usage: Usage) -> float:
+        """The cost where nobody knows what a cache will do: all of the prompt may be written to it."""
+        return max(self.of(usage), self.of(replace(usage, cache_write_tokens=usage.prompt_tokens)))
+
 
 FREE = Price(0.0, 0.0)
 

@@ -20,7 +20,7 @@ from cdd_agent.llm.direct.chat_reply import Reply
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure, translated, unfinished
-from cdd_agent.llm.known_models import has_provider, known_model
+from cdd_agent.llm.known_models import Price, has_provider, known_model
 from cdd_agent.llm.port import Message, ModelEvent, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
@@ -43,6 +43,10 @@ class LitellmModel:
     def window(self) -> int | None:
         return known_model(self.name).window
 
+    @property
+    def price(self) -> Price | None:
+        return known_model(self.name).price
+
     def warm_up(self) -> None:
         """Begin the slow import without waiting for it; the first call joins it."""
         threading.Thread(target=_import_early, name="import-litellm", daemon=True).start()
@@ -57,7 +61,9 @@ class LitellmModel:
             async with aclosing(chunks):
                 async for chunk in chunks:
                     empty = empty and not any(one.delta.content or one.delta.tool_calls for one in chunk.choices)
-                    for event in reply.read(chunk.model_dump(exclude_none=True, warnings=False)):
+                    piece = chunk.model_dump(exclude_none=True, warnings=False)
+                    as_dict(piece.get("usage")).pop("cost", None)  # by litellm's table, and not the provider's word
+                    for event in reply.read(piece):
                         yield event
             if _was_finished(chunks):
                 for event in reply.end():

@@ -3,9 +3,12 @@
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from cdd_agent.errors import CddError, ExitCode
+
+if TYPE_CHECKING:
+    from cdd_agent.llm.known_models import Price
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,8 @@ class Usage:
     """Those of the prompt that were written to a cache at a price of their own."""
     reasoning_tokens: int = 0
     """Those of the completion that were thoughts."""
+    saved_usd: float | None = None
+    """How much cheaper the cache made them, or dearer where it is less than 0; None where no price is known."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +167,11 @@ class Model(Protocol):
     @property
     def window(self) -> int | None:
         """How many tokens of a request it takes in; None where that is not known."""
+        ...
+
+    @property
+    def price(self) -> "Price | None":
+        """What its tokens cost; None where that is not known."""
         ...
 
     def warm_up(self) -> None:

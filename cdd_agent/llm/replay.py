@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from cdd_agent.llm.cassette import Call, read_calls, redacted
+from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import Message, ModelEvent, Request
 from cdd_agent.llm.scripted import NoReplyLeft
 from cdd_agent.workspace.redaction import Redactor
@@ -42,6 +43,10 @@ class ReplayedModel:
     def from_file(cls, path: Path, redactor: Redactor, *, in_time: bool = False) -> Self:
         """Raises `BadInput` for a file that is no cassette."""
         return cls(read_calls(path), redactor, in_time=in_time)
+
+    @property
+    def price(self) -> Price:
+        return FREE
 
     def warm_up(self) -> None:
         """Nothing is slow here."""

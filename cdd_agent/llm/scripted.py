@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -134,6 +135,10 @@ class ScriptedModel:
         chosen = next((entry for entry in fitting if entry.when is not None), fitting[0])
         self._left = [entry for entry in self._left if entry is not chosen]
         return chosen
+
+    @property
+    def price(self) -> Price:
+        return FREE
 
     def warm_up(self) -> None:
         """Nothing is slow here."""

@@ -1,12 +1,20 @@
 """Slash commands, without a screen."""
 
 import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
 from cdd_agent.commands.registry import commands, complete, handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Cleared, Event, ExitRequested, Notice, PlanOpened, TicketsListed
+from cdd_agent.llm.around import Around
+from cdd_agent.llm.known_models import Price
+from cdd_agent.llm.port import Done, ModelEvent, Request, Usage
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Session
 from tests.projects import SLUG, Sandbox, Step, check, says
 
@@ -63,6 +71,53 @@ async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> N
     assert isinstance(run, Notice)
     assert "in 1 model call" in run.text
     assert now == Notice("This session: 0 tokens")
+
+
+class Caching(Around):
+    """A provider that has most of each request in a cache."""
+
+    def __init__(self, reply: str, price: Price | None) -> None:
+        super().__init__(ScriptedModel([reply]))
+        self._price = price
+
+    @property
+    def price(self) -> Price | None:
+        return self._price
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(self.inner.stream(request)) as events:
+            async for event in events:
+                usage = Usage(10_000, 100, cached_tokens=9_000, cache_write_tokens=500, reasoning_tokens=50)
+                yield replace(event, usage=usage) if isinstance(event, Done) else event
+
+
+@pytest.mark.parametrize(
+    ("price", "says_of_run"),
+    [
+        (
+            Price(1e-5, 1e-4, 1e-6, 2e-5),
+            "10,100 tokens (9,000 cached), $0.0340, in 1 model call; the cache saved $0.0760",
+        ),
+        (None, "10,100 tokens (9,000 cached), in 1 model call; 9,000 tokens came from the cache"),
+    ],
+)
+async def test_cost_shows_what_the_cache_saved(
+    sandbox: Sandbox, price: Price | None, says_of_run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(Step("a.txt", "none"))
+    sandbox.real_model = Caching(says("a.txt", "good"), price)
+    session = sandbox.session()
+    await say(session, f"/exec {SLUG}")
+    events = await say(session, "c")
+    run, now = await say(session, "/cost")
+
+    assert run == Notice(f"{SLUG}: {says_of_run}")
+    assert now == Notice(f"This session: {says_of_run.replace(', in 1 model call', '')}")
+    printer = TextPrinter()
+    for event in events:
+        printer.show(event)
+    assert "reply: 10,000 tokens in (9,000 cached), 100 out" in capsys.readouterr().out
+    session.leave()
 
 
 @pytest.mark.parametrize(

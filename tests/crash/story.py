@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import Done, ModelEvent, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
 from tests.projects import SLUG, SPEC, Step, check, plan, says
@@ -76,6 +77,10 @@ class Storyteller:
     @property
     def calls_tools(self) -> bool:
         return any(chapter.rounds for chapter in self.story.chapters)
+
+    @property
+    def price(self) -> Price:
+        return FREE
 
     def warm_up(self) -> None:
         """Nothing is slow here."""

@@ -211,6 +211,45 @@ def test_cached_tokens_have_prices_of_their_own() -> None:
     assert Price(4.0, 20.0).of(Usage(100, 10, cached_tokens=60)) == pytest.approx(600)
 
 
+def test_what_the_cache_saved_is_the_difference_to_the_full_price() -> None:
+    price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
+
+    assert price.saved(Usage(100, 10, cached_tokens=60, cache_write_tokens=30)) == pytest.approx(60 * 3.6 - 30)
+    assert Spent(saved_usd=-0.5).of_the_cache_in_words == (
+        "writing to the cache has cost $0.5000 more than reading from it saved"
+    )
+
+
+def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
+    for price in (Price(4.0, 20.0, 0.4, 5.0), Price(4.0, 20.0, 0.4, 0.0), Price(4.0, 20.0)):
+        most = price.at_most(Usage(100, 10))
+        for cached in range(0, 101, 25):
+            usages = [Usage(100, 10, cached_tokens=cached, cache_write_tokens=n) for n in range(0, 101 - cached, 25)]
+            assert all(price.of(usage) <= most for usage in usages)
+
+
+async def test_what_is_cached_is_counted_and_told() -> None:
+    class Caching(Around):
+        async def stream(self, request: Request):  # type: ignore[no-untyped-def]
+            yield TextDelta("Hello.")
+            yield Done(usage=Usage(1_000, 10, cached_tokens=800, cache_write_tokens=100))
+
+    tally = Tally()
+    model = Budgeted(Caching(ScriptedModel([])), Limit(), price=lambda: Price(0.01, 0.1, 0.001, 0.02), spend=tally.add)
+    *_, done = [event async for event in model.stream(REQUEST)]
+
+    assert isinstance(done, Done)
+    assert done.usage is not None
+    assert (done.usage.usd, done.usage.saved_usd) == (pytest.approx(4.8), pytest.approx(6.2))
+    assert tally.spent.in_words() == "1,010 tokens (800 cached), $4.8000"
+    assert tally.spent.of_the_cache_in_words == "the cache saved $6.2000"
+
+
+def test_where_no_price_is_known_the_cache_is_told_in_tokens() -> None:
+    assert (Spent() + Usage(1_000, 10, cached_tokens=800)).of_the_cache_in_words == "800 tokens came from the cache"
+    assert Spent(1_000).of_the_cache_in_words == ""
+
+
 def test_a_long_prompt_has_another_price_for_the_whole_call() -> None:
     price = Price(1.0, 2.0, above=(100, Price(3.0, 4.0)))
 

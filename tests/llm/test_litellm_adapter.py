@@ -12,14 +12,19 @@ from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider, missing
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
+    Done,
     Message,
     ModelError,
     ModelNotFound,
     RateLimited,
     Request,
     TextDelta,
+    Usage,
 )
 from tests.llm.server import Answer, LoopbackServer, failure
+from tests.llm.simulators.anthropic import Anthropic
+from tests.llm.simulators.base import Bill, Json, Said
+from tests.llm.simulators.chat import DeepSeek
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
 pytestmark = [
@@ -162,6 +167,38 @@ async def test_the_api_base_of_the_configuration_wins(monkeypatch: pytest.Monkey
 
     assert server.requests[0].body["messages"] == [{"role": "user", "content": "Say hello."}]
     assert server.requests[0].body["stream_options"] == {"include_usage": True}
+
+
+async def usage_of(name: str, base: str) -> Usage:
+    *_, done = [event async for event in LitellmModel(name, base).stream(REQUEST)]
+    assert isinstance(done, Done)
+    assert done.usage is not None
+    return done.usage
+
+
+async def test_what_was_cached_and_thought_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "a-key")
+    with DeepSeek([Said("Hello.", "They greet me.")] * 2) as simulator:
+        counted = [await usage_of("deepseek/deepseek-v4-pro", simulator.url) for _ in range(2)]
+
+    assert counted == [
+        Usage(bill.prompt, bill.completion, cached_tokens=bill.cached, reasoning_tokens=bill.reasoning)
+        for bill in simulator.bills
+    ]
+    assert counted[1].cached_tokens > 0
+
+
+async def test_what_claude_wrote_to_its_cache_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
+
+    class Written(Anthropic):
+        def _bill(self, body: Json, said: Said) -> Bill:
+            return Bill(10, 200, 30, 4, 2)
+
+    with Written([Said("Hello.", "They greet me.")]) as simulator:
+        usage = await usage_of("anthropic/claude-opus-5", simulator.url.removesuffix("/v1"))
+
+    assert usage == Usage(240, 4, cached_tokens=200, cache_write_tokens=30, reasoning_tokens=2)
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

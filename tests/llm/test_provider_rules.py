@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -12,14 +12,15 @@ from pydantic import TypeAdapter
 from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import Added, Dialogue
 from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
+from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.known_models import known_model
+from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.llm.providers import endpoint_of
 from tests.dialogue.talking import heard
 from tests.llm.simulators.anthropic import Anthropic
-from tests.llm.simulators.base import Said, Simulator
+from tests.llm.simulators.base import Bill, Said, Simulator
 from tests.llm.simulators.chat import (
     Chat,
     ClaudeBehindOpenRouter,
@@ -236,6 +237,37 @@ def test_a_naive_client_is_refused_after_the_first_round(kind: type[Chat]) -> No
     assert (accepted, refused) == (200, 400)
 
 
+def billed(bills: list[Bill], price: Price) -> tuple[float, float]:
+    """Dollars for the calls by a price list, and the same as if nothing had been cached."""
+    paid = sum(
+        bill.plain * price.prompt
+        + bill.cached * (price.cache_read or 0.0)
+        + bill.written * (price.cache_write or 0.0)
+        + bill.completion * price.completion
+        for bill in bills
+    )
+    return paid, sum(bill.prompt * price.prompt + bill.completion * price.completion for bill in bills)
+
+
+@pytest.mark.parametrize(
+    ("provider", "name"), [("anthropic", "anthropic/claude-opus-5"), ("deepseek", "deepseek/deepseek-v4-pro")]
+)
+async def test_the_cost_that_is_shown_is_the_bill_and_so_is_what_the_cache_saved(
+    provider: str, name: str, root: Path
+) -> None:
+    price, tally = known_model(name).price, Tally()
+    assert price is not None
+    with PROVIDERS[provider].simulated(SIX_ROUNDS) as simulator:
+        asked = replace(PROVIDERS[provider], model=name).asked_at(simulator.url)
+        model = Budgeted(asked, Limit(), price=lambda: price, spend=tally.add)
+        await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+
+    paid, uncached = billed(simulator.bills, price)
+    assert tally.spent.usd == pytest.approx(paid, rel=0.01)
+    assert tally.spent.saved_usd == pytest.approx(uncached - paid, rel=0.01)
+    assert tally.spent.cached_tokens == sum(bill.cached for bill in simulator.bills) > 0
+
+
 async def test_openrouters_own_word_on_the_cost_counts(root: Path) -> None:
     with OpenRouter(SIX_ROUNDS) as simulator:
         model = PROVIDERS["gemini behind openrouter"].asked_at(simulator.url)
@@ -345,3 +377,13 @@ def test_a_naive_client_is_refused_by_openai(changed: dict[str, object], says: s
     assert refused.is_client_error
     assert says in refused.text
     assert accepted.status_code == 200
+
+
+async def test_openrouters_own_word_goes_before_a_price_that_is_known(root: Path) -> None:
+    tally = Tally()
+    with OpenRouter(SIX_ROUNDS) as simulator:
+        model = PROVIDERS["gemini behind openrouter"].asked_at(simulator.url)
+        priced = Budgeted(model, Limit(), price=lambda: Price(1.0, 1.0), spend=tally.add)
+        await heard(Dialogue(priced, read_only_tools(root), "on").turn(ASKED))
+
+    assert tally.spent.usd == pytest.approx(sum(simulator.dollars))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string, read_json
+from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string, read_json
 from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
 from cdd_agent.llm.direct.reply_text import ReplyText, whole_characters
 from cdd_agent.llm.direct.reported_failures import failure_in
@@ -112,7 +112,7 @@ class Reply:
         """The same of a piece that is no text any more."""
         if failure := failure_in(document):
             raise ServerFailed(failure)
-        self._usage = _usage(document.get("usage")) or self._usage
+        self._usage = usage_of(document.get("usage")) or self._usage
         choices = as_list(document.get("choices"))
         if not choices and "choices" not in document and "usage" not in document:
             return  # a piece of another kind, as some servers mix in
@@ -250,21 +250,22 @@ def _join_part(parts: list[dict[str, Any]], piece: dict[str, Any]) -> None:
         parts.append({**piece, "thinking": as_list(piece.get("thinking"))} if "thinking" in piece else dict(piece))
 
 
-def _usage(counted: object) -> Usage | None:
+def usage_of(counted: object) -> Usage | None:
+    """What a provider, or litellm in its place, says that a call took."""
     facts = as_dict(counted)
-    prompt, completion = (as_int(facts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-    if prompt is None and completion is None:
+    if all(_count(facts, name) is None for name in ("prompt_tokens", "completion_tokens")):
         return None
     of_prompt, of_completion = (as_dict(facts.get(f"{name}_tokens_details")) for name in ("prompt", "completion"))
-    cached = as_int(of_prompt.get("cached_tokens")) or as_int(facts.get("prompt_cache_hit_tokens"))
-    cost = facts.get("cost")
     return Usage(
-        prompt or 0,
-        completion or 0,
-        usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
-        cached_tokens=cached or 0,
-        cache_write_tokens=as_int(of_prompt.get("cache_write_tokens"))
-        or as_int(facts.get("cache_creation_input_tokens"))  # in litellm's words
-        or 0,
-        reasoning_tokens=as_int(of_completion.get("reasoning_tokens")) or 0,
+        _count(facts, "prompt_tokens") or 0,
+        _count(facts, "completion_tokens") or 0,
+        usd=as_amount(facts.get("cost")),
+        cached_tokens=_count(of_prompt, "cached_tokens") or _count(facts, "prompt_cache_hit_tokens") or 0,
+        cache_write_tokens=_count(of_prompt, "cache_write_tokens") or _count(facts, "cache_creation_input_tokens") or 0,
+        reasoning_tokens=_count(of_completion, "reasoning_tokens") or 0,
     )
+
+
+def _count(facts: dict[str, Any], name: str) -> int | None:
+    number = as_int(facts.get(name))
+    return None if number is None else max(number, 0)

@@ -12,6 +12,9 @@ def read_json(text: str) -> Any:
         return None
 
 
+_LARGEST_AMOUNT = 1e12
+
+
 def as_dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -26,6 +29,12 @@ def as_string(value: object) -> str:
 
 def as_int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def as_amount(value: object) -> float | None:
+    """A number that can be an amount: JSON as Python reads it has infinite ones, too."""
+    is_amount = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_AMOUNT
+    return float(value) if is_amount else None  # type: ignore[arg-type]  # it is a number
 
 
 def as_text(value: object) -> str:

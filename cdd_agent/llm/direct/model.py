@@ -13,17 +13,19 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.ollama import expect_read_whole, looks_short
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.failures import Failure, translated, unfinished
-from cdd_agent.llm.known_models import known_model
+from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ModelError, ModelEvent, Request
+from cdd_agent.llm.own_words import OwnWords
+from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, Done, ModelError, ModelEvent, Request, Usage
 from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT, silence_timeout
 from cdd_agent.version import VERSION
@@ -44,17 +46,24 @@ class DirectModel:
         self.endpoint = endpoint
         self.options = options
         self.protocol = _protocol(name, endpoint, options)
+        self._own_words = OwnWords(endpoint, known_model(name))
 
     @property
     def calls_tools(self) -> bool:
-        return known_model(self.name).calls_tools
+        return self._own_words.facts().calls_tools
 
     @property
     def window(self) -> int | None:
-        return known_model(self.name).window
+        return self._own_words.facts().window
+
+    @property
+    def price(self) -> Price | None:
+        return self._own_words.facts().price
 
     def warm_up(self) -> None:
-        """Import httpx and read the trusted certificates, in a thread; the first call joins it."""
+        """Import httpx and read the trusted certificates, in a thread; the first call joins it. Another one asks what
+        the server says of its model."""
+        self._own_words.begin()
         threading.Thread(target=prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True).start()
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
@@ -75,10 +84,23 @@ class DirectModel:
         if not reply.finished:
             raise unfinished(self.name, empty=reply.empty)
         try:
-            for event in reply.end():
-                yield event
+            last = list(reply.end())
         except ServerFailed as error:
             raise self._error(error, outer, reply) from error
+        for event in last:
+            if isinstance(event, Done) and event.usage is not None:
+                await self._expect_read_whole(request, event.usage)
+        for event in last:
+            yield event
+
+    async def _expect_read_whole(self, request: Request, usage: Usage) -> None:
+        """Raises `ContextTooLong` where Ollama has cut the request: it says how much it takes in once it is loaded."""
+        is_short, words = looks_short(request, usage), self._own_words
+        if not words.may_be_ollama or not (is_short or words.facts().window is None):
+            return
+        window = await asyncio.to_thread(words.ask_ollama)
+        if window is not None or self.endpoint.provider.startswith("ollama"):
+            expect_read_whole(self.name, request, usage, window)
 
     async def _texts(self, request: Request) -> AsyncGenerator[str, None]:
         """The JSON texts of the answer. Closing it closes the connection."""
@@ -167,16 +189,23 @@ def client_for(url: "httpx.URL", silence: float = SILENCE_TIMEOUT) -> "httpx.Asy
     import httpx
 
     try:
-        return httpx.AsyncClient(
-            verify=_trusted(_is_plain_and_local(url)),
-            trust_env=not is_this_computer(url.host),
-            timeout=httpx.Timeout(silence, connect=CONNECT_TIMEOUT),
-        )
+        return httpx.AsyncClient(**client_settings(url, silence))
     except (ValueError, ImportError) as error:  # of proxies that are not written as URLs, or speak SOCKS
         raise ConnectionFailed(
             "The proxy that the environment names cannot be used.",
             hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; SOCKS needs the package socksio.",
         ) from error
+
+
+def client_settings(url: "httpx.URL", silence: float = SILENCE_TIMEOUT) -> dict[str, Any]:
+    """How a client of httpx has to be made for an address."""
+    import httpx
+
+    return {
+        "verify": _trusted(_is_plain_and_local(url)),
+        "trust_env": not is_this_computer(url.host),
+        "timeout": httpx.Timeout(silence, connect=CONNECT_TIMEOUT),
+    }
 
 
 @cache

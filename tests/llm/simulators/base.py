@@ -84,6 +84,10 @@ class Simulator:
         """The lines of the stream of events."""
         raise NotImplementedError
 
+    def get(self, path: str) -> Json | None:
+        """What it tells of itself; None: there is nothing at that address."""
+        del path
+
     def refusal(self, refused: Refused) -> Json:
         return {"error": {"message": refused.message, "type": "invalid_request_error", **refused.body}}
 
@@ -100,6 +104,15 @@ class Simulator:
                 status, kind, data = simulator.handle(sent)
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def do_GET(self) -> None:
+                said = simulator.get(self.path)
+                data = json.dumps(said).encode()
+                self.send_response(404 if said is None else 200)
+                self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)

@@ -1,0 +1,47 @@
+"""Ollama's silent cut: a request that is longer than its window loses its beginning, and the answer is a 200.
+
+Nothing says so but the count of tokens, which is that of what was left: half of the window and a few, or whatever the
+newest messages have.
+"""
+
+import re
+
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import ContextTooLong, Request, Usage
+
+_MOST_CHARACTERS = 6
+"""Of a token, on average of a whole request: of English four to five."""
+_A_FEW = 16
+"""Tokens that are left beside half of a window: it keeps the first ones."""
+_HINT = (
+    "The reply is not used. Start Ollama with a larger window (`OLLAMA_CONTEXT_LENGTH=32768 ollama serve`), or make a "
+    "model that has one: `/set parameter num_ctx 32768` and `/save NAME` in `ollama run`."
+)
+
+
+def looks_short(request: Request, usage: Usage) -> bool:
+    """Whether so few tokens were read that it is worth asking for the window."""
+    return 0 < usage.prompt_tokens < 0.7 * estimated_prompt(request)
+
+
+def expect_read_whole(name: str, request: Request, usage: Usage, window: int | None) -> None:
+    """Raises `ContextTooLong` for a reply to a request that was cut. `window`: Ollama's own word; None: it has none."""
+    most, read = estimated_prompt(request), usage.prompt_tokens
+    if window is not None and most <= window:
+        return
+    is_half = window is not None and window // 2 <= read <= window // 2 + _A_FEW
+    is_full = window is not None and read + usage.completion_tokens >= window
+    if not (is_half or is_full or read < _least(request)):
+        return
+    of = f", and its window has {window:,}" if window is not None else ""
+    raise ContextTooLong(
+        f"Ollama has cut the request for {name} without a word: of about {most:,} tokens it read {read:,}{of}",
+        hint=_HINT,
+    )
+
+
+def _least(request: Request) -> int:
+    """How many tokens a request has at least: what is repeated may be one, and not every template shows tools."""
+    texts = [message.content for message in request.messages]
+    texts += [call.arguments for message in request.messages for call in message.tool_calls]
+    return sum(len(re.sub(r"(.)\1+", r"\1", re.sub(r"\s+", " ", text))) for text in texts) // _MOST_CHARACTERS

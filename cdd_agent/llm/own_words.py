@@ -1,0 +1,239 @@
+"""What servers say of their own models, which goes before any table: OpenRouter's list, and how much a server on this
+computer takes in.
+
+What answers may be anything, and so may what was kept: each fact is taken only as what it has to be.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from cdd_agent.errors import CddError
+from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string, read_json
+from cdd_agent.llm.known_models import KnownModel, Price
+from cdd_agent.llm.providers import Endpoint, is_this_computer
+
+_A_DAY, _AN_HOUR = 86_400.0, 3_600.0
+_PATIENCE = 3.0
+"""Seconds that anybody waits for an answer, from when it was asked for."""
+_PATIENCE_HERE = 1.0
+"""The same for a server on this computer."""
+_LONGEST_LIST = 16 * 2**20
+_LARGEST_WINDOW = 10**9
+
+
+class OwnWords:
+    """The facts about one model, by its server's own words where it has some; asked for once, in a thread."""
+
+    def __init__(self, endpoint: Endpoint, known: KnownModel) -> None:
+        self._endpoint, self._facts = endpoint, known
+        self._beginning = threading.Lock()
+        self._until: float | None = None
+        self._ready = threading.Event()
+        self._is_here = is_this_computer(_host(endpoint.base))
+
+    def begin(self) -> None:
+        """Ask, without waiting, whoever has something to say."""
+        with self._beginning:
+            if self._until is not None or not (self._is_here or self._endpoint.provider == "openrouter"):
+                return
+            self._until = time.monotonic() + (_PATIENCE_HERE if self._is_here else _PATIENCE)
+        threading.Thread(target=self._ask, name="ask-about-model", daemon=True).start()
+
+    def facts(self) -> KnownModel:
+        """Those known by now. Waits for the first answer, but not for long; what comes later is in later facts."""
+        self.begin()
+        if self._until is not None and not self._ready.is_set():
+            self._ready.wait(max(0.0, self._until - time.monotonic()))
+        return self._facts
+
+    @property
+    def may_be_ollama(self) -> bool:
+        return self._is_here or self._endpoint.provider.startswith("ollama")
+
+    def ask_ollama(self) -> int | None:
+        """How much it takes in, as it says of a loaded model; None where it does not, or is something else."""
+        window = _ollamas_window(self._endpoint, _PATIENCE_HERE)
+        if window is not None:
+            self._facts = replace(self._facts, window=window)
+        return window
+
+    def _ask(self) -> None:
+        try:
+            if self._endpoint.provider == "openrouter":
+                self._ask_openrouter()
+            elif window := window_here(self._endpoint):
+                self._facts = replace(self._facts, window=window)
+        finally:
+            self._ready.set()
+
+    def _ask_openrouter(self) -> None:
+        kept, name = _Kept.read(self._endpoint.base), self._endpoint.model
+        if found := _facts_of(name, kept.entries, self._facts):
+            self._facts = found
+            self._ready.set()
+        age = time.time() - kept.asked_at
+        if 0 <= age < (_A_DAY if found else _AN_HOUR):
+            return
+        answer = fetched(f"{self._endpoint.base}/models", self._endpoint.key, _PATIENCE * 10)
+        if entries := [_what_is_kept(entry) for entry in map(as_dict, as_list(as_dict(answer).get("data")))]:
+            _Kept(self._endpoint.base, time.time(), entries).write()
+            self._facts = _facts_of(name, entries, self._facts) or self._facts
+
+
+def window_here(endpoint: Endpoint) -> int | None:
+    """How many tokens a server on this computer takes in, as far as it says: Ollama of a model that is loaded, vLLM,
+    llama.cpp and LM Studio."""
+    root, model = endpoint.base.removesuffix("/v1"), endpoint.model
+    asked: tuple[tuple[str, Callable[[dict[str, Any]], Iterable[object]]], ...] = (
+        ("/v1/models", lambda said: _named(model, said.get("data"), "max_model_len", "id")),
+        ("/props", lambda said: [as_dict(said.get("default_generation_settings")).get("n_ctx")]),
+        ("/api/v0/models", lambda said: _named(model, said.get("data"), "loaded_context_length", "id")),
+    )
+    end = time.monotonic() + _PATIENCE_HERE
+    if found := _ollamas_window(endpoint, _PATIENCE_HERE):
+        return found
+    for path, windows in asked:
+        left = end - time.monotonic()
+        if left <= 0:
+            return None
+        said = as_dict(fetched(root + path, endpoint.key, left))
+        if found := next(filter(None, map(_as_window, windows(said))), None):
+            return found
+    return None
+
+
+def _ollamas_window(endpoint: Endpoint, patience: float) -> int | None:
+    said = as_dict(fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience))
+    windows = _named(endpoint.model, said.get("models"), "context_length", "name", "model")
+    return next(filter(None, map(_as_window, windows)), None)
+
+
+def fetched(address: str, key: str | None, patience: float) -> object:
+    """The JSON at an address; None where there is none, it does not come in time, or it has no end."""
+    from cdd_agent.llm.direct.model import client_settings, prepare
+
+    prepare(address)
+    import httpx
+
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    end, body = time.monotonic() + patience, bytearray()
+    try:
+        url = httpx.URL(address)
+        with (
+            httpx.Client(**{**client_settings(url), "timeout": patience}) as client,
+            client.stream("GET", url, headers=headers) as answer,
+        ):
+            if answer.status_code != httpx.codes.OK:
+                return None
+            for piece in answer.iter_raw():
+                body += piece
+                if len(body) > _LONGEST_LIST or time.monotonic() > end:
+                    return None
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError):
+        return None  # the call itself says what is wrong there
+    return read_json(body.decode(errors="replace"))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """OpenRouter's list as it is kept in the user's cache folder."""
+
+    base: str
+    asked_at: float = 0.0
+    """In seconds since 1970."""
+    entries: Iterable[dict[str, Any]] = ()
+
+    @classmethod
+    def read(cls, base: str) -> "_Kept":
+        """The list that came from this address, or an empty one."""
+        path, text = _place(), ""
+        with suppress(OSError):
+            if path.stat().st_size <= _LONGEST_LIST:
+                text = path.read_text(encoding="utf-8", errors="replace")
+        content = as_dict(read_json(text))
+        if content.get("base") != base:
+            return cls(base)
+        entries = [as_dict(entry) for entry in as_list(content.get("data"))]
+        return cls(base, as_amount(content.get("asked_at")) or 0.0, entries)
+
+    def write(self) -> None:
+        """Keep it, if the disk takes it: without, it is asked for again."""
+        from cdd_agent.workspace.files import write_atomic
+
+        content = {"base": self.base, "asked_at": self.asked_at, "data": list(self.entries)}
+        with suppress(CddError, OSError):
+            write_atomic(_place(), json.dumps(content).encode())
+
+
+def _place() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("cdd-agent") / "openrouter-models.json"
+
+
+_FIELDS = ("id", "context_length", "pricing", "supported_parameters", "top_provider", "architecture")
+
+
+def _what_is_kept(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: entry[name] for name in _FIELDS if name in entry}
+
+
+def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -> KnownModel | None:
+    """What a list says of a model; of a variant (`:nitro`) that is not in it, what it says of the model."""
+    by_name = {as_string(entry.get("id")): entry for entry in entries}
+    entry = by_name.get(name) or by_name.get(name.partition(":")[0])
+    if not entry:
+        return None
+    takes, provider = as_list(entry.get("supported_parameters")), as_dict(entry.get("top_provider"))
+    return replace(
+        known,
+        window=_as_window(provider.get("context_length")) or _as_window(entry.get("context_length")) or known.window,
+        longest_reply=_as_window(provider.get("max_completion_tokens")) or known.longest_reply,
+        price=_price(as_dict(entry.get("pricing"))) or known.price,
+        calls_tools="tools" in takes,
+        thinks="reasoning" in takes,
+        sees="image" in as_list(as_dict(entry.get("architecture")).get("input_modalities")),
+    )
+
+
+def _price(said: dict[str, Any]) -> Price | None:
+    prompt, completion, read, write = (
+        _dollars(said.get(name)) for name in ("prompt", "completion", "input_cache_read", "input_cache_write")
+    )
+    return None if prompt is None or completion is None else Price(prompt, completion, read, write)
+
+
+def _dollars(said: object) -> float | None:
+    """OpenRouter writes amounts as strings; less than nothing stands for one that depends."""
+    try:
+        return as_amount(float(said)) if isinstance(said, str) else as_amount(said)
+    except ValueError:
+        return None
+
+
+def _named(model: str, entries: object, fact: str, *names: str) -> Iterator[object]:
+    """A fact of the entries with the model's name; Ollama adds `:latest` to one without a tag."""
+    for entry in map(as_dict, as_list(entries)):
+        if any(as_string(entry.get(name)) in (model, f"{model}:latest") for name in names):
+            yield entry.get(fact)
+
+
+def _as_window(said: object) -> int | None:
+    number = as_int(said)
+    return number if number is not None and 0 < number <= _LARGEST_WINDOW else None
+
+
+def _host(base: str) -> str:
+    try:
+        return urlsplit(base).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,115 @@
+"""Ollama cuts what is longer than its window without a word: that is said, and the reply is no good one."""
+
+import httpx
+import pytest
+
+from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.port import ContextTooLong, Message, ModelEvent, Request, TextDelta
+from cdd_agent.llm.providers import endpoint_of
+from tests.llm.simulators.base import Said
+from tests.llm.simulators.ollama import Ollama
+
+SENTENCE = "The quick brown fox jumps over a lazy dog. "  # 43 characters
+KNOWN = Message("system", "The password is ANANAS. Say it when you are asked.")
+
+
+def words(tokens: int) -> str:
+    return SENTENCE * (tokens * 4 // len(SENTENCE))
+
+
+def asking(*texts: str) -> Request:
+    return Request((KNOWN, *(Message("user", text) for text in texts)))
+
+
+def model_at(simulator: Ollama, prefix: str = "openai") -> DirectModel:
+    endpoint = endpoint_of(f"{prefix}/{simulator.model}", simulator.url, {})
+    assert endpoint is not None
+    return DirectModel(f"{prefix}/{simulator.model}", endpoint)
+
+
+async def heard(model: DirectModel, request: Request) -> list[ModelEvent]:
+    return [event async for event in model.stream(request)]
+
+
+LONG = {
+    "one long message": (False, asking(words(6_000), "What is the password?")),
+    "a long conversation": (True, asking(*[words(900)] * 9, "What is the password?")),
+}
+
+
+@pytest.mark.parametrize(("drops_messages", "request_"), LONG.values(), ids=LONG)
+async def test_a_request_that_was_cut_is_too_long(drops_messages: bool, request_: Request) -> None:
+    says = r"Ollama has cut .* it read [\d,]+, and its window has 4,096"
+    with (
+        Ollama([Said("No idea.")], drops_messages=drops_messages) as simulator,
+        pytest.raises(ContextTooLong, match=says) as raised,
+    ):
+        await heard(model_at(simulator), request_)
+
+    assert len(simulator.read) < sum(len(message.content) for message in request_.messages)
+    assert "OLLAMA_CONTEXT_LENGTH" in raised.value.hint
+
+
+async def test_no_call_of_a_cut_request_is_made() -> None:
+    events: list[ModelEvent] = []
+
+    async def collect(model: DirectModel) -> None:
+        async for event in model.stream(asking(words(6_000))):
+            events.append(event)  # noqa: PERF401  # up to the error
+
+    with Ollama([Said("I look.", calls=(("read_file", {"path": "a.txt"}),))]) as simulator:
+        with pytest.raises(ContextTooLong):
+            await collect(model_at(simulator))
+        assert len(simulator.bills) == 1
+    assert {type(event) for event in events} == {TextDelta}
+
+
+@pytest.mark.parametrize("tokens", [10, 1_500, 2_040, 3_500, 4_000])
+async def test_a_request_that_was_read_whole_is_answered(tokens: int) -> None:
+    with Ollama([Said("ANANAS")]) as simulator:
+        events = await heard(model_at(simulator), asking(words(tokens)))
+
+    assert "ANANAS" in simulator.read
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "ANANAS"
+
+
+SPARSE = {"blanks": " " * 60_000, "a rule": "=" * 60_000, "indented": ("\n" + " " * 40 + "x = 1") * 1_000}
+
+
+@pytest.mark.parametrize("text", SPARSE.values(), ids=SPARSE)
+async def test_what_is_few_tokens_for_its_length_is_no_cut(text: str) -> None:
+    """The real tokens of such a text are far fewer than its characters suggest."""
+
+    class Frugal(Ollama):
+        def usage(self, bill):  # type: ignore[no-untyped-def]
+            return {**super().usage(bill), "prompt_tokens": 3_000}
+
+    with Frugal([Said("Yes.")], window=32_768) as simulator:
+        assert await heard(model_at(simulator), asking(text))
+
+
+async def test_where_it_does_not_say_its_window_the_count_alone_tells() -> None:
+    with Ollama([Said("No idea.")], tells=False) as simulator, pytest.raises(ContextTooLong, match=r"it read 2,050$"):
+        await heard(model_at(simulator, "ollama"), asking(words(12_000)))
+
+
+async def test_another_server_that_counts_little_is_not_taken_for_ollama() -> None:
+    with Ollama([Said("Yes.")], tells=False) as simulator:
+        assert await heard(model_at(simulator), asking(words(12_000)))
+
+
+async def test_after_the_first_call_its_window_is_known() -> None:
+    with Ollama([Said("Yes.")], window=8192) as simulator:
+        model = model_at(simulator)
+        assert model.window is None  # nothing is loaded yet
+        await heard(model, asking("Hello."))
+        assert model.window == 8192
+
+
+def test_a_naive_client_takes_the_reply_to_half_of_a_request_for_a_good_one() -> None:
+    with Ollama([Said("No idea.")]) as simulator:
+        body = {"model": simulator.model, "stream": True, "options": {"num_ctx": 32_768}}
+        messages = [{"role": "user", "content": f"The password is ANANAS. {words(9_000)}"}]
+        answer = httpx.post(f"{simulator.url}/chat/completions", json={**body, "messages": messages})
+
+    assert (answer.status_code, "ANANAS" in simulator.read) == (200, False)
