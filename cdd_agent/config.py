@@ -54,6 +54,31 @@ def _model_string(text: str) -> str:
     return text
 
 
+def _header_name(name: str) -> str:
+    if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
+        raise ValueError("allowed: names of HTTP headers")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("allowed: a text of ASCII characters on one line")
+    return value
+
+
+def _own_fields(body: dict[str, Any]) -> dict[str, Any]:
+    """Fields for a request's JSON that do not take its content away."""
+    if taken := sorted(body.keys() & _CONTENT):
+        raise ValueError(f"cdd itself writes {', '.join(taken)}; allowed are all other fields of the provider's")
+    try:
+        json.dumps(body, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"allowed: what JSON can say ({error})") from error
+    return body
+
+
+_CONTENT = frozenset({"model", "messages", "input", "system", "instructions", "tools", "stream"})
+"""The fields of a request that say what is asked, and of whom."""
 VariableNames = tuple[Annotated[str, AfterValidator(_variable_name)], ...]
 
 
@@ -86,12 +111,35 @@ class Budget(_Section):
     tokens: int | None = Field(None, gt=0)
 
 
-class Config(_Section):
-    """All settings, with their defaults. Times are in seconds."""
+class OwnRequest(_Section):
+    """What every request of a model has besides, for what this program does not know."""
+
+    body: Annotated[dict[str, Any], AfterValidator(_own_fields)] = Field(default_factory=dict)
+    """Fields of its JSON, over those of the same name."""
+    headers: dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]] = Field(
+        default_factory=dict
+    )
+
+
+class ModelSettings(_Section):
+    """Which model is asked, and how. None: whatever the provider does by itself."""
 
     model: Annotated[str, AfterValidator(_model_string)] | None = None
     """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
     api_base: Annotated[str, AfterValidator(web_address)] | None = None
+    context_window: int | None = Field(None, ge=1_000)
+    """How many tokens the model takes in; None: what is known of it."""
+    effort: Literal["none", "low", "medium", "high", "max"] | None = None
+    """How much it thinks."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_output_tokens: int | None = Field(None, ge=1)
+    """The longest reply, thoughts included."""
+    request: OwnRequest = OwnRequest()
+
+
+class Config(ModelSettings):
+    """All settings, with their defaults. Times are in seconds."""
+
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
     """What asks the model: `direct` for servers that speak OpenAI's chat completions, `litellm` for all; `auto`: the
     first where it can."""
@@ -101,8 +149,6 @@ class Config(_Section):
     test_timeout: float = Field(300, gt=0, le=86_400)
     tool_calls: Annotated[Literal["auto", "on", "off"], _YamlOff, _YamlOn] = "auto"
     """Whether a model is offered tools: `auto` to those that are known to call them."""
-    context_window: int | None = Field(None, ge=1_000)
-    """How many tokens the model takes in; None: what is known of it."""
     max_attempts: int = Field(3, ge=1, le=100)
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YamlOff] = "off"
@@ -130,6 +176,11 @@ _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
 _ALLOWED = {
     "test_timeout": "a number of seconds over 0, at most 86400",
     "context_window": "a whole number of tokens from 1000, or null",
+    "temperature": "a number from 0 to 2, or null",
+    "max_output_tokens": "a whole number of tokens over 0, or null",
+    "request": "a mapping with body, headers",
+    "request.body": "a mapping of fields",
+    "request.headers": "a mapping of names to texts",
     "max_attempts": "a whole number from 1 to 100",
     "commands": f"a mapping with {', '.join(Commands.model_fields)}",
     "commands.allow": "a list of names of programs",
@@ -148,6 +199,9 @@ _FROM_ENVIRONMENT = (
     "model_adapter",
     "tool_calls",
     "context_window",
+    "effort",
+    "temperature",
+    "max_output_tokens",
     "tickets_dir",
     "test_command",
     "test_timeout",
@@ -284,7 +338,7 @@ def _complaint(detail: Any, where: Any) -> str:
     path = tuple(detail["loc"])
     name = ".".join(key for key in path if isinstance(key, str))
     if detail["type"] == "extra_forbidden":
-        section: Any = Config if len(path) == 1 else Config.model_fields[str(path[0])].annotation
+        section = _section(path[:-1])
         near = difflib.get_close_matches(str(path[-1]), section.model_fields, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(path)}: there is no setting `{name}`; {hint}allowed are {', '.join(section.model_fields)}"
@@ -295,10 +349,18 @@ def _complaint(detail: Any, where: Any) -> str:
             allowed = f"allowed: {detail['ctx']['expected']}"
         case _:
             allowed = f"allowed: {_ALLOWED.get(name, 'a text')}"
-    value = str(detail["input"])[:60]
+    value = "…" if "headers" in path else str(detail["input"])[:60]  # of a header: it may be a key
     if isinstance(detail["input"], bool):
         value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
     return f"{where(path)}: `{name}: {value}` is not allowed; {allowed}"
+
+
+def _section(path: tuple[str | int, ...]) -> Any:
+    """What the settings are that a path of keys leads to."""
+    section: Any = Config
+    for key in path:
+        section = section.model_fields[str(key)].annotation
+    return section
 
 
 def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:

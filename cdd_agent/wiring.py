@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cdd_agent.execution.lock import TicketLock
     from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.llm.local_servers import LocalServer
+    from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner, Permit
     from cdd_agent.workspace.redaction import Redactor
@@ -417,7 +418,8 @@ def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | 
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace. Raises `BadInput`.
+    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace, and thoughts that come
+    only if they are asked for are. Raises `BadInput`.
 
     What is recorded is the adapter's own calls: a failed one is in the cassette, and so is the one that came after it.
     """
@@ -450,11 +452,24 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if endpoint := direct_endpoint(config):
         from cdd_agent.llm.direct.model import DirectModel
 
-        return DirectModel(config.model, endpoint)
+        return DirectModel(config.model, endpoint, _options(config, watched=watched))
     from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider
 
     expect_provider(config.model, config.api_base)
-    return LitellmModel(config.model, config.api_base)
+    return LitellmModel(config.model, config.api_base, _options(config, watched=watched))
+
+
+def _options(config: Config, *, watched: bool) -> ModelOptions:
+    from cdd_agent.llm.options import Effort, ModelOptions
+
+    return ModelOptions(
+        Effort(config.effort) if config.effort else None,
+        config.temperature,
+        config.max_output_tokens,
+        config.request.body,
+        config.request.headers,
+        watched=watched,
+    )
 
 
 def direct_endpoint(config: Config) -> Endpoint | None:
