@@ -103,6 +103,8 @@ class ModelChosen:
     api_base: str | None
     saved_in: str | None = None
     """The file in which it was set, for the time after this session too."""
+    role: str | None = None
+    """Who asks it; None: all who have none of their own."""
 
 
 @dataclass(frozen=True)

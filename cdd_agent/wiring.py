@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdd_agent.config import Config, load_config
+from cdd_agent.config import ROLES, Config, Role, load_config, of_role
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import AnswersTold, ChangesApproved, Frontend
 from cdd_agent.llm.around import Around, Exchangeable
@@ -84,12 +84,18 @@ def open_session(
     asked: Callable[[], Model] | None = None,
     clock: Clock | None = None,
 ) -> Session:
-    """A session whose agents use the configured model, made once and when it is first needed, or one chosen later.
+    """A session whose agents use the configured models, made once and when first needed, or ones chosen later.
 
     `asked` is a model to ask instead.
     """
-    configured = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
-    model = asked or configured
+
+    @cache
+    def configured(role: Role) -> Exchangeable:
+        return Exchangeable(make_model(of_role(session.project.config, role), project.root, watched=True))
+
+    def model_of(role: Role) -> Callable[[], Model]:
+        return asked or partial(configured, role)
+
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
@@ -102,7 +108,7 @@ def open_session(
             session.project,
             ticket,
             frontend,
-            model,
+            model_of("executor"),
             commands(),
             start_over=start_over,
             tally=tally,
@@ -117,7 +123,8 @@ def open_session(
         from cdd_agent.agents.socrates import SocratesAgent
 
         def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
-            of_ticket = equipped(model(), session.project.config, tally, spent=spent, lost=lost, clock=clock)
+            config = of_role(session.project.config, "socrates")
+            of_ticket = equipped(model_of("socrates")(), config, tally, spent=spent, lost=lost, clock=clock)
             of_ticket.warm_up()
             return of_ticket
 
@@ -134,13 +141,20 @@ def open_session(
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        return PlannerAgent(open_planning(session.project, ticket, model, commands(), tally=tally, clock=clock))
+        return PlannerAgent(
+            open_planning(session.project, ticket, model_of("planner"), commands(), tally=tally, clock=clock)
+        )
 
     def use(config: Config) -> None:
-        exchanged = make_model(config, project.root, watched=True)
-        equipped(exchanged, config, tally)  # raises where its budget could not be kept to
+        now, exchanged = session.project.config, dict[Role, Model]()
+        for role in ROLES:
+            chosen = of_role(config, role)
+            if chosen.model and (chosen != of_role(now, role) or config == now):
+                exchanged[role] = make_model(chosen, project.root, watched=True)
+                equipped(exchanged[role], chosen, tally)  # raises where its budget could not be kept to
         session.project = replace(session.project, config=config)
-        configured().inner = exchanged
+        for role, model in exchanged.items():
+            configured(role).inner = model
 
     session = Session(
         project,
@@ -148,7 +162,7 @@ def open_session(
         tally,
         use,
         find_servers,
-        open_chat=lambda: open_chat(session.project, frontend, model, commands, tally, clock),
+        open_chat=lambda: open_chat(session.project, frontend, model_of("chat"), commands, tally, clock),
     )
     return session
 
@@ -172,7 +186,7 @@ def open_planning(
     from cdd_agent.events import ReplyLost
     from cdd_agent.execution.planning import planning_log
 
-    config, root = project.config, project.root
+    config, root = of_role(project.config, "planner"), project.root
     desk = open_desk(project, ticket, commands)
     desk.complete_spec()
     log = planning_log(desk.record)
@@ -205,15 +219,17 @@ def open_chat(
     """The general agent. Its model and its tools are made when they are first needed."""
     from cdd_agent.agents.chat import ChatAgent
 
+    config = of_role(project.config, "chat")
+
     @cache
     def tools() -> ChatTools:
         return _chat_tools(project, frontend, commands())
 
     @cache
     def equipped_model() -> Model:
-        return equipped(model(), project.config, tally, clock=clock)
+        return equipped(model(), config, tally, clock=clock)
 
-    return ChatAgent(project.root, equipped_model, tools, _redactor(project.config), project.config.tool_calls)
+    return ChatAgent(project.root, equipped_model, tools, _redactor(config), config.tool_calls)
 
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
@@ -261,7 +277,7 @@ def open_engine(
     from cdd_agent.execution.step import StepRunner
     from cdd_agent.wording import question
 
-    config, root = project.config, project.root
+    config, root = of_role(project.config, "executor"), project.root
 
     def log_answer(asked: Proposal | str, answer: str) -> None:
         shown = asked if isinstance(asked, str) else question(asked)

@@ -110,9 +110,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, Tone.PLAIN)]
         case ModelsFound():
             return _models_found(event)
-        case ModelChosen(model=model, api_base=api_base, saved_in=file):
+        case ModelChosen(model=model, api_base=api_base, saved_in=file, role=role):
             how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
-            return [(f"The model is {model}{f' at {api_base}' if api_base else ''}, {how_long}.", Tone.GOOD)]
+            where = f" at {api_base}" if api_base else ""
+            return [(f"The {f'{role} ' if role else ''}model is {model}{where}, {how_long}.", Tone.GOOD)]
         case PersonAnswered(question=asked, answer=""):
             return [(asked, Tone.QUIET), ("Not answered", Tone.WARNING)]
         case PersonAnswered(question=asked, answer=answer):

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.config import Commands, Config, changed_text, load_config, runs_others, user_file
+from cdd_agent.config import (
+    Commands,
+    Config,
+    Models,
+    OwnRequest,
+    changed_text,
+    load_config,
+    of_role,
+    runs_others,
+    user_file,
+)
 from cdd_agent.errors import BadInput
 
 ALL = """\
@@ -27,6 +37,7 @@ effort: null
 temperature: null
 max_output_tokens: null
 request: {body: {}, headers: {}}
+models: {planner: {}, executor: {}, chat: {}, socrates: {}}
 """
 
 
@@ -73,6 +84,45 @@ def test_a_header_that_is_refused_is_not_shown_as_it_may_be_a_key(tmp_path: Path
     with pytest.raises(BadInput) as caught:
         load_config(tmp_path, {})
     assert "hidden" not in caught.value.message
+
+
+OF_ALL = Config(
+    model="openai/a",
+    api_base="http://127.0.0.1:1/v1",
+    effort="low",
+    context_window=9000,
+    request=OwnRequest(headers={"X-Key": "secret"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "what_differs"),
+    [
+        ({}, {}),
+        ({"effort": "high"}, {"effort": "high"}),
+        ("openai/b", {"model": "openai/b"}),
+        (
+            "anthropic/c",
+            {"model": "anthropic/c", "api_base": None, "context_window": None, "request": OwnRequest()},
+        ),
+        (
+            {"api_base": "http://127.0.0.1:2/v1", "context_window": 5000},
+            {"api_base": "http://127.0.0.1:2/v1", "context_window": 5000, "request": OwnRequest()},
+        ),
+        (
+            {"model": "openai/b", "api_base": None, "effort": None},
+            {"model": "openai/b", "api_base": None, "effort": None} | {"context_window": None, "request": OwnRequest()},
+        ),
+    ],
+)
+def test_a_role_has_the_settings_of_all_but_for_its_own_and_for_those_of_another_server(
+    own: object, what_differs: dict[str, object]
+) -> None:
+    config = OF_ALL.model_copy(update={"models": Models.model_validate({"planner": own})})
+    planner = of_role(config, "planner")
+    assert planner == OF_ALL.model_copy(update=what_differs)
+    assert of_role(planner, "planner") == planner
+    assert of_role(config, "executor") == OF_ALL
 
 
 def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(tmp_path: Path) -> None:
@@ -200,6 +250,13 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("request:\n  headers: {X-Team: 3}\n", 2, "allowed: a text"),
         ("request:\n  headers:\n    X Team: a\n", 3, "names of HTTP headers"),
         ('request:\n  headers:\n    X-Team: "a\\nb"\n', 3, "on one line"),
+        ("models: big\n", 1, "a mapping with planner, executor, chat, socrates"),
+        ("models:\n  planer: x\n", 2, "no setting `models.planer`; did you mean `planner`?"),
+        ("models:\n  chat: 3\n", 2, "a model string, or a mapping"),
+        ("models:\n  chat: ''\n", 2, "give a model string"),
+        ("models:\n  chat:\n    efort: low\n", 3, "no setting `models.chat.efort`; did you mean `effort`?"),
+        ("models:\n  chat:\n    temperature: 9\n", 3, "a number from 0 to 2"),
+        ("models:\n  chat:\n    request:\n      body: 1\n", 4, "a mapping of fields"),
         ("a: [\n", 2, "not YAML"),
         ("- a\n", 1, "a config is a mapping of keys"),
         ("model: *nothing\n", 1, "undefined alias"),

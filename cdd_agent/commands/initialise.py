@@ -28,6 +28,7 @@ _CONFIG = """\
 # request:                             # what every request has besides, as the provider calls it
 #   body: {}
 #   headers: {}
+# models: {}                           # by role: planner, executor, chat, socrates; a model, or a mapping of the above
 # tickets_dir: tickets
 # test_command: null                   # null: found by what the project holds
 # test_timeout: 300                    # seconds

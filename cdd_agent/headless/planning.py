@@ -7,6 +7,7 @@ from contextlib import aclosing, closing
 from functools import cache
 
 from cdd_agent.agents.planning import Planning
+from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, PlanChecked, Tone
 from cdd_agent.execution.frontend import Nobody
@@ -72,7 +73,7 @@ async def _planned(planning: Planning, *, basic: bool, anew: bool) -> AsyncGener
 
 
 def _open_planning(project: Project, ticket: Ticket) -> Planning:
-    model = cache(lambda: make_model(project.config, project.root, watched=False))
+    model = cache(lambda: make_model(of_role(project.config, "planner"), project.root, watched=False))
     return open_planning(project, ticket, model, open_commands(project, Nobody()), may_ask=False)
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, closing
 from functools import cache
 
+from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, Tone
 from cdd_agent.execution.engine import Engine
@@ -77,7 +78,7 @@ def _recorded(engine: Engine, events: AsyncGenerator[Event, None], printer: Prin
 
 
 def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
-    model = cache(lambda: make_model(project.config, project.root, watched=False))
+    model = cache(lambda: make_model(of_role(project.config, "executor"), project.root, watched=False))
     frontend = Nobody() if isinstance(printer, JsonPrinter) else whoever_is_there(printer)
     commands = open_commands(project, frontend)
     return open_engine(project, project.tickets.find(slug), frontend, model, commands, start_over=start_over)
