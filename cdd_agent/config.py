@@ -143,6 +143,12 @@ ModelChoice = Annotated[
 """A model string, or a mapping with more."""
 
 
+def _with_names(choices: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]:
+    if any(choice.model is None for choice in choices):
+        raise ValueError("each of them names a `model`")
+    return choices
+
+
 class Models(_Section):
     """What is otherwise for one role than for the others."""
 
@@ -161,6 +167,8 @@ class Config(ModelSettings):
 
     models: Models = Models()
     """By role, where one has a model or settings of its own."""
+    fallbacks: Annotated[tuple[ModelChoice, ...], AfterValidator(_with_names)] = ()
+    """Asked in this order where a model's provider is down, or has no quota left."""
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
     """What asks the model: `direct` for servers that speak OpenAI's chat completions, `litellm` for all; `auto`: the
     first where it can."""
@@ -205,6 +213,7 @@ _ALLOWED = {
     "max_attempts": "a whole number from 1 to 100",
     "models": f"a mapping with {', '.join(ROLES)}",
     **{f"models.{role}": "a model string, or a mapping with model, effort, temperature, ..." for role in ROLES},
+    "fallbacks": "a list of model strings, or of mappings with model, effort, temperature, ...",
     "commands": f"a mapping with {', '.join(Commands.model_fields)}",
     "commands.allow": "a list of names of programs",
     "commands.timeout": "a number of seconds over 0, at most 86400",
@@ -282,6 +291,12 @@ def with_settings(config: Config, other: ModelSettings) -> Config:
 def of_role(config: Config, role: Role) -> Config:
     """The settings as they are for one role, and no other."""
     return with_settings(config, getattr(config.models, role)).model_copy(update={"models": Models()})
+
+
+def fallbacks_of(config: Config) -> list[Config]:
+    """The settings as they are for each model that is asked where the one before it cannot be."""
+    others = (with_settings(config, choice) for choice in config.fallbacks)
+    return [other for other in others if (other.model, other.api_base) != (config.model, config.api_base)]
 
 
 def provider_of(model: str | None) -> str:
@@ -440,7 +455,7 @@ def _complaint(detail: Any, where: Any) -> str:
         case "literal_error":
             allowed = f"allowed: {detail['ctx']['expected']}"
         case _:
-            of_all = re.sub(r"^models\.\w+\.", "", name)
+            of_all = re.sub(r"^(models\.\w+|fallbacks)\.", "", name)
             allowed = f"allowed: {_ALLOWED.get(name) or _ALLOWED.get(of_all, 'a text')}"
     value = "…" if "headers" in path else str(detail["input"])[:60]  # of a header: it may be a key
     if isinstance(detail["input"], bool):
@@ -452,7 +467,7 @@ def _section(path: tuple[str | int, ...]) -> Any:
     """What the settings are that a path of keys leads to."""
     section: Any = Config
     for key in path:
-        section = section.model_fields[str(key)].annotation
+        section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation
     return section
 
 

@@ -10,7 +10,7 @@ from textwrap import indent
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.config import PROJECT_FILE, ROLES, Config, Models, as_lines, of_role, user_file
+from cdd_agent.config import PROJECT_FILE, ROLES, Config, Models, as_lines, fallbacks_of, of_role, user_file
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.execution.checks import detect, parse_command
 from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer, OfferedModel, find_local_servers, models_at
@@ -63,8 +63,8 @@ def examine(folder: Path, ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
     with console.status("Looking at the model ..."):
         servers = asyncio.run(find_local_servers(ports))
         problems = {"model": _model_problem(project.config, project.root)}
-        problems |= {role: _model_problem(own, project.root) for role, own in _of_roles(project.config).items()}
-    for name, config in {"model": project.config, **_of_roles(project.config)}.items():
+        problems |= {role: _model_problem(own, project.root) for role, own in _others(project.config).items()}
+    for name, config in {"model": project.config, **_others(project.config)}.items():
         say(problems[name] is None, name, problems[name] or _asked(config))
     for server in servers:
         say(bool(server.models) or None, "server", f"{server.name} at {server.api_base}: {_listed(server.models)}")
@@ -91,10 +91,11 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
     return there
 
 
-def _of_roles(config: Config) -> dict[str, Config]:
-    """The settings of the roles that have a model or settings of their own."""
+def _others(config: Config) -> dict[str, Config]:
+    """The settings of the roles that have a model or settings of their own, and of the fallbacks."""
     general = config.model_copy(update={"models": Models()})
-    return {role: own for role in ROLES if (own := of_role(config, role)) != general}
+    roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
+    return {**roles} | {f"fallback {number}": other for number, other in enumerate(fallbacks_of(config), 1)}
 
 
 def _model_problem(config: Config, root: Path) -> str | None:

@@ -303,6 +303,16 @@ class ReplyRestarted:
 
 
 @dataclass(frozen=True)
+class ModelReplaced:
+    """Another model is asked from here on, as the one before it cannot be, or can be again; the reply is its."""
+
+    step: int | None
+    model: str
+    instead_of: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReplyLost:
     """A call took tokens and brought no whole reply: it was cut off, empty, or stopped. Only the run's log is told."""
 
@@ -338,6 +348,7 @@ ReplyEvent = (
     | ThinkingDelta
     | ReplyDelayed
     | ReplyRestarted
+    | ModelReplaced
     | ReplyLost
     | ReplyFinished
     | ToolStarted

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdd_agent.config import ROLES, Config, Role, load_config, of_role
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import AnswersTold, ChangesApproved, Frontend
-from cdd_agent.llm.around import Around, Exchangeable
+from cdd_agent.llm.around import Exchangeable
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
 from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model, Usage
@@ -94,7 +94,11 @@ def open_session(
         return Exchangeable(make_model(of_role(session.project.config, role), project.root, watched=True))
 
     def model_of(role: Role) -> Callable[[], Model]:
-        return asked or partial(configured, role)
+        def model() -> Model:
+            config = of_role(session.project.config, role)
+            return with_fallbacks(asked() if asked else configured(role), config, project.root, watched=True)
+
+        return model
 
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
@@ -347,35 +351,43 @@ def equipped(
     lost: Callable[[Usage], None] = lambda usage: None,
     clock: Clock | None = None,
 ) -> Model:
-    """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
-    is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty
+    """An adapter, and its fallbacks, as work needs them: an empty reply is an error, each call is counted at its own
+    model's price and must fit the budget; patience is around that, so that every call it makes is one that the budget
+    allowed. Raises `BadInput` for an unknown price."""
+    from cdd_agent.llm.around import NeverEmpty, innermost
+    from cdd_agent.llm.fallbacks import WithFallbacks
     from cdd_agent.llm.known_models import FREE, Price, known_model
-    from cdd_agent.llm.sized import Sized
-
-    def price() -> Price | None:
-        return FREE if _costs_nothing(model) else known_model(model.name).price
-
-    sized = Sized(model, config.context_window) if config.context_window else model
-    budgeted = Budgeted(
-        NeverEmpty(sized),
-        Limit(config.budget.tokens, config.budget.usd),
-        spent=spent,
-        price=price,
-        spend=tally.add,
-        lost=lost,
-    )
-    return Patient(budgeted, clock)
-
-
-def _costs_nothing(model: Model) -> bool:
-    """Whether it comes from a script or a record."""
     from cdd_agent.llm.replay import ReplayedModel
     from cdd_agent.llm.scripted import ScriptedModel
 
-    while isinstance(model, Around):
-        model = model.inner
-    return isinstance(model, ScriptedModel | ReplayedModel)
+    account = Tally(spent or Spent())
+
+    def with_patience(adapter: Model) -> Model:
+        def price() -> Price | None:
+            costs_nothing = isinstance(innermost(adapter), ScriptedModel | ReplayedModel)
+            return FREE if costs_nothing else known_model(adapter.name).price
+
+        budgeted = Budgeted(
+            NeverEmpty(adapter),
+            Limit(config.budget.tokens, config.budget.usd),
+            account=account,
+            price=price,
+            spend=tally.add,
+            lost=lost,
+        )
+        return Patient(budgeted, clock)
+
+    if isinstance(model, WithFallbacks):
+        return WithFallbacks(
+            with_patience(_sized(model.inner, config)), [with_patience(other) for other in model.others], clock
+        )
+    return with_patience(_sized(model, config))
+
+
+def _sized(model: Model, config: Config) -> Model:
+    from cdd_agent.llm.sized import Sized
+
+    return Sized(model, config.context_window) if config.context_window else model
 
 
 def _spent_before(engine: Engine) -> Spent:
@@ -445,6 +457,22 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
     from cdd_agent.llm.cassette import Recorded
 
     return Recorded(model, root / config.record, _redactor(config))
+
+
+def configured_model(config: Config, root: Path, *, watched: bool) -> Model:
+    """The configured model with its fallbacks. Raises `BadInput`."""
+    return with_fallbacks(make_model(config, root, watched=watched), config, root, watched=watched)
+
+
+def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -> Model:
+    """The model that these settings name, with those to ask where it cannot be. Raises `BadInput`."""
+    if not config.fallbacks:
+        return model
+    from cdd_agent.llm.fallbacks import WithFallbacks
+
+    if config.model and config.model.startswith(_REPLAY):  # its record has what the others said
+        return WithFallbacks(model, [model for _ in fallbacks_of(config)])
+    return WithFallbacks(model, [_sized(make_model(c, root, watched=watched), c) for c in fallbacks_of(config)])
 
 
 def _adapter(config: Config, root: Path, *, watched: bool) -> Model:

@@ -18,6 +18,7 @@ from cdd_agent.events import (
     CommandProposed,
     Event,
     ModelChosen,
+    ModelReplaced,
     ModelsFound,
     Notice,
     OwnCommandFinished,
@@ -110,6 +111,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, Tone.PLAIN)]
         case ModelsFound():
             return _models_found(event)
+        case ModelReplaced(model=model, instead_of=before, reason=reason):
+            return [(f"{model} is asked instead of {before}: {reason}", Tone.WARNING)]
         case ModelChosen(model=model, api_base=api_base, saved_in=file, role=role):
             how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
             where = f" at {api_base}" if api_base else ""

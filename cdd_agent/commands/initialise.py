@@ -29,6 +29,7 @@ _CONFIG = """\
 #   body: {}
 #   headers: {}
 # models: {}                           # by role: planner, executor, chat, socrates; a model, or a mapping of the above
+# fallbacks: []                        # models to ask where the provider is down, or has no quota left
 # tickets_dir: tickets
 # test_command: null                   # null: found by what the project holds
 # test_timeout: 300                    # seconds

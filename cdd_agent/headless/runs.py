@@ -14,7 +14,7 @@ from cdd_agent.headless.showing import printer_for, show_all, whoever_is_there
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import make_model, open_commands, open_engine, prepare_model
+from cdd_agent.wiring import configured_model, open_commands, open_engine, prepare_model
 
 
 def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
@@ -78,7 +78,8 @@ def _recorded(engine: Engine, events: AsyncGenerator[Event, None], printer: Prin
 
 
 def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
-    model = cache(lambda: make_model(of_role(project.config, "executor"), project.root, watched=False))
+    config = of_role(project.config, "executor")
+    model = cache(lambda: configured_model(config, project.root, watched=False))
     frontend = Nobody() if isinstance(printer, JsonPrinter) else whoever_is_there(printer)
     commands = open_commands(project, frontend)
     return open_engine(project, project.tickets.find(slug), frontend, model, commands, start_over=start_over)
