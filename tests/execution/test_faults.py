@@ -120,7 +120,7 @@ async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
 @pytest.fixture
 def cdd_exec(ten: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[[], ExitCode]:
     """`cdd exec` as the command line calls it."""
-    monkeypatch.setattr("cdd_agent.headless.runs.make_model", lambda *_, **__: ten.real_model or ten.model)
+    monkeypatch.setattr("cdd_agent.headless.runs.configured_model", lambda *_, **__: ten.real_model or ten.model)
     return lambda: run_plan(ten.project, SLUG, as_json=True)
 
 
