@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -54,6 +54,31 @@ def _model_string(text: str) -> str:
     return text
 
 
+def _header_name(name: str) -> str:
+    if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
+        raise ValueError("allowed: names of HTTP headers")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("allowed: a text of ASCII characters on one line")
+    return value
+
+
+def _own_fields(body: dict[str, Any]) -> dict[str, Any]:
+    """Fields for a request's JSON that do not take its content away."""
+    if taken := sorted(body.keys() & _CONTENT):
+        raise ValueError(f"cdd itself writes {', '.join(taken)}; allowed are all other fields of the provider's")
+    try:
+        json.dumps(body, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"allowed: what JSON can say ({error})") from error
+    return body
+
+
+_CONTENT = frozenset({"model", "messages", "input", "system", "instructions", "tools", "stream"})
+"""The fields of a request that say what is asked, and of whom."""
 VariableNames = tuple[Annotated[str, AfterValidator(_variable_name)], ...]
 
 
@@ -86,12 +111,64 @@ class Budget(_Section):
     tokens: int | None = Field(None, gt=0)
 
 
-class Config(_Section):
-    """All settings, with their defaults. Times are in seconds."""
+class OwnRequest(_Section):
+    """What every request of a model has besides, for what this program does not know."""
+
+    body: Annotated[dict[str, Any], AfterValidator(_own_fields)] = Field(default_factory=dict)
+    """Fields of its JSON, over those of the same name."""
+    headers: dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]] = Field(
+        default_factory=dict
+    )
+
+
+class ModelSettings(_Section):
+    """Which model is asked, and how. None: whatever the provider does by itself."""
 
     model: Annotated[str, AfterValidator(_model_string)] | None = None
     """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
     api_base: Annotated[str, AfterValidator(web_address)] | None = None
+    context_window: int | None = Field(None, ge=1_000)
+    """How many tokens the model takes in; None: what is known of it."""
+    effort: Literal["none", "low", "medium", "high", "max"] | None = None
+    """How much it thinks."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_output_tokens: int | None = Field(None, ge=1)
+    """The longest reply, thoughts included."""
+    request: OwnRequest = OwnRequest()
+
+
+ModelChoice = Annotated[
+    ModelSettings, BeforeValidator(lambda given: {"model": given} if isinstance(given, str) else given)
+]
+"""A model string, or a mapping with more."""
+
+
+def _with_names(choices: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]:
+    if any(choice.model is None for choice in choices):
+        raise ValueError("each of them names a `model`")
+    return choices
+
+
+class Models(_Section):
+    """What is otherwise for one role than for the others."""
+
+    planner: ModelChoice = ModelSettings()
+    executor: ModelChoice = ModelSettings()
+    chat: ModelChoice = ModelSettings()
+    socrates: ModelChoice = ModelSettings()
+
+
+Role = Literal["planner", "executor", "chat", "socrates"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+class Config(ModelSettings):
+    """All settings, with their defaults. Times are in seconds."""
+
+    models: Models = Models()
+    """By role, where one has a model or settings of its own."""
+    fallbacks: Annotated[tuple[ModelChoice, ...], AfterValidator(_with_names)] = ()
+    """Asked in this order where a model's provider is down, or has no quota left."""
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
     """What asks the model: `direct` where a server's protocol is spoken, `litellm` for all; `auto`: the first where it
     can."""
@@ -101,8 +178,6 @@ class Config(_Section):
     test_timeout: float = Field(300, gt=0, le=86_400)
     tool_calls: Annotated[Literal["auto", "on", "off"], _YamlOff, _YamlOn] = "auto"
     """Whether a model is offered tools: `auto` to those that are known to call them."""
-    context_window: int | None = Field(None, ge=1_000)
-    """How many tokens the model takes in; None: what is known of it."""
     max_attempts: int = Field(3, ge=1, le=100)
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YamlOff] = "off"
@@ -130,7 +205,15 @@ _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
 _ALLOWED = {
     "test_timeout": "a number of seconds over 0, at most 86400",
     "context_window": "a whole number of tokens from 1000, or null",
+    "temperature": "a number from 0 to 2, or null",
+    "max_output_tokens": "a whole number of tokens over 0, or null",
+    "request": "a mapping with body, headers",
+    "request.body": "a mapping of fields",
+    "request.headers": "a mapping of names to texts",
     "max_attempts": "a whole number from 1 to 100",
+    "models": f"a mapping with {', '.join(ROLES)}",
+    **{f"models.{role}": "a model string, or a mapping with model, effort, temperature, ..." for role in ROLES},
+    "fallbacks": "a list of model strings, or of mappings with model, effort, temperature, ...",
     "commands": f"a mapping with {', '.join(Commands.model_fields)}",
     "commands.allow": "a list of names of programs",
     "commands.timeout": "a number of seconds over 0, at most 86400",
@@ -148,6 +231,9 @@ _FROM_ENVIRONMENT = (
     "model_adapter",
     "tool_calls",
     "context_window",
+    "effort",
+    "temperature",
+    "max_output_tokens",
     "tickets_dir",
     "test_command",
     "test_timeout",
@@ -176,62 +262,137 @@ def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, 
     return Config(**merged)
 
 
-def with_model(config: Config, model: str, api_base: str | None, where: str) -> Config:
-    """The settings with another model. Raises `BadInput`, which names `where` it was chosen."""
-    chosen = _checked({"model": model, "api_base": api_base}, lambda _: where)
-    return config.model_copy(update=chosen)
+def with_model(config: Config, model: str, api_base: str | None, where: str, role: Role | None = None) -> Config:
+    """The settings with another model, for all that have none of their own or for one role. Raises `BadInput`, which
+    names `where` it was chosen."""
+    chosen = ModelSettings(**_checked({"model": model, "api_base": api_base}, lambda _: where))
+    if role is None:
+        return with_settings(config, chosen)
+    now: ModelSettings = getattr(config.models, role)
+    kept = {name: getattr(now, name) for name in now.model_fields_set & {"effort", "temperature", "max_output_tokens"}}
+    of_role = ModelSettings(**(chosen.model_dump(exclude_unset=True) | kept))
+    return config.model_copy(update={"models": config.models.model_copy(update={role: of_role})})
 
 
-def changed_text(text: str, source: str, changes: Mapping[str, str | None]) -> str:
-    """A settings file with other values for some of its keys; all else, comments too, stays as it is.
+def with_settings(config: Config, other: ModelSettings) -> Config:
+    """The settings as they are for another model.
+
+    What is meant for one server (`api_base`, `context_window`, `request`) is no other's: it holds where the provider
+    stays the same, and the address.
+    """
+    own = {name: getattr(other, name) for name in other.model_fields_set}
+    same_provider = other.model is None or provider_of(other.model) == provider_of(config.model)
+    if same_provider and own.get("api_base", config.api_base) == config.api_base:
+        return config.model_copy(update=own)
+    nobodys = {"api_base": None, "context_window": None, "request": OwnRequest()}
+    return config.model_copy(update=nobodys | own)
+
+
+def of_role(config: Config, role: Role) -> Config:
+    """The settings as they are for one role, and no other."""
+    return with_settings(config, getattr(config.models, role)).model_copy(update={"models": Models()})
+
+
+def fallbacks_of(config: Config) -> list[Config]:
+    """The settings as they are for each model that is asked where the one before it cannot be."""
+    others = (with_settings(config, choice) for choice in config.fallbacks)
+    return [other for other in others if (other.model, other.api_base) != (config.model, config.api_base)]
+
+
+def provider_of(model: str | None) -> str:
+    """The prefix of a model string."""
+    return (model or "").partition("/")[0]
+
+
+def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
+    """A settings file with other values for some of its keys, of a section those that are given; all else, comments
+    too, stays as it is.
 
     A key that the file does not have comes after the comment that shows it, or at the end. Raises `BadInput`, which
     says which lines to write, where the file is written in a way in which that cannot be done line by line.
     """
     from cdd_agent.guarded_yaml import read_mapping
 
-    wanted = {key: entry.value(source) for key, entry in read_mapping(text, source, "a config").items()}
-    wanted.update(changes)
+    before = {key: entry.value(source) for key, entry in read_mapping(text, source, "a config").items()}
+    wanted = before | {key: _changed_value(before.get(key), value) for key, value in changes.items()}
     changed = text
     try:
         for key, value in changes.items():
-            changed = _with_line(changed, source, key, _as_yaml(value))
+            is_block = isinstance(value, Mapping) and _is_block(changed, source, key)
+            change = _with_section if is_block else _with_line
+            changed = change(changed, source, key, value if is_block else wanted[key])
         after = {key: entry.value(source) for key, entry in read_mapping(changed, source, "a config").items()}
     except BadInput:
         after = {}
     if after != wanted:
-        hint = f"Write into it:\n{as_lines(changes)}"
+        hint = f"Write into it:\n{as_lines({key: wanted[key] for key in changes})}"
         raise BadInput(f"{source} is not written line by line, and was left as it was", hint=hint)
     return changed
 
 
-def as_lines(settings: Mapping[str, str | None]) -> str:
+def as_lines(settings: Mapping[str, object]) -> str:
     """Settings as a file has them, one a line."""
     return "\n".join(f"{key}: {_as_yaml(value)}" for key, value in settings.items())
 
 
-def _with_line(text: str, source: str, key: str, value: str) -> str:
+def _changed_value(before: object, change: object) -> object:
+    return before | change if isinstance(before, dict) and isinstance(change, dict) else change
+
+
+def _is_block(text: str, source: str, key: str) -> bool:
+    """Whether the value of a key is a mapping with a key on each line."""
+    from cdd_agent.guarded_yaml import read_mapping
+
+    entry = read_mapping(text, source, "a config").get(key)
+    node: Any = entry.node if entry else None
+    return node is not None and node.id == "mapping" and not node.flow_style
+
+
+def _with_section(text: str, source: str, key: str, changes: Any) -> str:
+    """With other values for some keys of a section that has a key on each line; new ones become its first."""
+    from cdd_agent.guarded_yaml import read_mapping
+
+    for name, value in changes.items():
+        section = read_mapping(text, source, "a config")[key]
+        if entry := section.entries(source).get(name):
+            text = _with_value(text, entry.node, value)
+        else:
+            start = section.node.start_mark
+            margin = text[start.index - start.column : start.index]
+            end = "\r\n" if "\r\n" in text else "\n"
+            text = f"{text[: start.index]}{name}: {_as_yaml(value)}{end}{margin}{text[start.index :]}"
+    return text
+
+
+def _with_line(text: str, source: str, key: str, value: object) -> str:
     from cdd_agent.guarded_yaml import read_mapping
 
     if entry := read_mapping(text, source, "a config").get(key):
-        start, end = entry.node.start_mark, entry.node.end_mark
-        if start.line != end.line:
-            return text
-        before = text[: start.index]
-        return before + " " * before.endswith(":") + value + text[end.index :]
+        return _with_value(text, entry.node, value)
     lines = text.split("\n")
     carriage_return = "\r" * ("\r\n" in text)
     shown = [number for number, line in enumerate(lines) if re.match(rf"#\s*{re.escape(key)}:", line)]
     if not shown and lines[-1]:
         lines += [""]  # the last line had no end
-    lines.insert(shown[0] + 1 if shown else len(lines) - 1, f"{key}: {value}{carriage_return}")
+    lines.insert(shown[0] + 1 if shown else len(lines) - 1, f"{key}: {_as_yaml(value)}{carriage_return}")
     return "\n".join(lines)
 
 
-def _as_yaml(value: str | None) -> str:
+def _with_value(text: str, node: Any, value: object) -> str:
+    """With another value in a place, if that is on one line."""
+    start, end = node.start_mark, node.end_mark
+    if start.line != end.line:
+        return text
+    before = text[: start.index]
+    return before + " " * before.endswith(":") + _as_yaml(value) + text[end.index :]
+
+
+def _as_yaml(value: object) -> str:
     """A value on one line, in quotes where YAML could take it for something else."""
     if value is None:
         return "null"
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
     is_plain = re.fullmatch(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", value, re.ASCII)
     return value if is_plain else json.dumps(value, ensure_ascii=False)
 
@@ -284,7 +445,7 @@ def _complaint(detail: Any, where: Any) -> str:
     path = tuple(detail["loc"])
     name = ".".join(key for key in path if isinstance(key, str))
     if detail["type"] == "extra_forbidden":
-        section: Any = Config if len(path) == 1 else Config.model_fields[str(path[0])].annotation
+        section = _section(path[:-1])
         near = difflib.get_close_matches(str(path[-1]), section.model_fields, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(path)}: there is no setting `{name}`; {hint}allowed are {', '.join(section.model_fields)}"
@@ -294,11 +455,20 @@ def _complaint(detail: Any, where: Any) -> str:
         case "literal_error":
             allowed = f"allowed: {detail['ctx']['expected']}"
         case _:
-            allowed = f"allowed: {_ALLOWED.get(name, 'a text')}"
-    value = str(detail["input"])[:60]
+            of_all = re.sub(r"^(models\.\w+|fallbacks)\.", "", name)
+            allowed = f"allowed: {_ALLOWED.get(name) or _ALLOWED.get(of_all, 'a text')}"
+    value = "…" if "headers" in path else str(detail["input"])[:60]  # of a header: it may be a key
     if isinstance(detail["input"], bool):
         value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
     return f"{where(path)}: `{name}: {value}` is not allowed; {allowed}"
+
+
+def _section(path: tuple[str | int, ...]) -> Any:
+    """What the settings are that a path of keys leads to."""
+    section: Any = Config
+    for key in path:
+        section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation
+    return section
 
 
 def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:

@@ -10,7 +10,7 @@ from textwrap import indent
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.config import PROJECT_FILE, Config, as_lines, user_file
+from cdd_agent.config import PROJECT_FILE, ROLES, Config, Models, as_lines, fallbacks_of, of_role, user_file
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.execution.checks import detect, parse_command
 from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer, OfferedModel, find_local_servers, models_at
@@ -62,15 +62,17 @@ def examine(folder: Path, ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
     fit = _tests(project, say) and git is not None
     with console.status("Looking at the model ..."):
         servers = asyncio.run(find_local_servers(ports))
-        problem = _model_problem(project)
-    say(problem is None, "model", problem or _asked(project.config))
+        problems = {"model": _model_problem(project.config, project.root)}
+        problems |= {role: _model_problem(own, project.root) for role, own in _others(project.config).items()}
+    for name, config in {"model": project.config, **_others(project.config)}.items():
+        say(problems[name] is None, name, problems[name] or _asked(config))
     for server in servers:
         say(bool(server.models) or None, "server", f"{server.name} at {server.api_base}: {_listed(server.models)}")
         if server.models:
             console.print(indent(_settings_of(server), " " * 10))
     if project.config.model is None:
         console.print(f"\n{NO_MODEL_HINT}")
-    return ExitCode.DONE if fit and problem is None else ExitCode.BAD_INPUT
+    return ExitCode.DONE if fit and not any(problems.values()) else ExitCode.BAD_INPUT
 
 
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
@@ -89,19 +91,26 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
     return there
 
 
-def _model_problem(project: Project) -> str | None:
+def _others(config: Config) -> dict[str, Config]:
+    """The settings of the roles that have a model or settings of their own, and of the fallbacks."""
+    general = config.model_copy(update={"models": Models()})
+    roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
+    return {**roles} | {f"fallback {number}": other for number, other in enumerate(fallbacks_of(config), 1)}
+
+
+def _model_problem(config: Config, root: Path) -> str | None:
     """Why the model could not be asked, or None."""
-    model, api_base = project.config.model, project.config.api_base
+    model, api_base = config.model, config.api_base
     if model is None:
         return "none is configured"
     if model.startswith(("script:", "replay:")):
         try:
-            make_model(project.config, project.root, watched=False)
+            make_model(config, root, watched=False)
         except BadInput as error:
             return error.message
         return None
     try:
-        endpoint = direct_endpoint(project.config)
+        endpoint = direct_endpoint(config)
     except BadInput as error:
         return f"{error.message}. {error.hint}".rstrip()
     if endpoint is None:
@@ -148,8 +157,15 @@ def _listed(models: tuple[str, ...]) -> str:
 def _asked(config: Config) -> str:
     """The model, and how it is asked."""
     assert config.model is not None
+    settings = {
+        "effort": config.effort,
+        "temperature": config.temperature,
+        "max_output_tokens": config.max_output_tokens,
+        "request": ", ".join([*config.request.body, *config.request.headers]) or None,
+    }
+    how = "".join(f"; {name} {value}" for name, value in settings.items() if value is not None)
     if config.model.startswith("script:"):
         return config.model
     if endpoint := direct_endpoint(config):
-        return f"{config.model} at {endpoint.base}, asked directly"
-    return f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked through litellm"
+        return f"{config.model} at {endpoint.base}, asked directly{how}"
+    return f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked through litellm{how}"

@@ -103,6 +103,8 @@ class ModelChosen:
     api_base: str | None
     saved_in: str | None = None
     """The file in which it was set, for the time after this session too."""
+    role: str | None = None
+    """Who asks it; None: all who have none of their own."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +320,16 @@ class ReplyRestarted:
 
 
 @dataclass(frozen=True)
+class ModelReplaced:
+    """Another model is asked from here on, as the one before it cannot be, or can be again; the reply is its."""
+
+    step: int | None
+    model: str
+    instead_of: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReplyLost:
     """A call took tokens and brought no whole reply: it was cut off, empty, or stopped. Only the run's log is told."""
 
@@ -354,6 +366,7 @@ ReplyEvent = (
     | ThinkingFinished
     | ReplyDelayed
     | ReplyRestarted
+    | ModelReplaced
     | ReplyLost
     | ReplyFinished
     | ToolStarted

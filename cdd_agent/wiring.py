@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdd_agent.config import Config, load_config
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.execution.frontend import AnswersTold, ChangesApproved, Frontend
 from cdd_agent.llm.around import Exchangeable
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cdd_agent.execution.lock import TicketLock
     from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.llm.local_servers import LocalServer
+    from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.workspace.commands import CommandRunner, Permit
     from cdd_agent.workspace.redaction import Redactor
@@ -83,12 +84,22 @@ def open_session(
     asked: Callable[[], Model] | None = None,
     clock: Clock | None = None,
 ) -> Session:
-    """A session whose agents use the configured model, made once and when it is first needed, or one chosen later.
+    """A session whose agents use the configured models, made once and when first needed, or ones chosen later.
 
     `asked` is a model to ask instead.
     """
-    configured = cache(lambda: Exchangeable(make_model(session.project.config, project.root, watched=True)))
-    model = asked or configured
+
+    @cache
+    def configured(role: Role) -> Exchangeable:
+        return Exchangeable(make_model(of_role(session.project.config, role), project.root, watched=True))
+
+    def model_of(role: Role) -> Callable[[], Model]:
+        def model() -> Model:
+            config = of_role(session.project.config, role)
+            return with_fallbacks(asked() if asked else configured(role), config, project.root, watched=True)
+
+        return model
+
     tally = Tally()
     commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
 
@@ -101,7 +112,7 @@ def open_session(
             session.project,
             ticket,
             frontend,
-            model,
+            model_of("executor"),
             commands(),
             start_over=start_over,
             tally=tally,
@@ -116,7 +127,8 @@ def open_session(
         from cdd_agent.agents.socrates import SocratesAgent
 
         def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
-            of_ticket = equipped(model(), session.project.config, tally, spent=spent, lost=lost, clock=clock)
+            config = of_role(session.project.config, "socrates")
+            of_ticket = equipped(model_of("socrates")(), config, tally, spent=spent, lost=lost, clock=clock)
             of_ticket.warm_up()
             return of_ticket
 
@@ -133,13 +145,20 @@ def open_session(
     def open_planner(ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        return PlannerAgent(open_planning(session.project, ticket, model, commands(), tally=tally, clock=clock))
+        return PlannerAgent(
+            open_planning(session.project, ticket, model_of("planner"), commands(), tally=tally, clock=clock)
+        )
 
     def use(config: Config) -> None:
-        exchanged = make_model(config, project.root, watched=True)
-        equipped(exchanged, config, tally)  # raises where its budget could not be kept to
+        now, exchanged = session.project.config, dict[Role, Model]()
+        for role in ROLES:
+            chosen = of_role(config, role)
+            if chosen.model and (chosen != of_role(now, role) or config == now):
+                exchanged[role] = make_model(chosen, project.root, watched=True)
+                equipped(exchanged[role], chosen, tally)  # raises where its budget could not be kept to
         session.project = replace(session.project, config=config)
-        configured().inner = exchanged
+        for role, model in exchanged.items():
+            configured(role).inner = model
 
     session = Session(
         project,
@@ -147,7 +166,7 @@ def open_session(
         tally,
         use,
         find_servers,
-        open_chat=lambda: open_chat(session.project, frontend, model, commands, tally, clock),
+        open_chat=lambda: open_chat(session.project, frontend, model_of("chat"), commands, tally, clock),
     )
     return session
 
@@ -171,7 +190,7 @@ def open_planning(
     from cdd_agent.events import ReplyLost
     from cdd_agent.execution.planning import planning_log
 
-    config, root = project.config, project.root
+    config, root = of_role(project.config, "planner"), project.root
     desk = open_desk(project, ticket, commands)
     desk.complete_spec()
     log = planning_log(desk.record)
@@ -204,15 +223,17 @@ def open_chat(
     """The general agent. Its model and its tools are made when they are first needed."""
     from cdd_agent.agents.chat import ChatAgent
 
+    config = of_role(project.config, "chat")
+
     @cache
     def tools() -> ChatTools:
         return _chat_tools(project, frontend, commands())
 
     @cache
     def equipped_model() -> Model:
-        return equipped(model(), project.config, tally, clock=clock)
+        return equipped(model(), config, tally, clock=clock)
 
-    return ChatAgent(project.root, equipped_model, tools, _redactor(project.config), project.config.tool_calls)
+    return ChatAgent(project.root, equipped_model, tools, _redactor(config), config.tool_calls)
 
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
@@ -260,7 +281,7 @@ def open_engine(
     from cdd_agent.execution.step import StepRunner
     from cdd_agent.wording import question
 
-    config, root = project.config, project.root
+    config, root = of_role(project.config, "executor"), project.root
 
     def log_answer(asked: Proposal | str, answer: str) -> None:
         shown = asked if isinstance(asked, str) else question(asked)
@@ -330,21 +351,36 @@ def equipped(
     lost: Callable[[Usage], None] = lambda usage: None,
     clock: Clock | None = None,
 ) -> Model:
-    """An adapter as work needs it: an empty reply is an error, each call is counted and must fit the budget; patience
-    is outermost, so that every call it makes is one that the budget allowed. Raises `BadInput` for an unknown price."""
+    """An adapter, and its fallbacks, as work needs them: an empty reply is an error, each call is counted at its own
+    model's price and must fit the budget; patience is around that, so that every call it makes is one that the budget
+    allowed. Raises `BadInput` for an unknown price."""
     from cdd_agent.llm.around import NeverEmpty
+    from cdd_agent.llm.fallbacks import WithFallbacks
+
+    account = Tally(spent or Spent())
+
+    def with_patience(adapter: Model) -> Model:
+        budgeted = Budgeted(
+            NeverEmpty(adapter),
+            Limit(config.budget.tokens, config.budget.usd),
+            account=account,
+            price=lambda: adapter.price,
+            spend=tally.add,
+            lost=lost,
+        )
+        return Patient(budgeted, clock)
+
+    if isinstance(model, WithFallbacks):
+        return WithFallbacks(
+            with_patience(_sized(model.inner, config)), [with_patience(other) for other in model.others], clock
+        )
+    return with_patience(_sized(model, config))
+
+
+def _sized(model: Model, config: Config) -> Model:
     from cdd_agent.llm.sized import Sized
 
-    sized = Sized(model, config.context_window) if config.context_window else model
-    budgeted = Budgeted(
-        NeverEmpty(sized),
-        Limit(config.budget.tokens, config.budget.usd),
-        spent=spent,
-        price=lambda: model.price,
-        spend=tally.add,
-        lost=lost,
-    )
-    return Patient(budgeted, clock)
+    return Sized(model, config.context_window) if config.context_window else model
 
 
 def _spent_before(engine: Engine) -> Spent:
@@ -403,7 +439,8 @@ def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | 
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace. Raises `BadInput`.
+    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace, and thoughts that come
+    only if they are asked for are. Raises `BadInput`.
 
     What is recorded is the adapter's own calls: a failed one is in the cassette, and so is the one that came after it.
     """
@@ -413,6 +450,22 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
     from cdd_agent.llm.cassette import Recorded
 
     return Recorded(model, root / config.record, _redactor(config))
+
+
+def configured_model(config: Config, root: Path, *, watched: bool) -> Model:
+    """The configured model with its fallbacks. Raises `BadInput`."""
+    return with_fallbacks(make_model(config, root, watched=watched), config, root, watched=watched)
+
+
+def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -> Model:
+    """The model that these settings name, with those to ask where it cannot be. Raises `BadInput`."""
+    if not config.fallbacks:
+        return model
+    from cdd_agent.llm.fallbacks import WithFallbacks
+
+    if config.model and config.model.startswith(_REPLAY):  # its record has what the others said
+        return WithFallbacks(model, [model for _ in fallbacks_of(config)])
+    return WithFallbacks(model, [_sized(make_model(c, root, watched=watched), c) for c in fallbacks_of(config)])
 
 
 def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
@@ -436,11 +489,24 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if endpoint := direct_endpoint(config):
         from cdd_agent.llm.direct.model import DirectModel
 
-        return DirectModel(config.model, endpoint)
+        return DirectModel(config.model, endpoint, _options(config, watched=watched))
     from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider
 
     expect_provider(config.model, config.api_base)
-    return LitellmModel(config.model, config.api_base)
+    return LitellmModel(config.model, config.api_base, _options(config, watched=watched))
+
+
+def _options(config: Config, *, watched: bool) -> ModelOptions:
+    from cdd_agent.llm.options import Effort, ModelOptions
+
+    return ModelOptions(
+        Effort(config.effort) if config.effort else None,
+        config.temperature,
+        config.max_output_tokens,
+        config.request.body,
+        config.request.headers,
+        watched=watched,
+    )
 
 
 def direct_endpoint(config: Config) -> Endpoint | None:

@@ -18,6 +18,7 @@ from cdd_agent.events import (
     CommandProposed,
     Event,
     ModelChosen,
+    ModelReplaced,
     ModelsFound,
     Notice,
     OwnCommandFinished,
@@ -117,9 +118,12 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(text, Tone.PLAIN)]
         case ModelsFound():
             return _models_found(event)
-        case ModelChosen(model=model, api_base=api_base, saved_in=file):
+        case ModelReplaced(model=model, instead_of=before, reason=reason):
+            return [(f"{model} is asked instead of {before}: {reason}", Tone.WARNING)]
+        case ModelChosen(model=model, api_base=api_base, saved_in=file, role=role):
             how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
-            return [(f"The model is {model}{f' at {api_base}' if api_base else ''}, {how_long}.", Tone.GOOD)]
+            where = f" at {api_base}" if api_base else ""
+            return [(f"The {f'{role} ' if role else ''}model is {model}{where}, {how_long}.", Tone.GOOD)]
         case ThinkingFinished(seconds=None, tokens=tokens, estimated=estimated):
             return [(f"thought, without showing it: {thought(None, tokens, estimated=estimated)}", Tone.QUIET)]
         case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):

@@ -407,6 +407,22 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
             assert f"openai/{name} at http://127.0.0.1:{port}/v1, asked directly" in capsys.readouterr().out
 
 
+def test_doctor_shows_the_roles_with_a_model_or_settings_of_their_own(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write(STEPS[0])
+    monkeypatch.setenv("GROQ_API_KEY", "key")
+    monkeypatch.delenv("XAI_API_KEY", raising=False)
+    (sandbox.root / ".cdd/config.yaml").write_text(
+        "model: groq/llama\nmodels: {planner: {effort: high}, chat: xai/grok, executor: groq/llama}\n"
+    )
+    assert cdd(sandbox, "doctor") == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert any("planner" in line and "groq/llama" in line and "effort high" in line for line in lines)
+    assert any("chat" in line and "XAI_API_KEY not set" in line for line in lines)
+    assert not any(line[2:].startswith(("executor", "socrates")) for line in lines)
+
+
 def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: Sandbox) -> None:
     code = "import sys, cdd_agent.cli; cdd_agent.cli.main(['doctor']); print(*{'litellm', 'openai'} & set(sys.modules))"
     environment = {**os.environ, "CDD_MODEL": "groq/llama", "GROQ_API_KEY": "a-key-for-tests"}

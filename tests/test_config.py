@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.config import Commands, Config, changed_text, load_config, runs_others, user_file
+from cdd_agent.config import (
+    Commands,
+    Config,
+    Models,
+    OwnRequest,
+    changed_text,
+    load_config,
+    of_role,
+    runs_others,
+    user_file,
+)
 from cdd_agent.errors import BadInput
 
 ALL = """\
@@ -23,6 +33,11 @@ commit: off
 require: off
 commands: {mode: safe, allow: [], timeout: 60, hide_env: [], pass_env: []}
 budget: {usd: null, tokens: null}
+effort: null
+temperature: null
+max_output_tokens: null
+request: {body: {}, headers: {}}
+models: {planner: {}, executor: {}, chat: {}, socrates: {}}
 """
 
 
@@ -54,6 +69,60 @@ def test_the_later_layer_wins_key_by_key(tmp_path: Path) -> None:
     config = load_config(tmp_path, {"model": "flags", "api_base": None}, environment)
 
     assert config == Config(model="flags", approval="auto", test_timeout=2, max_attempts=7)
+
+
+def test_how_a_model_is_asked_comes_from_variables_too(tmp_path: Path) -> None:
+    environment = {"CDD_EFFORT": "high", "CDD_TEMPERATURE": "0.5", "CDD_MAX_OUTPUT_TOKENS": "9000"}
+    config = load_config(tmp_path, {}, environment)
+    assert (config.effort, config.temperature, config.max_output_tokens) == ("high", 0.5, 9000)
+    with pytest.raises(BadInput, match=r"^CDD_EFFORT: `effort: much` is not allowed"):
+        load_config(tmp_path, {}, {"CDD_EFFORT": "much"})
+
+
+def test_a_header_that_is_refused_is_not_shown_as_it_may_be_a_key(tmp_path: Path) -> None:
+    write(tmp_path, 'request: {headers: {X-Key: "hidden\\nhidden"}}\n')
+    with pytest.raises(BadInput) as caught:
+        load_config(tmp_path, {})
+    assert "hidden" not in caught.value.message
+
+
+OF_ALL = Config(
+    model="openai/a",
+    api_base="http://127.0.0.1:1/v1",
+    effort="low",
+    context_window=9000,
+    request=OwnRequest(headers={"X-Key": "secret"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "what_differs"),
+    [
+        ({}, {}),
+        ({"effort": "high"}, {"effort": "high"}),
+        ("openai/b", {"model": "openai/b"}),
+        (
+            "anthropic/c",
+            {"model": "anthropic/c", "api_base": None, "context_window": None, "request": OwnRequest()},
+        ),
+        (
+            {"api_base": "http://127.0.0.1:2/v1", "context_window": 5000},
+            {"api_base": "http://127.0.0.1:2/v1", "context_window": 5000, "request": OwnRequest()},
+        ),
+        (
+            {"model": "openai/b", "api_base": None, "effort": None},
+            {"model": "openai/b", "api_base": None, "effort": None} | {"context_window": None, "request": OwnRequest()},
+        ),
+    ],
+)
+def test_a_role_has_the_settings_of_all_but_for_its_own_and_for_those_of_another_server(
+    own: object, what_differs: dict[str, object]
+) -> None:
+    config = OF_ALL.model_copy(update={"models": Models.model_validate({"planner": own})})
+    planner = of_role(config, "planner")
+    assert planner == OF_ALL.model_copy(update=what_differs)
+    assert of_role(planner, "planner") == planner
+    assert of_role(config, "executor") == OF_ALL
 
 
 def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(tmp_path: Path) -> None:
@@ -169,6 +238,25 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("budget:\n  usd: 0\n", 2, "a number of dollars over 0"),
         ("budget:\n  usd: .inf\n", 2, "a number of dollars over 0"),
         ("budget:\n  tokens: many\n", 2, "a whole number over 0"),
+        ("effort: maximal\n", 1, "'none', 'low', 'medium', 'high' or 'max'"),
+        ("temperature: 3\n", 1, "a number from 0 to 2"),
+        ("temperature: .nan\n", 1, "a number from 0 to 2"),
+        ("max_output_tokens: 0\n", 1, "a whole number of tokens over 0"),
+        ("request:\n  bodies: {}\n", 2, "no setting `request.bodies`; did you mean `body`?"),
+        ("request:\n  body: 3\n", 2, "a mapping of fields"),
+        ("request:\n  body: {messages: []}\n", 2, "cdd itself writes messages"),
+        ("request:\n  body: {day: 2026-11-22}\n", 2, "what JSON can say"),
+        ("request:\n  body: {top_p: .inf}\n", 2, "what JSON can say"),
+        ("request:\n  headers: {X-Team: 3}\n", 2, "allowed: a text"),
+        ("request:\n  headers:\n    X Team: a\n", 3, "names of HTTP headers"),
+        ('request:\n  headers:\n    X-Team: "a\\nb"\n', 3, "on one line"),
+        ("models: big\n", 1, "a mapping with planner, executor, chat, socrates"),
+        ("models:\n  planer: x\n", 2, "no setting `models.planer`; did you mean `planner`?"),
+        ("models:\n  chat: 3\n", 2, "a model string, or a mapping"),
+        ("models:\n  chat: ''\n", 2, "give a model string"),
+        ("models:\n  chat:\n    efort: low\n", 3, "no setting `models.chat.efort`; did you mean `effort`?"),
+        ("models:\n  chat:\n    temperature: 9\n", 3, "a number from 0 to 2"),
+        ("models:\n  chat:\n    request:\n      body: 1\n", 4, "a mapping of fields"),
         ("a: [\n", 2, "not YAML"),
         ("- a\n", 1, "a config is a mapping of keys"),
         ("model: *nothing\n", 1, "undefined alias"),

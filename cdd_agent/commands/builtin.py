@@ -210,7 +210,7 @@ async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Even
     yield Notice("; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words))))
 
 
-@command("model", "[MODEL] [API_BASE] [--save]")
+@command("model", "[ROLE] [MODEL] [API_BASE] [--save]")
 async def choose_model(session: Session, *words: str) -> AsyncGenerator[Event, None]:
     """Show the model and those on this computer, or ask another from now on; `--save` sets it for the project."""
     from cdd_agent.commands.model_choice import chosen

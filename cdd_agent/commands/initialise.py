@@ -22,6 +22,14 @@ _CONFIG = """\
 # model_adapter: auto                  # auto: directly where the protocol is spoken | direct | litellm
 # tool_calls: auto                     # auto: to models that are known to call tools | on | off
 # context_window: null                 # tokens that the model takes in; null: what is known of it
+# effort: null                         # how much the model thinks: none | low | medium | high | max; null: its default
+# temperature: null                    # 0 to 2; null: the provider's default
+# max_output_tokens: null              # the longest reply, thoughts included; null: the model's own limit
+# request:                             # what every request has besides, as the provider calls it
+#   body: {}
+#   headers: {}
+# models: {}                           # by role: planner, executor, chat, socrates; a model, or a mapping of the above
+# fallbacks: []                        # models to ask where the provider is down, or has no quota left
 # tickets_dir: tickets
 # test_command: null                   # null: found by what the project holds
 # test_timeout: 300                    # seconds

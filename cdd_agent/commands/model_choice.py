@@ -1,12 +1,23 @@
 """`/model`: which model is asked from now on, among those that this computer's servers offer or any other."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.registry import WrongUsage
-from cdd_agent.config import PROJECT_FILE, Config, changed_text, load_config, with_model
+from cdd_agent.config import (
+    PROJECT_FILE,
+    ROLES,
+    Config,
+    ModelSettings,
+    Role,
+    changed_text,
+    load_config,
+    of_role,
+    provider_of,
+    with_model,
+)
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, ModelChosen, Notice, Tone
 from cdd_agent.guarded_yaml import read_file
@@ -17,7 +28,8 @@ from cdd_agent.workspace.threads import to_its_end
 
 _ABOUT_MODELS = """\
 `/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a \
-name of the list, or any model string, as `anthropic/claude-sonnet-4-5`."""
+name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the \
+Planner alone; so do `executor`, `chat` and `socrates`."""
 _NO_SERVERS = (
     "No model server was found on this computer, where they usually are: "
     + ", ".join(f"{name} at port {port}" for name, port in USUAL_PORTS.items())
@@ -26,36 +38,57 @@ _NO_SERVERS = (
 
 
 async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event, None]:
-    """Show the model and what there is, or change it as the words say. Raises `BadInput`."""
+    """Show the models and what there is, or change one as the words say. Raises `BadInput`."""
     given = [word for word in words if word != "--save"]
     to_save = len(given) < len(words)
+    role = next((role for role in ROLES if given[:1] == [role]), None)
+    given = given if role is None else given[1:]
     if len(given) > 2 or any(word.startswith("--") for word in given) or (to_save and not given):
-        raise WrongUsage("model [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
+        raise WrongUsage("model [ROLE] [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
     if not given:
-        config = session.project.config
-        where = f" at {config.api_base}" if config.api_base else ""
-        yield Notice(f"The model is {config.model}{where}." if config.model else "No model is configured.")
+        for line in _asked_now(session.project.config):
+            yield Notice(line)
         found = await session.look_for_models()
         yield found if found.models or found.without_models else Notice(_NO_SERVERS)
         yield Notice(_ABOUT_MODELS)
         return
-    model, api_base = await _meant(session, *given)
-    choice = with_model(session.project.config, model, api_base, "/model")
+    model, api_base = await _meant(session, role, *given)
+    choice = with_model(session.project.config, model, api_base, "/model", role)
     if not to_save:
         await _use(session, choice)
-        yield ModelChosen(model, api_base)
+        yield ModelChosen(model, api_base, role=role)
         return
     path = session.project.root / PROJECT_FILE
     if not path.exists():
         for notice in initialise(session.project):
             yield notice
-    text = _with_model_set(path, session.project.config, choice)
+    text = _with_model_set(path, session.project.config, choice, role)
     await _use(session, choice)
     write_atomic(path, text.encode())
-    yield ModelChosen(model, api_base, PROJECT_FILE.as_posix())
-    later = load_config(session.project.root, {})
+    yield ModelChosen(model, api_base, PROJECT_FILE.as_posix(), role)
+    later, now = _settings_of(load_config(session.project.root, {}), role), _settings_of(choice, role)
     if (later.model, later.api_base) != (model, api_base):
         yield Notice("CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file.", Tone.WARNING)
+    elif (later.request, later.context_window) != (now.request, now.context_window):
+        yield Notice(
+            "`request` and `context_window` in the settings were meant for another server. From the next start on they "
+            "are used for this one: see whether they fit.",
+            Tone.WARNING,
+        )
+
+
+def _settings_of(config: Config, role: Role | None) -> Config:
+    return config if role is None else of_role(config, role)
+
+
+def _asked_now(config: Config) -> Iterator[str]:
+    """The model, and for each role with another what that is, as sentences."""
+    where = f" at {config.api_base}" if config.api_base else ""
+    yield f"The model is {config.model}{where}." if config.model else "No model is configured."
+    for role in ROLES:
+        own = of_role(config, role)
+        if (own.model, own.api_base) != (config.model, config.api_base):
+            yield f"The {role} model is {own.model}{f' at {own.api_base}' if own.api_base else ''}."
 
 
 async def _use(session: Session, choice: Config) -> None:
@@ -63,7 +96,9 @@ async def _use(session: Session, choice: Config) -> None:
     await to_its_end(partial(session.use, choice), name="model")
 
 
-async def _meant(session: Session, typed: str, api_base: str | None = None) -> tuple[str, str | None]:
+async def _meant(
+    session: Session, role: Role | None, typed: str, api_base: str | None = None
+) -> tuple[str, str | None]:
     """The model string and the API base that a person means: a number or a name of those that were found, or any."""
     if api_base is not None:
         return typed, api_base
@@ -78,14 +113,20 @@ async def _meant(session: Session, typed: str, api_base: str | None = None) -> t
     for offer in offers:
         if typed in (offer.name, offer.model):
             return offer.model, offer.api_base
-    now = session.project.config
-    same_provider = (now.model or "").partition("/")[0] == typed.partition("/")[0]
-    return typed, now.api_base if same_provider else None
+    now = _settings_of(session.project.config, role)
+    return typed, now.api_base if provider_of(now.model) == provider_of(typed) else None
 
 
-def _with_model_set(path: Path, now: Config, chosen: Config) -> str:
+def _with_model_set(path: Path, now: Config, chosen: Config, role: Role | None) -> str:
     """The project's settings file with the chosen model. `api_base` is in it where there is one, or was."""
-    changes = {"model": chosen.model}
-    if chosen.api_base or now.api_base:
-        changes["api_base"] = chosen.api_base
-    return changed_text(read_file(path) or "", str(path), changes)
+    settings: ModelSettings = chosen if role is None else getattr(chosen.models, role)
+    changes: dict[str, object] = {"model": settings.model}
+    if settings.api_base or now.api_base:
+        changes["api_base"] = settings.api_base
+    text = read_file(path) or ""
+    if role is None:
+        return changed_text(text, str(path), changes)
+    kept = settings.model_dump(exclude_unset=True, exclude={"model", "api_base"})
+    return changed_text(
+        text, str(path), {"models": {role: changes | kept if kept or len(changes) > 1 else settings.model}}
+    )

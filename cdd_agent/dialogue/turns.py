@@ -19,6 +19,7 @@ from cdd_agent.dialogue.screen import Screen
 from cdd_agent.dialogue.thinking import Thinking
 from cdd_agent.events import (
     Event,
+    ModelReplaced,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
@@ -34,6 +35,7 @@ from cdd_agent.llm.port import (
     Done,
     Message,
     Model,
+    Replaced,
     Request,
     RequestRejected,
     StartedAgain,
@@ -370,6 +372,8 @@ class _Round:
                         self._native_calls.append(item)
                     case Waiting(seconds=seconds, reason=reason):
                         yield ReplyDelayed(step, seconds, reason)
+                    case Replaced(model=name, instead_of=before, reason=reason):
+                        yield ModelReplaced(step, name, before, reason)
                     case StartedAgain():
                         self.screen = Screen(self._hidden)
                         self._said.clear()

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from cdd_agent.events import PlanOpened, StepStarted, TestsFinished
+from cdd_agent.events import ModelReplaced, PlanOpened, ReplyFinished, ReplyStarted, StepStarted, TestsFinished
 from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.effort import Effort, effort_by_step
 from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
@@ -50,6 +50,8 @@ class StepReport:
     files_deleted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What its last check left for a person to look at."""
+    models: tuple[str, ...] = ()
+    """Those whose replies it got, in all its attempts."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Report:
     ) -> "Report":
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
         efforts, notes = effort_by_step(record.log.entries()), _notes(record.log.entries())
+        models = _models(record.log.entries())
         known = known_so_far(state, record)
         files = _net(step.files for step in accepted(state))
         found = unproven(plan, state)
@@ -98,7 +101,7 @@ class Report:
             RunStatus.FAILED if require and found else state.status,
             state.started_at,
             state.completed_at,
-            steps=tuple(_step(step, state.of(step.number), record, efforts, notes) for step in plan.steps),
+            steps=tuple(_step(step, state.of(step.number), record, efforts, notes, models) for step in plan.steps),
             files_created=files.created,
             files_modified=files.modified,
             files_deleted=files.deleted,
@@ -162,12 +165,28 @@ def _notes(entries: Iterable[Entry]) -> Mapping[tuple[int, int], tuple[str, ...]
     return notes
 
 
+def _models(entries: Iterable[Entry]) -> Mapping[int, tuple[str, ...]]:
+    """By step, the models that answered in it; only of the run that goes on."""
+    answered: dict[int, dict[str, None]] = {}
+    asked = ""
+    for event in (entry.event for entry in entries):
+        match event:
+            case PlanOpened(resumed=False):
+                answered.clear()
+            case ReplyStarted(model=model) | ModelReplaced(model=model):
+                asked = model
+            case ReplyFinished(step=int(step)) if asked:
+                answered.setdefault(step, {})[asked] = None
+    return {step: tuple(models) for step, models in answered.items()}
+
+
 def _step(
     step: PlanStep,
     now: StepExecution,
     record: RunRecord,
     efforts: Mapping[int, Effort],
     notes: Mapping[tuple[int, int], tuple[str, ...]],
+    models: Mapping[int, tuple[str, ...]],
 ) -> StepReport:
     decided = now.attempts and now.status in (StepStatus.COMPLETED, StepStatus.FAILED)
     return StepReport(
@@ -184,6 +203,7 @@ def _step(
         effort=efforts.get(now.folder, Effort()),
         files_deleted=now.files_deleted,
         notes=notes.get((step.number, now.attempts), ()) if decided else (),
+        models=models.get(step.number, ()),
     )
 
 
@@ -227,5 +247,6 @@ def _step_to_json(step: StepReport) -> dict[str, Any]:
         "files_deleted": list(step.files_deleted),
         "tests": asdict(step.tests) if step.tests else None,
         "notes": list(step.notes),
+        "models": list(step.models),
         **_effort_to_json(step.effort),
     }

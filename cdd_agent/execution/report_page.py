@@ -139,6 +139,8 @@ def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
         if step.notes:
             yield f"## To look at in step {step.number}: {_plain(step.title)}"
             yield "\n".join(f"- {_plain(note)}" for note in step.notes)
+        if len(step.models) > 1:
+            yield f"Step {step.number} had replies of {_plain(' and '.join(step.models))}."
 
 
 def _files(what: str, paths: Sequence[str]) -> Iterator[str]:

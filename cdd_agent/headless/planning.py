@@ -7,6 +7,7 @@ from contextlib import aclosing, closing
 from functools import cache
 
 from cdd_agent.agents.planning import Planning
+from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, PlanChecked, Tone
 from cdd_agent.execution.frontend import Nobody
@@ -15,7 +16,7 @@ from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.plan_check import errors
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import make_model, open_commands, open_desk, open_planning
+from cdd_agent.wiring import configured_model, open_commands, open_desk, open_planning
 
 
 def run_planning(
@@ -72,7 +73,8 @@ async def _planned(planning: Planning, *, basic: bool, anew: bool) -> AsyncGener
 
 
 def _open_planning(project: Project, ticket: Ticket) -> Planning:
-    model = cache(lambda: make_model(project.config, project.root, watched=False))
+    config = of_role(project.config, "planner")
+    model = cache(lambda: configured_model(config, project.root, watched=False))
     return open_planning(project, ticket, model, open_commands(project, Nobody()), may_ask=False)
 
 

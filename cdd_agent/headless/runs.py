@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, closing
 from functools import cache
 
+from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, Tone
 from cdd_agent.execution.engine import Engine
@@ -13,7 +14,7 @@ from cdd_agent.headless.showing import printer_for, show_all, whoever_is_there
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import make_model, open_commands, open_engine, prepare_model
+from cdd_agent.wiring import configured_model, open_commands, open_engine, prepare_model
 
 
 def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
@@ -77,7 +78,8 @@ def _recorded(engine: Engine, events: AsyncGenerator[Event, None], printer: Prin
 
 
 def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
-    model = cache(lambda: make_model(project.config, project.root, watched=False))
+    config = of_role(project.config, "executor")
+    model = cache(lambda: configured_model(config, project.root, watched=False))
     frontend = Nobody() if isinstance(printer, JsonPrinter) else whoever_is_there(printer)
     commands = open_commands(project, frontend)
     return open_engine(project, project.tickets.find(slug), frontend, model, commands, start_over=start_over)

@@ -65,3 +65,10 @@ class NeverEmpty(Around):
                     case _:
                         pass
                 yield event
+
+
+def innermost(model: Model) -> Model:
+    """The adapter that a model is around, or the model itself."""
+    while isinstance(model, Around):
+        model = model.inner
+    return model

@@ -98,21 +98,28 @@ class Budgeted(Around):
         model: Model,
         limit: Limit,
         *,
-        spent: Spent | None = None,
+        account: Tally | None = None,
         price: Callable[[], Price | None] = lambda: None,
         spend: Callable[[Usage], None] = _ignore,
         lost: Callable[[Usage], None] = _ignore,
     ) -> None:
-        """`spent` is what was taken before. Raises `BadInput` for a limit in dollars where no price is known."""
+        """`account` has what was taken before, and may be shared with other models.
+
+        Raises `BadInput` for a limit in dollars where no price is known.
+        """
         super().__init__(model)
         self.limit = limit
-        self.spent = spent or Spent()
+        self._account = account or Tally()
         self._price, self._spend, self._lost = price, spend, lost
         if limit.usd is not None and price() is None:
             raise BadInput(
                 f"`budget.usd` cannot be kept to: the price of {model.name} is not known",
                 hint="Set `budget.tokens` instead.",
             )
+
+    @property
+    def spent(self) -> Spent:
+        return self._account.spent
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
@@ -143,7 +150,7 @@ class Budgeted(Around):
                 self._lost(usage)
 
     def _count(self, usage: Usage) -> None:
-        self.spent += usage
+        self._account.add(usage)
         self._spend(usage)
 
     def _expect_room_for(self, call: Usage, why: str) -> None:

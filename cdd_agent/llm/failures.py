@@ -17,6 +17,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelNotFound,
     NotAReply,
+    QuotaUsedUp,
     RateLimited,
     RequestRejected,
 )
@@ -242,6 +243,17 @@ _RULES = (
             r"\bcontent_filter\b|content_policy_violation|content management policy|data_inspection_failed"
             r"|content exists risk|responsible ?ai ?policy|rejected as a result of our safety system"
             r"|\b(?:bio|cyber)_policy"
+        ),
+    ),
+    _Rule(
+        QuotaUsedUp,
+        "There is no money or quota left for {model}{status}",
+        "Look at your account with the provider, or use another model.",
+        statuses=frozenset({402}),
+        wording=(
+            r"insufficient_quota|exceeded_current_quota|insufficient[ _](?:account )?(?:balance|credits|funds)"
+            r"|credit balance is too low|used all available credits|reached (?:its|your) monthly spending limit"
+            r"|\barrearage\b|out of credits"
         ),
     ),
     _Rule(

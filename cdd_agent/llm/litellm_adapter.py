@@ -17,10 +17,12 @@ from typing import Any
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
 from cdd_agent.llm.direct.chat_reply import Reply
+from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import Price, has_provider, known_model
+from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import Message, ModelEvent, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
@@ -31,9 +33,10 @@ DUMMY_KEY = "no-key"
 class LitellmModel:
     """Any model string of litellm's. Keys and endpoints come from the environment variables it knows."""
 
-    def __init__(self, name: str, api_base: str | None = None) -> None:
+    def __init__(self, name: str, api_base: str | None = None, options: ModelOptions = NO_OPTIONS) -> None:
         self.name = name
         self.api_base = api_base
+        self.options = options
 
     @property
     def calls_tools(self) -> bool:
@@ -87,7 +90,8 @@ class LitellmModel:
             "messages": [self._message(message) for message in request.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
-            "drop_params": True,  # leaves `stream_options` out where a provider does not know it
+            "drop_params": True,  # leaves out what a provider does not know
+            **self._settings(),
             "api_base": self.api_base,
             "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
             "timeout": httpx.Timeout(silence_timeout(self.name), connect=CONNECT_TIMEOUT),
@@ -106,6 +110,18 @@ class LitellmModel:
         if message.tool_calls and sent is not None and sent.origin == self._origin:
             content |= as_dict(as_dict(read_json(sent.data)).get("message"))
         return content
+
+    def _settings(self) -> dict[str, Any]:
+        """What a person has chosen; litellm knows how each provider calls it."""
+        options, known = self.options, known_model(self.name)
+        chosen = {
+            "reasoning_effort": openai_word(options.effort, known) if options.effort else None,
+            "temperature": None if known.refuses_sampling else options.temperature,
+            "max_tokens": options.max_output_tokens,
+            "extra_body": dict(options.body),
+            "extra_headers": dict(options.headers),
+        }
+        return {name: value for name, value in chosen.items() if value is not None and value != {}}
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
         _, provider, _, _ = litellm.get_llm_provider(self.name)

@@ -144,7 +144,17 @@ class StartedAgain:
     """The call is made again: what came of the reply so far does not count."""
 
 
-ModelEvent = TextDelta | ThinkingDelta | WasThought | ToolCall | Waiting | StartedAgain | Done
+@dataclass(frozen=True)
+class Replaced:
+    """Another model is asked from here on: what comes, and the `Done`, are its."""
+
+    model: str
+    instead_of: str
+    reason: str
+    """Why, as a sentence."""
+
+
+ModelEvent = TextDelta | ThinkingDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced | Done
 
 
 class Model(Protocol):
@@ -223,6 +233,12 @@ class RateLimited(ModelError):
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
         """Seconds, if the provider said how long."""
+
+
+class QuotaUsedUp(RateLimited):
+    """There is no money or quota left with the provider: to ask again soon is of no use (402, 429)."""
+
+    mends: ClassVar[bool] = False
 
 
 class ConnectionFailed(ModelError):

@@ -18,6 +18,7 @@ from cdd_agent.llm.port import (
     ModelEvent,
     ModelNotFound,
     ProviderData,
+    QuotaUsedUp,
     RateLimited,
     Request,
     RequestRejected,
@@ -34,6 +35,7 @@ ERRORS: dict[str, type[ModelError]] = {
     "request_rejected": RequestRejected,
     "context_too_long": ContextTooLong,
     "rate_limited": RateLimited,
+    "quota_used_up": QuotaUsedUp,
     "connection_failed": ConnectionFailed,
     "bad_answer": BadAnswer,
 }

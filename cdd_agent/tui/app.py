@@ -459,7 +459,7 @@ class Shell(Guarded, App[CddError]):
                 self.query_one(StepList).show(event.steps)
                 self._say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
-            case ModelChosen(model=model):
+            case ModelChosen(model=model, role=None):
                 self._bar.model = model
                 self._describe(event)
             case Cleared():

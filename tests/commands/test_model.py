@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from cdd_agent.commands.registry import complete, handle
-from cdd_agent.config import load_config
+from cdd_agent.config import load_config, of_role
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, ModelChosen, ModelsFound, Notice, StepFinished
+from cdd_agent.events import Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished
 from cdd_agent.execution.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.session import Session
@@ -118,6 +118,81 @@ async def test_a_run_that_is_open_goes_on_with_the_new_model(sandbox: Sandbox) -
 
     assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
     assert sandbox.text("b.txt") == "good\n"
+
+
+def scripts(sandbox: Sandbox, **texts: str) -> None:
+    """A script in a file for each name, with one reply."""
+    for name, text in texts.items():
+        (sandbox.root / f"{name}.yaml").write_text(f"replies: [{json.dumps({'reply': text})}]")
+
+
+async def test_a_role_has_a_model_of_its_own_and_the_others_keep_theirs(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    scripts(sandbox, all="I am for all.", executor=says("a.txt", "good"))
+    sandbox.flags = {"model": "script:all.yaml", "models": {"executor": "script:executor.yaml"}}
+    session = session_in(sandbox)
+    answer = [event.text for event in await say(session, "Hello?") if isinstance(event, ReplyDelta)]
+    events = [*await say(session, f"/exec {SLUG}"), *await say(session, "c")]
+
+    assert "".join(answer) == "I am for all."
+    assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
+
+
+async def test_a_run_that_is_open_goes_on_with_the_role_s_new_model(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    scripts(sandbox, a=says("a.txt", "good"), b=says("b.txt", "good"), chat="Still here.")
+    sandbox.flags = {"model": "script:a.yaml"}
+    session = session_in(sandbox)
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+    assert await say(session, "/model executor script:b.yaml") == [
+        ModelChosen("script:b.yaml", None, role="executor"),
+    ]
+    await say(session, "/model script:chat.yaml")
+    events = await say(session, "c")
+
+    assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
+    assert "The model is script:chat.yaml." in (words := told(await say(session, "/model")))
+    assert "The executor model is script:b.yaml." in words
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", 'models: {"planner": "script:b.yaml"}\n'),
+        ("models: {chat: x/y} # mine\n", 'models: {"chat": "x/y", "planner": "script:b.yaml"} # mine\n'),
+        ("models:\n  chat: x/y  # mine\n", "models:\n  planner: script:b.yaml\n  chat: x/y  # mine\n"),
+        ("models:\n  # slow\n  planner: x/y  # mine\n", "models:\n  # slow\n  planner: script:b.yaml  # mine\n"),
+        ("models:\n  chat: x/y\n  planner: z\n", "models:\n  chat: x/y\n  planner: script:b.yaml\n"),
+    ],
+)
+async def test_a_role_s_model_is_saved_and_the_file_keeps_what_it_holds(
+    sandbox: Sandbox, before: str, after: str
+) -> None:
+    scripts(sandbox, b="Hello.")
+    (sandbox.root / ".cdd").mkdir()
+    (sandbox.root / FILE).write_text(before)
+    events = await say(session_in(sandbox), "/model planner script:b.yaml --save")
+    assert events == [ModelChosen("script:b.yaml", None, FILE, "planner")]
+    assert (sandbox.root / FILE).read_text() == after
+    assert load_config(sandbox.root, {}).models.planner.model == "script:b.yaml"
+
+
+async def test_what_a_role_has_besides_is_saved_with_its_model(sandbox: Sandbox) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    (sandbox.root / FILE).write_text("models:\n  planner: {model: openai/a, effort: high}\n")
+    await say(session_in(sandbox, OLLAMA), "/model planner 2 --save")
+    planner = of_role(load_config(sandbox.root, {}), "planner")
+    assert (planner.model, planner.api_base, planner.effort) == ("openai/llama3.2", OLLAMA.api_base, "high")
+
+
+async def test_what_was_meant_for_one_server_is_not_sent_to_another(sandbox: Sandbox) -> None:
+    sandbox.flags = {"model": "openai/a", "request": {"headers": {"X-Key": "secret"}}, "context_window": 9000}
+    session = session_in(sandbox, OLLAMA)
+    await say(session, "/model openai/b")
+    assert session.project.config.request.headers == {"X-Key": "secret"}
+    await say(session, "/model 1")
+    assert (session.project.config.request.headers, session.project.config.context_window) == ({}, None)
 
 
 async def test_a_budget_in_dollars_refuses_a_model_without_a_price(sandbox: Sandbox) -> None:

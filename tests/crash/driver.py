@@ -65,7 +65,7 @@ def drive(orders: Orders) -> int:
             watch.die(orders.death)
 
     model = Storyteller(STORIES[orders.story], orders.calls)
-    runs.make_model = lambda config, root, *, watched: model  # type: ignore[attr-defined]  # it is imported there
+    runs.configured_model = lambda config, root, *, watched: model  # type: ignore[attr-defined]  # it is imported there
     watch = Watch(root, reached)
     watch.begin()
     try:

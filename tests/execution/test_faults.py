@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.events import Event, ReplyDelayed, ReplyRestarted, StepFinished
+from cdd_agent.events import Event, ModelReplaced, ReplyDelayed, ReplyRestarted, StepFinished
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.headless.runs import run_plan
 from cdd_agent.llm.litellm_adapter import LitellmModel
@@ -19,13 +19,15 @@ from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
     ModelError,
+    QuotaUsedUp,
     RateLimited,
     StopReason,
 )
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
+from tests.execution.tool_steps import calls, read
 from tests.llm.server import Answer, LoopbackServer, directly, failure
-from tests.projects import SLUG, Sandbox, Step, says
+from tests.projects import SLUG, Sandbox, Step, check, collect, says
 
 STEPS = 10
 REPLIES = [says(f"{number}.txt", f"this is {number}") for number in range(1, STEPS + 1)]
@@ -118,7 +120,7 @@ async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
 @pytest.fixture
 def cdd_exec(ten: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[[], ExitCode]:
     """`cdd exec` as the command line calls it."""
-    monkeypatch.setattr("cdd_agent.headless.runs.make_model", lambda *_, **__: ten.real_model or ten.model)
+    monkeypatch.setattr("cdd_agent.headless.runs.configured_model", lambda *_, **__: ten.real_model or ten.model)
     return lambda: run_plan(ten.project, SLUG, as_json=True)
 
 
@@ -208,3 +210,23 @@ async def test_a_person_who_leaves_while_it_waits_ends_it_at_once(ten: Sandbox) 
     assert ten.time.waited < 2
     assert len(ten.model.requests) == 1
     assert ten.statuses() == ["pending"] * STEPS
+
+
+async def test_where_another_model_goes_on_with_a_step_the_log_and_the_report_say_so(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    (sandbox.root / "other.yaml").write_text(f"replies: [{json.dumps({'reply': says('a.txt', 'good')})}]")
+    sandbox.replies(calls(read("missing.txt"), text="I look."), QuotaUsedUp("No money is left."))
+    sandbox.model.name = "first"
+    sandbox.flags = {"fallbacks": ["script:other.yaml"]}
+    session = sandbox.session()
+    await collect(session.engage("executor", sandbox.project.tickets.find(SLUG)))
+    events = await collect(session.say("c"))
+    session.leave()
+
+    (told,) = [event for event in events if isinstance(event, ModelReplaced)]
+    assert told == ModelReplaced(1, "scripted", "first", "No money is left.")
+    assert sandbox.statuses() == ["completed"]
+    (log,) = sandbox.root.rglob("events.jsonl")
+    assert [json.loads(line)["event"] for line in log.read_text().splitlines()].count("model_replaced") == 1
+    (report,) = sandbox.root.rglob("report.json")
+    assert json.loads(report.read_text())["steps"][0]["models"] == ["first", "scripted"]

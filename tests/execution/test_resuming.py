@@ -171,7 +171,7 @@ def test_a_run_that_waits_for_a_persons_edit_says_so_and_goes_on_when_asked_agai
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted_with(sandbox, edit="by hand\n")
-    monkeypatch.setattr("cdd_agent.headless.runs.make_model", lambda *_, **__: sandbox.model)
+    monkeypatch.setattr("cdd_agent.headless.runs.configured_model", lambda *_, **__: sandbox.model)
 
     first = run_plan(sandbox.project, SLUG, as_json=True)
 

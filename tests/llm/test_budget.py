@@ -55,7 +55,7 @@ class Books:
         self.model = Budgeted(
             inner,
             limit or Limit(),
-            spent=spent,
+            account=Tally(spent or Spent()),
             price=lambda: price,
             spend=self.tally.add,
             lost=self.lost.append,

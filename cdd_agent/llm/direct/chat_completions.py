@@ -119,7 +119,8 @@ class ChatCompletions:
         options, fields = self._options, dict[str, Any]()
         if options.effort is not None:
             fields |= effort_fields(self._endpoint.provider, self._endpoint.model, self._known, options.effort)
-        if options.temperature is not None and not self._known.refuses_sampling:
+        is_fixed = self._known.refuses_sampling or (self._dialect.fixes_sampling and self._known.thinks)
+        if options.temperature is not None and not is_fixed:
             fields["temperature"] = options.temperature
         if options.max_output_tokens is not None:
             fields[self._dialect.limit] = options.max_output_tokens

@@ -36,15 +36,17 @@ class Dialect:
     """After answers of tools comes the assistant, and no word of a person."""
     routes_by_key: bool = False
     """`prompt_cache_key` helps to find the cache."""
+    fixes_sampling: bool = False
+    """Models that think take no temperature."""
     states_cost: bool = False
     """It tells what a call cost, if it is asked to."""
 
 
 DIALECTS: Mapping[str, Dialect] = {
-    "openai": Dialect(limit="max_completion_tokens", routes_by_key=True),
+    "openai": Dialect(limit="max_completion_tokens", routes_by_key=True, fixes_sampling=True),
     "openrouter": Dialect(states_cost=True),
     "deepseek": Dialect(needs_thoughts=True),
-    "moonshot": Dialect(needs_thoughts=True),
+    "moonshot": Dialect(needs_thoughts=True, fixes_sampling=True),
     "mistral": Dialect(asks_for_usage=False, takes_thoughts=False, short_ids=True, answers_end_rounds=True),
     "codestral": Dialect(asks_for_usage=False, takes_thoughts=False, short_ids=True, answers_end_rounds=True),
     "gemini": Dialect(takes_thoughts=False, signs_calls=True),
@@ -61,7 +63,7 @@ def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) 
     match provider:
         case "openrouter":
             is_off = effort is Effort.NONE
-            return {"reasoning": {"enabled": False} if is_off else {"effort": _openai_word(effort, known)}}
+            return {"reasoning": {"enabled": False} if is_off else {"effort": openai_word(effort, known)}}
         case "deepseek" | "zai":
             switch = {"thinking": {"type": "disabled" if effort is Effort.NONE else "enabled"}}
             return {**switch, "reasoning_effort": "max"} if effort is Effort.MAX and provider == "deepseek" else switch
@@ -78,17 +80,17 @@ def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) 
         case "openai":
             return {"reasoning_effort": openai_effort(effort, known)}
         case _:
-            return {"reasoning_effort": _openai_word(effort, known)}
+            return {"reasoning_effort": openai_word(effort, known)}
 
 
 def openai_effort(effort: Effort, known: KnownModel) -> str:
     """For OpenAI's own models, of which some cannot but think."""
     if effort is Effort.NONE and known.thinks and not known.efforts & {"none", "minimal"}:
         return "low"
-    return _openai_word(effort, known)
+    return openai_word(effort, known)
 
 
-def _openai_word(effort: Effort, known: KnownModel) -> str:
+def openai_word(effort: Effort, known: KnownModel) -> str:
     """OpenAI's word for an effort, as far as the model is known to have one."""
     match effort:
         case Effort.MAX:

@@ -115,9 +115,12 @@ class DirectModel:
 
     async def _send(self, client: "httpx.AsyncClient", url: "httpx.URL", request: Request) -> "httpx.Response":
         """The server's answer, when it begins. Raises `ServerFailed` where it is a refusal."""
+        import httpx
+
         while True:
             call = self.protocol.call(request)
-            headers = {**_HEADERS, **self.endpoint.headers, **call.headers, **self.options.headers}
+            headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
+            headers.update(self.options.headers)  # a name may be written in other letters
             post = client.build_request("POST", url, content=json.dumps(call.body).encode(), headers=headers)
             response = await client.send(post, stream=True)
             if response.is_success:

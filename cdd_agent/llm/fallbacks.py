@@ -1,0 +1,106 @@
+"""Fallbacks: where a model's provider is down, or has no quota left, the next model is asked, and that is told."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from cdd_agent.llm.around import Around, innermost
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.patient import Clock
+from cdd_agent.llm.port import (
+    EmptyReply,
+    Model,
+    ModelError,
+    ModelEvent,
+    QuotaUsedUp,
+    RateLimited,
+    Replaced,
+    Request,
+    StartedAgain,
+    Waiting,
+)
+
+REST = 600.0
+"""Seconds for which a model that could not be asked is left alone, or longer where its provider says so."""
+
+
+@dataclass
+class _Resting:
+    """A model that could not be asked, and until when it is left alone."""
+
+    model: Model
+    until: float
+
+
+class WithFallbacks(Around):
+    """A model, and others to ask where it cannot be asked: to a person it is the one that is asked next.
+
+    Each has its own patience and price; the budget that they have in common is for whoever puts them here. A model that
+    failed rests for a while, so that calls go on with one and the same; one that was exchanged meanwhile does not.
+    """
+
+    def __init__(self, model: Model, others: Sequence[Model], clock: Clock | None = None) -> None:
+        super().__init__(model)
+        self.others = tuple(others)
+        self._clock = clock or Clock()
+        self._resting: list[_Resting] = []
+        self._asked_last: Model | None = None
+
+    @property
+    def name(self) -> str:
+        return self._in_turn()[0].name
+
+    @property
+    def calls_tools(self) -> bool:
+        return self._in_turn()[0].calls_tools
+
+    @property
+    def window(self) -> int | None:
+        return self._in_turn()[0].window
+
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        model, *left = self._in_turn()
+        left = [other for other in left if _has_room(other, request)]
+        if (before := self._asked_last) is not None and before is not model:
+            yield Replaced(model.name, before.name, "It is its turn again.")
+        while True:
+            self._asked_last, has_begun = model, False
+            try:
+                async with aclosing(model.stream(request)) as events:
+                    async for event in events:
+                        has_begun = has_begun or not isinstance(event, Waiting)
+                        yield event
+                return
+            except ModelError as error:
+                if not _is_out_of_service(error):
+                    raise
+                self._let_rest(model, error)
+                if not left:
+                    raise
+                failed, model = model, left.pop(0)
+                reason = error.message
+            yield Replaced(model.name, failed.name, reason)
+            if has_begun:
+                yield StartedAgain()
+
+    def _in_turn(self) -> list[Model]:
+        """Those that can be asked, the first first; where all of them rest, all."""
+        now = self._clock.seconds()
+        resting = {id(one.model) for one in self._resting if one.until > now}
+        models = [self.inner, *self.others]
+        return [model for model in models if id(innermost(model)) not in resting] or models
+
+    def _let_rest(self, model: Model, error: ModelError) -> None:
+        asked = error.retry_after if isinstance(error, RateLimited) else None
+        now = self._clock.seconds()
+        kept = [one for one in self._resting if one.until > now]
+        self._resting = [*kept, _Resting(innermost(model), now + max(REST, asked or 0.0))]
+
+
+def _is_out_of_service(error: ModelError) -> bool:
+    """Whether the provider is down or has no quota left. An empty reply is the model's own, and no sign of it."""
+    return isinstance(error, QuotaUsedUp) or (error.mends and not isinstance(error, EmptyReply))
+
+
+def _has_room(model: Model, request: Request) -> bool:
+    return model.window is None or estimated_prompt(request) <= model.window
