@@ -105,6 +105,10 @@ class _Reading:
 
     def reply(self) -> Reply:
         parts = sorted(self._parts(), key=lambda part: part.start)
+        known = self.known.with_files(edit.path for part in parts for edit in part.edits)
+        named = [part.fence.path for part in parts if part.fence and part.fence.path]
+        if not self.known.folders and any(map(known.is_folder, named)):
+            return _Reading(self.lines, known, self.crlf).reply()  # a title above explanation named one of them
         self._refuse_unclear(parts)
         edits = tuple(edit for part in parts for edit in self._as_ended(part))
         _refuse_two_versions(edits)

@@ -172,7 +172,7 @@ def of_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
 
 def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named | None:
     """What a block in a language is with this name in this form."""
-    if not path or path.endswith(("/", "\\")):
+    if not path or path.endswith(("/", "\\")) or (form is not _Form.SAID and known.is_folder(path)):
         return None
     is_plain = not is_code(language) and language not in SHELLS
     if known.is_file(path):
@@ -193,11 +193,7 @@ def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named |
     if is_caption(path) and not is_told:
         return None
     has_capitals = is_in_capitals(path) and is_plain
-    is_no_code = is_plain or language in SHELLS
-    is_named = is_told and is_plain and found is Grade.NAME
-    if is_named or (has_capitals and form is _Form.QUOTED) or (is_no_code and known.has_folder(path)):
-        return Named(path, True)
-    if form is _Form.QUOTED and "/" in path and language in SHELLS:
+    if is_told and found is Grade.NAME and (is_plain or (language in SHELLS and "/" in path)):
         return Named(path, True)
     is_comment = form is _Form.COMMENT and not is_told
     could_be = is_plain and (has_capitals or "." in path or ("/" in path and path.islower()))
@@ -219,7 +215,7 @@ def _keyed(info: str, keyed: re.Match[str], language: str, known: KnownNames) ->
 def _after_word(language: str, rest: str, info: str, known: KnownNames) -> Named | None:
     """What `language NAME` names, and `my notes.txt`."""
     path = _plain(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
-    if is_path(path):
+    if is_path(path) and not known.is_folder(path):
         is_all = is_language(language) or is_in_language(language, path) or "/" in path
         return Named(path, True) if is_all else Named(info, known.is_told(info))
     named = _judged(path, language, known, _Form.QUOTED)
