@@ -327,7 +327,8 @@ def _is_diff_block(fence: Fence) -> bool:
 
 def _is_gap(line: str) -> bool:
     """Between the blocks of one file, dots stand for the lines that none of them is about."""
-    return re.fullmatch(r"\W*(?:\.\.\.|…)(?:.*(?:\.\.\.|…))?\W*", line.strip()) is not None
+    signs = (re.match(r"\W*", way) for way in (line, line[::-1]))
+    return all(found is not None and ("..." in found[0] or "…" in found[0]) for found in signs)
 
 
 def _edit_of(block: Block, path: str | None) -> Edit:

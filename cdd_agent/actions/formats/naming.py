@@ -43,9 +43,9 @@ _PARTLY = r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragme
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
 """What is said of a whole file: `(updated with the new method)`, but not `(updated method)`."""
 _NOTE = re.compile(
-    r"\s*[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
+    r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
-    rf"|\s+[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete){_WHOLE}.*$",
+    rf"|(?<!\s)\s++[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -59,15 +59,15 @@ _LEAD = re.compile(
     r"|[^\w\s!-/:-@\[-`{-~]+\s+)*",
     re.IGNORECASE,
 )
-_RULED = re.compile(r"^(?P<rule>={2,}|-{3,}|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
+_RULED = re.compile(r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
 _LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
 _TAG = re.compile(
-    r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path|path|name|src|title)\s*=\s*"
-    r"[\"']?(?P<text>[^<>\"'=]+?)[\"']?(?:\s+\w+=[^<>]*)?\s*/?>$"
+    r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path|path|name|src|title)\s*=\s*+"
+    r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
 )
 _IN_TAGS = re.compile(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
 _COMMENT = re.compile(
-    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>\S.*?)\s*(?:\*+/|-->|\"\"\"|'''|#\})?\s*$"
+    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
 _FILE_LABEL = re.compile(r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE)
 
