@@ -23,7 +23,7 @@ _THINGS = (
     r"(?:code|file|imports?|functions?|methods?|classe?s?|module|content|implementation|logic|tests?|routes?|styles?|jsx"
     r"|html|body|lines?)"
 )
-_COMMENT = r"^\s*(?:#+|//+|\{?/\*+|--|;|%|<!--|\*)\s*(?:[-=~]{2,}\s*)?"
+_COMMENT = r"^\s*+(?:#+|//+|\{?/\*+|--|;|%|<!--|\*)\s*+(?:[-=~]{2,}\s*+)?"
 _ELISION = re.compile(
     rf"{_COMMENT}(?:"
     rf"{_DOTS}\W*$"  # a comment of nothing but dots
@@ -31,7 +31,7 @@ _ELISION = re.compile(
     rf"|[\(\[<{{]*(?:the\s+)?(?:rest of|remaining|existing|previous|other|everything else)\b.*{_STAYS}.*"
     rf"|[\(\[<{{]*(?:the\s+)?rest of (?:the\s+|this\s+)?{_THINGS}\W*$"
     r"|keep (?:the )?(?:rest|everything|existing)\b.*"
-    rf")|^\s*{_DOTS}\s*(?=\w).*\b{_REST}\b.*",  # or a line that begins with dots
+    rf")|^\s*+{_DOTS}\s*(?=\w).*\b{_REST}\b.*",  # or a line that begins with dots
     re.IGNORECASE,
 )
 """A line that says that others are left out."""

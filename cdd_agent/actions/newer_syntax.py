@@ -33,7 +33,7 @@ _DEEPEST = 20
 _GENERIC = re.compile(r"^[ \t]*(?:(?:async[ \t]+)?def|class|type)[ \t]+\w+[ \t]*(?=\[)", re.MULTILINE)
 _ALIAS = re.compile(r"^([ \t]*)type[ \t]+(\w+[ \t]*=)", re.MULTILINE)
 _EXCEPT = re.compile(
-    r"^([ \t]*except\*?[ \t]+)((?:(?!\bas\b)[^\n:#]){1,300},(?:(?!\bas\b)[^\n:#]){1,300}?)([ \t]*:)", re.MULTILINE
+    r"^([ \t]*except\*?[ \t]++)((?:(?!\bas\b)[^\n:#]){1,300},(?:(?!\bas\b)[^\n:#]){1,300}?)([ \t]*:)", re.MULTILINE
 )
 
 

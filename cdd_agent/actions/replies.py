@@ -105,6 +105,10 @@ class _Reading:
 
     def reply(self) -> Reply:
         parts = sorted(self._parts(), key=lambda part: part.start)
+        known = self.known.with_files(edit.path for part in parts for edit in part.edits)
+        named = [part.fence.path for part in parts if part.fence and part.fence.path]
+        if not self.known.folders and any(map(known.is_folder, named)):
+            return _Reading(self.lines, known, self.crlf).reply()  # a title above explanation named one of them
         self._refuse_unclear(parts)
         edits = tuple(edit for part in parts for edit in self._as_ended(part))
         _refuse_two_versions(edits)
@@ -323,7 +327,8 @@ def _is_diff_block(fence: Fence) -> bool:
 
 def _is_gap(line: str) -> bool:
     """Between the blocks of one file, dots stand for the lines that none of them is about."""
-    return re.fullmatch(r"\W*(?:\.\.\.|…)(?:.*(?:\.\.\.|…))?\W*", line.strip()) is not None
+    signs = (re.match(r"\W*", way) for way in (line, line[::-1]))
+    return all(found is not None and ("..." in found[0] or "…" in found[0]) for found in signs)
 
 
 def _edit_of(block: Block, path: str | None) -> Edit:

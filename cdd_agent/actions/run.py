@@ -70,9 +70,11 @@ class ActionRunner:
     async def _result(self, action: Action) -> ActionResult:
         match action:
             case CreateFileAction(file_path=path, content=content):
-                return await self._write(action, creation(self.root, path, content, self.protected))
+                changes = await asyncio.to_thread(creation, self.root, path, content, self.protected)
+                return await self._write(action, changes)
             case EditAction(file_path=path, find=find, replace=replace):
-                return await self._write(action, edit(self.root, path, find, replace, self.protected))
+                changes = await asyncio.to_thread(edit, self.root, path, find, replace, self.protected)
+                return await self._write(action, changes)
             case ReadAction(source=source) if action.is_remote():
                 return ActionResult(action, ActionStatus.SUCCESS, (await self.pages.read(source.strip())).as_text())
             case ReadAction(source=source) if "://" in source:

@@ -157,7 +157,7 @@ class StepRunner:
             async with aclosing(self._reply(prompt, bench)) as events:
                 async for event in events:
                     yield event
-            reply = _usable(bench, attempt.reply or "")
+            reply = await asyncio.to_thread(_usable, bench, attempt.reply or "")
             for doubt in reply.doubts:
                 yield Notice(f"{doubt}.", Tone.WARNING)
             async with aclosing(bench.change(reply.edits)) as events:

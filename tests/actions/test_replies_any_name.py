@@ -161,20 +161,40 @@ def test_a_word_that_the_task_uses_for_another_file_names_none(tmp_path: Path) -
     assert [doubt.path for doubt in reply.doubts] == ["README"]
 
 
-@pytest.mark.parametrize("text", ["**tools/lint**\n```\nx\n```\n", "### tools/lint\n```sh\nx\n```\n"])
-def test_a_new_file_in_a_folder_that_is_there(tmp_path: Path, text: str) -> None:
-    assert not parse_reply(text, KnownNames.of(tmp_path)).edits
+TITLING = [*NAMING.values(), '```text title="{}"\n' + BODY + "```\n", "```\n# {}\n" + BODY + "```\n"]
+"""All that may be the title of a block that is no file."""
+
+
+@pytest.mark.parametrize("form", [*TITLING, "### {}\n```sh\nx\n```\n", "`{}`\n```sh\nx\n```\n"])
+@pytest.mark.parametrize("name", ["tools/lint", "NEWS"])
+def test_a_new_name_without_a_suffix_is_a_file_where_the_task_says_so(tmp_path: Path, form: str, name: str) -> None:
     (tmp_path / "tools").mkdir()
-    (edit,) = parse_reply(text, KnownNames.of(tmp_path)).edits
-    assert edit.path == "tools/lint"
-    (tmp_path / "tools" / "lint.py").touch()  # then it is a module's name
-    assert not parse_reply(text, KnownNames.of(tmp_path)).edits
+    assert outcome(form, name, KnownNames.of(tmp_path)) in ("told", "dropped")
+    assert outcome(form, name, KnownNames.of(tmp_path, [name])) == "file"
+    is_told_to_be = outcome(form, name, KnownNames.of(tmp_path, text=f"Write `{name}`."))
+    assert is_told_to_be == ("told" if name == "NEWS" and "sh\n" in form else "file")
+
+
+@pytest.mark.parametrize("form", [*TITLING, "```text {}\n" + BODY + "```\n"])
+@pytest.mark.parametrize("folder", ["src/handlers", "src", "./src/handlers", "etc/conf.d"])
+def test_a_folder_is_no_file_even_where_the_task_names_it(tmp_path: Path, form: str, folder: str) -> None:
+    path = f"{folder.removeprefix('./')}/a.txt"
+    text = f"{form.format(folder)}\n```text:{path}\ngood\n```\n"
+    known = KnownNames.of(tmp_path, [folder], f"Fill `{folder}`.")
+    assert [edit.path for edit in parse_reply(text, known).edits] == [path]
+    (tmp_path / folder).mkdir(parents=True)
+    assert not parse_reply(form.format(folder), known).edits
+
+
+def test_a_form_that_says_of_a_folder_that_it_is_a_file_is_left_to_be_refused() -> None:
+    text = "```text:src/handlers\nx\n```\n\n```text:src/handlers/a.txt\ngood\n```\n"
+    assert [edit.path for edit in parse_reply(text).edits] == ["src/handlers", "src/handlers/a.txt"]
 
 
 @pytest.mark.parametrize("name", ["", "/", "..", "../x", "a\0b", "x" * 5000, "\ud800", "~", "a/../../b"])
 def test_any_text_can_be_asked_about(tmp_path: Path, name: str) -> None:
     known = KnownNames.of(tmp_path, ["a"], f"Do `{name}`.")
     assert not known.is_file(name)
-    assert not known.has_folder(name)
+    assert known.is_folder(name) is (name == "")
     assert not known.is_quotation(name, "x")
     assert known.is_told(name) in (True, False)

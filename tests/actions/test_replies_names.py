@@ -105,7 +105,7 @@ def test_more_first_comments_that_name_the_file(language: str, comment: str, pat
 
 
 def test_a_script_without_a_suffix_and_output_below_the_name_of_code() -> None:
-    assert paths("`bin/deploy`\n```bash\necho hi\n```\n") == ["bin/deploy"]
+    assert paths("`bin/deploy`\n```bash\necho hi\n```\n") == []
     assert paths("File: bin/deploy\n```bash\necho hi\n```\n") == ["bin/deploy"]
     assert paths("`README`\n```\nHi\n```\n") == paths("File: README\n```\nHi\n```\n") == ["README"]
     assert paths("`src/app.js`:\n```text\nTypeError: x\n```\n") == []

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cdd_agent.actions import judging, run
+from cdd_agent.actions.changes import ChangeSet
 from cdd_agent.actions.model import (
     Action,
     ActionResult,
@@ -476,3 +478,20 @@ def test_whatever_the_path_nothing_outside_the_project_is_opened(root: Path, pat
     assert not [opened for opened in _opened if opened.startswith("/etc/")]
     assert (root.parent / "app-evil/secret").read_text() == "canary"
     assert [path.name for path in (root.parent / "app-evil").iterdir()] == ["secret"]
+
+
+async def test_a_change_is_judged_beside_the_event_loop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_up: list[bool] = []
+
+    def noted(judge: Callable[..., ChangeSet]) -> Callable[..., ChangeSet]:
+        def judged(*args: object) -> ChangeSet:
+            held_up.append(asyncio._get_running_loop() is not None)
+            return judge(*args)
+
+        return judged
+
+    monkeypatch.setattr(run, "creation", noted(judging.creation))
+    monkeypatch.setattr(run, "edit", noted(judging.edit))
+    await done(root, CreateFileAction(file_path="a.py", content="x = 1\n"))
+    assert (await done(root, EditAction(file_path="a.py", find="x = 1", replace="x = 2"))).status is SUCCESS
+    assert held_up == [False, False]

@@ -1,6 +1,14 @@
 """Blocks of a reply that could be files: what the step names is one, and what nobody claims is told."""
 
+import asyncio
+
+import pytest
+
+from cdd_agent.actions.edits import Reply
+from cdd_agent.actions.formats.known import KnownNames
+from cdd_agent.actions.replies import parse_reply
 from cdd_agent.events import AttemptFailed, Notice, StepFinished
+from cdd_agent.execution import step
 from tests.execution.test_engine import of
 from tests.projects import Sandbox, Step, run_all
 
@@ -9,6 +17,31 @@ A = "```text:a.txt\nx\n```\n"
 
 def notices(events: list[object]) -> str:
     return "\n".join(event.text for event in events if isinstance(event, Notice))
+
+
+async def test_a_title_above_explanation_is_no_file_even_in_a_folder_that_is_there(sandbox: Sandbox) -> None:
+    (sandbox.root / "src").mkdir()
+    sandbox.write(Step("src/handlers/a.txt", "none"))
+    shown = "### src/handlers\n\n```text\nhandlers/\n  a.txt\n```\n"
+    await run_all(
+        sandbox.replies(f"{shown}\n```text:src/handlers/a.txt\nx\n```\n\n### src/out\n\n```text\n3 passed\n```\n")
+    )
+    assert sandbox.statuses() == ["completed"]
+    assert sandbox.text("src/handlers/a.txt") == "x\n"
+    assert not (sandbox.root / "src/out").exists()
+
+
+async def test_a_reply_is_taken_apart_beside_the_event_loop(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_up: list[bool] = []
+
+    def parsed(text: str, known: KnownNames) -> Reply:
+        held_up.append(asyncio._get_running_loop() is not None)
+        return parse_reply(text, known)
+
+    monkeypatch.setattr(step, "parse_reply", parsed)
+    sandbox.write(Step("a.txt", "none"))
+    await run_all(sandbox.replies(A))
+    assert held_up == [False]
 
 
 async def test_a_file_of_the_step_is_one_whatever_its_name(sandbox: Sandbox) -> None:

@@ -170,7 +170,7 @@ def _not_of_commands(content: str, language: str, named: Named | None) -> Named 
     name = PurePosixPath(named.path).name if named else ""
     if named is None or PurePosixPath(name).suffix or content.startswith("#!"):
         return named
-    if re.search(rf"^\s*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)", content, re.MULTILINE):
+    if re.search(rf"^[ \t]*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)", content, re.MULTILINE):
         return None
     return Named(named.path, False) if language in SHELLS and grade(named.path) is Grade.WORD else named
 

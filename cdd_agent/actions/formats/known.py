@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -24,6 +24,8 @@ class KnownNames:
     """What the words of the task set off from others: in backticks, quotes, or bold."""
     words: frozenset[str] = frozenset()
     """The words of the task."""
+    folders: frozenset[str] = frozenset()
+    """Folders in which the reply has files."""
 
     @classmethod
     def of(cls, root: Path, listed: Iterable[str] = (), text: str = "") -> Self:
@@ -32,8 +34,9 @@ class KnownNames:
         return cls(root, *(frozenset(map(_plain, names)) - {""} for names in (listed, set_off, words)))
 
     def is_file(self, name: str) -> bool:
-        """Whether the project has a file of this name, or the task lists it."""
-        return bool(name) and (_plain(name) in self.listed or self._is_there(name))
+        """Whether the project has a file of this name, or the task lists it and it is no folder."""
+        is_listed = _plain(name) in self.listed and not self.is_folder(name)
+        return bool(name) and (is_listed or self._is_there(name))
 
     def is_told(self, name: str) -> bool:
         """Whether the words of the task name it, and cannot mean a file that is called so but for its suffix."""
@@ -44,14 +47,17 @@ class KnownNames:
         """Whether the task names it in any way."""
         return _plain(name) in self.listed or self.is_told(name)
 
-    def has_folder(self, name: str) -> bool:
-        """Whether it would be a file in a folder that the project has, and is no other word for one that is there."""
-        place = self._place(name) if "/" in _plain(name) else None
+    def is_folder(self, name: str) -> bool:
+        """Whether the project has a folder of this name, or the reply has files in one."""
+        place = self._place(name)
         try:
-            is_free = place is not None and place.parent.is_dir() and not place.is_dir()
-        except OSError:
+            return _plain(name) in self.folders or (place is not None and place.is_dir())
+        except (OSError, ValueError):
             return False
-        return is_free and not self._has_twin(name)
+
+    def with_files(self, paths: Iterable[str]) -> Self:
+        """The same, and the folders of files that the reply has."""
+        return replace(self, folders=frozenset(str(up) for path in paths for up in PurePosixPath(_plain(path)).parents))
 
     def is_quotation(self, name: str, text: str) -> bool:
         """Whether a text is part of the file as it is."""

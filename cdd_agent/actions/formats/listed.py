@@ -9,9 +9,9 @@ from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
 _ITEM = rf"(?:- *|\[? *\{{ *|- *\{{ *)?[\"']?(?:action[\"']?: *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
-_FIRST = re.compile(rf"^ *{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$")
+_FIRST = re.compile(rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$")
 """How a list of actions begins, and one that is not quite one."""
-_UNKNOWN = re.compile(r"^ *(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
+_UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
 _FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
 _ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
@@ -35,7 +35,7 @@ def begins_action(line: str) -> bool:
 
 def read_actions(text: str) -> list[Edit]:
     """Raises `ReplyRefused` for a list that cannot be read, or holds what is no change of a file."""
-    body = re.sub(r"\A(?:\s*(?:#[^\n]*|---\s*)?\n)*actions: *\n", "", text)
+    body = re.sub(r"\A(?:[^\S\n]*+(?:#[^\n]*+|---[^\S\n]*+)?\n)*+actions: *\n", "", text)
     try:
         actions = ActionPlan.from_yaml(body, "the list of actions").actions
     except ActionPlanRefused as refusal:

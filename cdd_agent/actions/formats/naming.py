@@ -43,9 +43,9 @@ _PARTLY = r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragme
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
 """What is said of a whole file: `(updated with the new method)`, but not `(updated method)`."""
 _NOTE = re.compile(
-    r"\s*[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
+    r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
-    rf"|\s+[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete){_WHOLE}.*$",
+    rf"|(?<!\s)\s++[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -59,15 +59,15 @@ _LEAD = re.compile(
     r"|[^\w\s!-/:-@\[-`{-~]+\s+)*",
     re.IGNORECASE,
 )
-_RULED = re.compile(r"^(?P<rule>={2,}|-{3,}|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
+_RULED = re.compile(r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
 _LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
 _TAG = re.compile(
-    r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path|path|name|src|title)\s*=\s*"
-    r"[\"']?(?P<text>[^<>\"'=]+?)[\"']?(?:\s+\w+=[^<>]*)?\s*/?>$"
+    r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path|path|name|src|title)\s*=\s*+"
+    r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
 )
 _IN_TAGS = re.compile(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
 _COMMENT = re.compile(
-    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>\S.*?)\s*(?:\*+/|-->|\"\"\"|'''|#\})?\s*$"
+    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
 _FILE_LABEL = re.compile(r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE)
 
@@ -172,7 +172,7 @@ def of_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
 
 def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named | None:
     """What a block in a language is with this name in this form."""
-    if not path or path.endswith(("/", "\\")):
+    if not path or path.endswith(("/", "\\")) or (form is not _Form.SAID and known.is_folder(path)):
         return None
     is_plain = not is_code(language) and language not in SHELLS
     if known.is_file(path):
@@ -193,11 +193,7 @@ def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named |
     if is_caption(path) and not is_told:
         return None
     has_capitals = is_in_capitals(path) and is_plain
-    is_no_code = is_plain or language in SHELLS
-    is_named = is_told and is_plain and found is Grade.NAME
-    if is_named or (has_capitals and form is _Form.QUOTED) or (is_no_code and known.has_folder(path)):
-        return Named(path, True)
-    if form is _Form.QUOTED and "/" in path and language in SHELLS:
+    if is_told and found is Grade.NAME and (is_plain or (language in SHELLS and "/" in path)):
         return Named(path, True)
     is_comment = form is _Form.COMMENT and not is_told
     could_be = is_plain and (has_capitals or "." in path or ("/" in path and path.islower()))
@@ -219,7 +215,7 @@ def _keyed(info: str, keyed: re.Match[str], language: str, known: KnownNames) ->
 def _after_word(language: str, rest: str, info: str, known: KnownNames) -> Named | None:
     """What `language NAME` names, and `my notes.txt`."""
     path = _plain(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
-    if is_path(path):
+    if is_path(path) and not known.is_folder(path):
         is_all = is_language(language) or is_in_language(language, path) or "/" in path
         return Named(path, True) if is_all else Named(info, known.is_told(info))
     named = _judged(path, language, known, _Form.QUOTED)

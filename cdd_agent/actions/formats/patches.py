@@ -12,9 +12,9 @@ from cdd_agent.actions.edits import Deletion, Edit, Hint, NewFile, Renaming, Rep
 from cdd_agent.actions.formats.diffs import replacement
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
-_FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*(?P<path>.+?)\s*$")
+_FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
 _OTHER_FILE = re.compile(r"^\*\*\* \w+ File:")
-_MOVE = re.compile(r"^\*\*\* Move to:\s*(?P<path>.+?)\s*$")
+_MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
 _RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
 
@@ -112,7 +112,7 @@ def _hunks(lines: Sequence[str]) -> Iterator[tuple[Hint, list[str]]]:
         hunk = []
         if numbers := _RANGE.match(line):
             number = int(numbers["line"][:9])
-        elif name := re.sub(r"\s*@@\s*$", "", line[2:]).strip():
+        elif name := line[2:].strip().removesuffix("@@").strip():
             names.append(name)
     if any(hunk):
         while not hunk[-1]:
