@@ -91,6 +91,15 @@ def place_of(path: str) -> Place:
     return Place.WITHIN if suffix == ".rs" else Place.NONE  # there, unit tests stand beside what they test
 
 
+def is_for_tests(path: str) -> bool:
+    """Whether a file is there for tests alone, so that it can be one test as a whole: by its folder, or where its
+    name sets off the word. `JobSpec.ts` may be anything, and a program in Rust is none for the tests beside it."""
+    *folders, name = PurePosixPath(path).parts
+    suffix = PurePosixPath(path).suffix.lower()
+    is_within = any(_FOLDER.fullmatch(folder) or _FOLDER_OF_CODE.fullmatch(folder) for folder in folders)
+    return is_within or suffix not in _RECOGNISED or _SPOKEN.search(name.removesuffix(suffix)) is not None
+
+
 SCRIPTS = (".sh", ".bash", ".zsh", ".bats", ".t", ".pl", ".ps1", ".tcl", ".exp", ".feature")
 """Files that can be one test as a whole, whatever is in them."""
 _RECOGNISED = (

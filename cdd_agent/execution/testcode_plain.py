@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cdd_agent.execution.testcode import SCRIPTS, Declared, Place, Skipped
+from cdd_agent.execution.testcode import SCRIPTS, Declared, Skipped
 
 _C_COMMENTS = r"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*\#if\ +0\b.*?^[ \t]*\#endif"
 _QUOTED = r'"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"'
@@ -404,14 +404,14 @@ _ON_A_CONDITION = re.compile(r"@\w*(?:If|On)\w*|cfg_attr")
 _SKIP_FILE = re.compile(r"^//\s*(?:go:build|\+build)\s+ignore\b|^@file:Ignore|^\s*@moduletag\s*:?\s*skip", re.MULTILINE)
 
 
-def read_plainly(suffix: str, text: str, place: Place) -> tuple[Declared, ...]:
+def read_plainly(suffix: str, text: str) -> tuple[Declared, ...]:
     """The tests that are declared; else the file as the one test that it may be as a whole."""
     language = _LANGUAGES.get(suffix, _UNKNOWN)
     parts = _Text.of(text, language.noise)
     found = sorted((each for finder in language.finders for each in finder(parts)), key=lambda each: each.start)
     found = [each for number, each in enumerate(found) if not number or each.inside != found[number - 1].inside]
     tests = tuple(_declared(parts, found))
-    return tests or _as_a_whole(parts, suffix, place, is_known=language is not _UNKNOWN)
+    return tests or _as_a_whole(parts, suffix, is_known=language is not _UNKNOWN)
 
 
 def _declared(text: _Text, found: list[_Place]) -> Iterator[Declared]:
@@ -502,12 +502,10 @@ def _squeezed(code: str) -> str:
     return _SPACE.sub("", " ".join(code.split())).rstrip(";,")
 
 
-def _as_a_whole(text: _Text, suffix: str, place: Place, *, is_known: bool) -> tuple[Declared, ...]:
+def _as_a_whole(text: _Text, suffix: str, *, is_known: bool) -> tuple[Declared, ...]:
     """A file without declared tests: a script, a program with assertions, or data that tests go by."""
     lines = tuple(" ".join(line.split()) for line in text.code.splitlines() if line.strip())
     if is_known and suffix not in SCRIPTS and not _is_program(text):
-        return ()
-    if place is Place.NONE:
         return ()
     checks = sum(
         _CHECK.search(line) is not None and _IDLE_CHECK.search(line) is None for line in text.bare.splitlines()

@@ -289,6 +289,8 @@ func TestSub(t *testing.T) {
 \tt.Run("two", func(t *testing.T) { check(t, Sub(5, 1), 4) })
 }
 """
+RUST_PROGRAM = "fn main() {\n    if std::env::args().count() < 2 { std::process::exit(2); }\n    run();\n}\n"
+RUST_TEST = "#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n"
 EQUAL = "def equal(a, b):\n    assert a == b\n\n"
 
 TAKEN = {
@@ -341,6 +343,9 @@ TAKEN = {
     ),
     "a program of assertions with none": ("test/calc.js", PROGRAM, "console.log('ok');\n"),
     "a script with fewer lines": ("tests/run.sh", SCRIPT, SCRIPT.replace('test "$(./sub 3 1)" = 2\n', "")),
+    "a program in a folder for tests": ("tests/cli.rs", RUST_PROGRAM, "fn main() {}\n"),
+    "a program that is called a test": ("src/calc-test.js", PROGRAM, None),
+    "a test beside what it tests": ("src/main.rs", f"{RUST_PROGRAM}{RUST_TEST}", RUST_PROGRAM),
     "a script that does nothing": ("tests/run.sh", SCRIPT, "#!/bin/sh\nexit 0\n"),
     "a script that is gone": ("tests/run.sh", SCRIPT, None),
     "an expected output that is gone": ("tests/expected/sub.txt", "2\n", None),
@@ -426,6 +431,17 @@ HONEST = {
         "tests/run.sh", SCRIPT, SCRIPT.replace('test "$(./sub 3 1)" = 2', "./sub 3 1 | grep -qx 2")
     ),
     "a program with a framework": ("test/calc.js", PROGRAM, MOCHA),
+    **{
+        f"a program that is no test: {path}": (path, before, after)
+        for path, before, after in (
+            ("src/main.rs", RUST_PROGRAM, RUST_PROGRAM.replace("std::process::exit(2)", "return")),
+            ("src/main.rs", RUST_PROGRAM.replace("std::process::exit(2)", 'panic!("no file")'), "fn main() {}\n"),
+            ("src/bin/app.rs", RUST_PROGRAM.replace("std::process::exit(2)", "check_usage(2)"), None),
+            ("src/JobSpec.ts", "check(config);\nexport class JobSpec {}\n", "export class JobSpec {}\n"),
+            ("src/main/java/PodSpec.java", "class PodSpec { static void main(String[] a) { verify(a); } }\n", None),
+            ("src/JobSpec.py", "validate(config)\n", "config = {}\n"),
+        )
+    },
     "no test file": ("src/calc.py", "def test():\n    assert True\n", None),
 }  # fmt: skip
 
