@@ -1,6 +1,7 @@
 """What the text of test files says of tests that a step took away, and of those that it only changed."""
 
 from dataclasses import dataclass
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.taken_away import TestChanges, Versions, compare
 from cdd_agent.execution.testcode import Place, place_of
+from cdd_agent.execution.testcode_plain import read_plainly
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 
 
@@ -531,6 +533,30 @@ def test_what_a_test_file_is(path: str, place: Place) -> None:
 def test_what_may_be_a_secret_is_not_repeated() -> None:
     assert became("tests/server.pem", "{}", None).gone
     assert not became("tests/server.pem", "{}", None).contents
+
+
+HOSTILE = {
+    "one long word": (".js", "it('a', () => {{{}}})", "a"),
+    "assertions in one word": (".js", "it('a', () => {{{}}})", "assert"),
+    "marks in Rust": (".rs", "{}", "#[test]\n"),
+    "marks in Java": (".java", "{}", "@Test "),
+    "marks with words between them": (".java", "{}", "@Test x "),
+    "no end of what is left out": (".c", "{}", "#if 0\n"),
+    "no end of a string in Rust": (".rs", "{}", 'r#"'),
+    "no end of a string in C++": (".cpp", "{}", 'R"('),
+    "no end of a regex": (".js", "{}", "=/["),
+}
+
+
+@pytest.mark.parametrize(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_takes_no_longer_than_its_length_explains(suffix: str, around: str, piece: str) -> None:
+    def seconds(text: str) -> float:
+        started = process_time()
+        read_plainly(suffix, text)
+        return process_time() - started
+
+    honest = "".join(f"it('adds {number}', () => {{ expect(add(1, {number})).toBe(3); }});\n" for number in range(2000))
+    assert seconds(around.format(piece * (100_000 // len(piece)))) < 15 * (seconds(honest) + 0.02)
 
 
 PIECES = [
