@@ -35,7 +35,7 @@ _IS = re.compile(r"is|are|as|be|gets|was|were|will|with", re.IGNORECASE)
 _FAR = 12
 """How many words an enumeration may have."""
 _UNTIL_STEP = re.compile(
-    r"(?:\b(?:fail\w*|red|broken)\b|(?:\bnot|n['’]t)\s(?:\w+\s){0,2}?(?:pass|green)).*?\b(?:until|till)\b.*?\bstep\s(\d{1,9})\b",
+    r"(?:\b(?:fail\w*|red|broken)\b|(?:\bnot|n['’]t)\s(?:\w+\s){0,2}?(?:pass|green)).{0,200}?\b(?:until|till)\b.{0,200}?\bstep\s(\d{1,9})\b",
     re.IGNORECASE | re.DOTALL,
 )
 _MAY_FAIL = re.compile(
@@ -47,8 +47,8 @@ _MAY_FAIL = re.compile(
     | \b(?:must|should|shall|will|(?:has|have|is|are|expected|supposed|meant)\sto)\s
       (?:(?:still|first|then|all)\s)*(?:fail|be\sred|(?:stay|remain)\sred)\b
       (?!\s(?:with|on|if|when|for|to|because|as|in|at|by)\b)
-    | \b(?:write|add|create|extend|start\swith)\b.*\b(?:failing|red)\b
-    | \bleav(?:e|ing)\b.*\b(?:failing|red)\b
+    | \b(?:write|add|create|extend|start\swith)\b.{0,200}?\b(?:failing|red)\b
+    | \bleav(?:e|ing)\b.{0,200}?\b(?:failing|red)\b
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
@@ -113,7 +113,7 @@ class Asked:
         """Sentences, each with the names that are in it: without parameters, and numbers of lines."""
 
         def name(word: str) -> str:
-            return re.sub(r":\d+$", "", word.partition("[")[0]).removeprefix("./")
+            return re.sub(r":\d+$", "", word.partition("[")[0])
 
         return tuple((sentence, frozenset(map(name, _words(sentence)))) for sentence in self.sentences)
 
@@ -149,7 +149,12 @@ def _sentences(text: str) -> Iterator[str]:
 def _words(sentence: str) -> list[str]:
     """Without what only sets them off: quotes, brackets, the full stop."""
     words = (word.strip("`'\"*_()[]{},;:!?").rstrip(".") for word in re.split(r"[\s,]+", sentence))
-    return [word.removesuffix("()").strip("`'\"*") for word in words if word]
+    return [_as_name(word.removesuffix("()").strip("`'\"*")) for word in words if word]
+
+
+def _as_name(word: str) -> str:
+    """A path as the engine has it: `./a.py` and `docs\\a.txt` are other spellings."""
+    return word.replace("\\", "/").removeprefix("./")
 
 
 def _parts(test: str) -> tuple[str, list[str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cdd_agent.errors import BadInput
@@ -148,6 +149,18 @@ class History:
         changes = [change for change in net.changes if wanted(change.path)]
         found = await (await self.open()).read(changes)
         return tuple(Versions(change.path, *found[change.path]) for change in changes)
+
+    async def by_commands(self, attempts: Sequence[Attempt]) -> frozenset[str]:
+        """The files that differ since a command of these attempts: their checks came later. Of an attempt whose
+        checkpoint is gone, nothing is known."""
+        spans = [span for attempt in attempts if (span := attempt.span) is not None]
+        looks = [(stretch.before, stretch.after) for span in spans for stretch in span.earlier]
+        looks += [(span.before, span.seen) for span in spans if span.seen is not None]
+        found: set[str] = set()
+        for before, seen in looks:
+            with suppress(CheckpointGone):
+                found |= {change.path for change in await (await self.open()).changes(before, seen)}
+        return frozenset(found)
 
     async def expect(self, net: NetChanges) -> None:
         """Raises `CheckpointGone` where it could be neither taken back nor done again."""

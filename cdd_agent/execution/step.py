@@ -37,7 +37,7 @@ from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.step_tools import StepTools, refused_calls
 from cdd_agent.execution.taken_away import TestChanges, compare
 from cdd_agent.execution.targets import Assignment
-from cdd_agent.execution.testcode import Place, place_of
+from cdd_agent.execution.testcode import Place, is_data, place_of
 from cdd_agent.execution.verify import NOTHING_DONE, Before, Verdict, Work, judge_unchecked, useful_end, verify
 from cdd_agent.execution.workbench import Workbench
 from cdd_agent.llm.budget import estimated_prompt
@@ -81,9 +81,12 @@ class _Done:
         return self.has_edits or bool(self.changes.changes or (await self.history.net([self.attempt])).changes)
 
     async def tests(self) -> TestChanges:
-        """What became of the tests that were there before the step. Takes the attempt's last checkpoint."""
+        """What became of the tests that were there before the step, but for data that only its check changed: tests
+        tidy up. Takes the attempt's last checkpoint."""
         await self.history.after(self.attempt)
         versions = await self.history.versions(self.attempts, lambda path: place_of(path) is not Place.NONE)
+        known = {*self.changes.touched, *await self.history.by_commands(self.attempts)}
+        versions = tuple(file for file in versions if not is_data(file.path) or file.path in known)
         return await asyncio.to_thread(compare, versions)
 
 

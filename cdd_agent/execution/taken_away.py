@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from cdd_agent.execution.asked import Asked
-from cdd_agent.execution.testcode import CODE, Declared, Place, Skipped, place_of
+from cdd_agent.execution.testcode import CODE, Declared, Place, Skipped, is_for_tests, place_of
 from cdd_agent.execution.testcode_plain import read_plainly
 from cdd_agent.execution.testcode_python import HARMLESS, Unparsable, read_python
 from cdd_agent.workspace.reading import holds_secrets
@@ -240,14 +240,16 @@ def _read(file: Versions) -> tuple[list[_Found], list[_Found]]:
         versions = [() if text is None else read_python(text) for text in texts]
     except Unparsable:
         read = read_plainly if suffix in CODE else _data
-        versions = [() if text is None else read(suffix, text, place) for text in texts]
+        versions = [() if text is None else read(suffix, text) for text in texts]
+    if not is_for_tests(file.path):
+        versions = [tuple(code for code in codes if code.name) for codes in versions]
     before, after = ([_Found(TestOf(file.path, code.name), code, place) for code in codes] for codes in versions)
     return before, after
 
 
-def _data(suffix: str, text: str, place: Place) -> tuple[Declared, ...]:
+def _data(suffix: str, text: str) -> tuple[Declared, ...]:
     """What tests go by, such as an expected output: it is there or it is not."""
-    del suffix, place
+    del suffix
     return (Declared("", text, "", frozenset(), frozenset(), 0, is_empty=not text.strip()),)
 
 

@@ -18,7 +18,11 @@ _FOLDER = re.compile(
 _FOLDER_OF_CODE = re.compile(r"specs?|t")
 _MADE = re.compile(r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor")
 """Folders and files beside the tests that are nobody's work."""
-_NO_DATA = (".md", ".rst", ".adoc", ".pyc", ".pyo", ".log", ".orig", ".rej", ".tmp", ".swp", ".lock")
+_NO_DATA = re.compile(
+    r".*(?:~|\.(?:md|rst|adoc|pyc|pyo|log|orig|rej|tmp|swp|lock|(?:db|sqlite3?)(?:-\w+)?))|te?mp|outputs?",
+    re.IGNORECASE,
+)
+"""Names of files, and folders of files, that no test goes by: words, and what tests leave behind."""
 
 
 class Place(IntEnum):
@@ -84,11 +88,20 @@ def place_of(path: str) -> Place:
         return Place.NONE
     if suffix in CODE and (_SPOKEN.search(stem) or _CAMEL.search(stem) or suffix in (".bats", ".t", ".feature")):
         return Place.NAMED
-    if any(map(_FOLDER.fullmatch, folders)) and suffix not in _NO_DATA and not name.endswith("~"):
+    if any(map(_FOLDER.fullmatch, folders)) and (suffix in CODE or not any(map(_NO_DATA.fullmatch, (*folders, name)))):
         return Place.WITHIN
     if suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)):
         return Place.WITHIN
     return Place.WITHIN if suffix == ".rs" else Place.NONE  # there, unit tests stand beside what they test
+
+
+def is_for_tests(path: str) -> bool:
+    """Whether a file is there for tests alone, so that it can be one test as a whole: by its folder, or where its
+    name sets off the word. `JobSpec.ts` may be anything, and a program in Rust is none for the tests beside it."""
+    *folders, name = PurePosixPath(path).parts
+    suffix = PurePosixPath(path).suffix.lower()
+    is_within = any(_FOLDER.fullmatch(folder) or _FOLDER_OF_CODE.fullmatch(folder) for folder in folders)
+    return is_within or suffix not in _RECOGNISED or _SPOKEN.search(name.removesuffix(suffix)) is not None
 
 
 SCRIPTS = (".sh", ".bash", ".zsh", ".bats", ".t", ".pl", ".ps1", ".tcl", ".exp", ".feature")
@@ -103,3 +116,8 @@ _OTHERS = (
     *(".rkt", ".sv", ".v", ".vhd", ".pas", ".adb", ".fs", ".vb"),
 )
 CODE = frozenset((*_RECOGNISED, *_OTHERS, *SCRIPTS))
+
+
+def is_data(path: str) -> bool:
+    """Whether tests go by a file's content, and nothing in it is run."""
+    return PurePosixPath(path).suffix.lower() not in CODE

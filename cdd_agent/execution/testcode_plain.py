@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cdd_agent.execution.testcode import SCRIPTS, Declared, Place, Skipped
+from cdd_agent.execution.testcode import SCRIPTS, Declared, Skipped
 
-_C_COMMENTS = r"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*\#if\ +0\b.*?^[ \t]*\#endif"
+_C_COMMENTS = r"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*\#if\ +0\b.*?(?:^[ \t]*\#endif|\Z)"
 _QUOTED = r'"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"'
 _CHARACTER = r"'(?:\\[^'\n]{1,8}|[^'\\\n])'"
 _SINGLE = r"'(?:\\.|[^'\\\n])*'"
 _TICKS = r"`(?:\\.|[^`\\])*`"
-_REGEX = r"(?<=[(,=:\[!&|?{};])[ ]*/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/"
+_REGEX = r"(?<=[(,=:\[!&|?{};])[ ]*/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n]){0,100}\]|[^/\\\n\[]){1,300}/"
 _HASH_COMMENTS = r"(?<![$\\\w'\"])\#[^\n]*"
 
 
@@ -26,7 +26,7 @@ def _noise(comments: str, *strings: str) -> re.Pattern[str]:
     return re.compile(f"(?P<comment>{comments})|(?:{'|'.join(strings)})", re.DOTALL | re.MULTILINE)
 
 
-_NOISE_OF_C = _noise(_C_COMMENTS, r'R"(\w*)\(.*?\)\2"', r'r(#+)".*?"\3', _QUOTED, _CHARACTER)
+_NOISE_OF_C = _noise(_C_COMMENTS, r'R"(\w*)\(.*?(?:\)\2"|\Z)', r'r(#+)".*?(?:"\3|\Z)', _QUOTED, _CHARACTER)
 _NOISE_OF_GO = _noise(_C_COMMENTS, _QUOTED, _CHARACTER, _TICKS)
 _NOISE_OF_JS = _noise(_C_COMMENTS, _QUOTED, _SINGLE, _TICKS, _REGEX)
 _NOISE_OF_SCRIPTS = _noise(_HASH_COMMENTS, _QUOTED, _SINGLE)
@@ -34,18 +34,18 @@ _NOISE_OF_PHP = _noise(rf"{_C_COMMENTS}|(?:(?<=\s)|^)\#(?!\[)[^\n]*", _QUOTED, _
 _NOISE_OF_LUA = _noise(r"--\[\[.*?(?:\]\]|\Z)|--[^\n]*", _QUOTED, _SINGLE)
 
 _CHECK = re.compile(
-    r"\b(?:\w*assert\w*|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|expect\w*|should\w*|must_\w+|verify\w*|Verify\w*"
+    r"\b(?:\w{0,60}?assert\w*+|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|expect\w*|should\w*|must_\w+|verify\w*|Verify\w*"
     r"|refute\w*|fail\w*|Fail\w*|Error(?:f|Is)?|Fatal(?:f)?|XCT\w+|panic|is_deeply|is|isnt|ok|like|cmp_ok|throws?|deepEqual|check\w*"
     r"|TEST_ASSERT\w*|ck_\w+|raise_error|diff|cmp|grep|exit|die)(?=!?\s*[(.]|[ \t]+(?!=|from\b))"
     r"|\[\[?\s|\btest\s+[-\"$]|\bThen\b"
 )
 """What is an assertion in one of these languages, or may well be one."""
 _IDLE_CHECK = re.compile(
-    r"\b(?:expect|\w*assert(?:\.\w+)?!?|(?:XCT)?[Aa]ssert(?:\w*True|\w*Equals?)?|ASSERT_\w+|EXPECT_\w+|REQUIRE|CHECK)\s*\(\s*"
+    r"\b(?:expect|\w{0,60}?assert(?:\.\w+)?!?|(?:XCT)?[Aa]ssert(?:\w*True|\w*Equals?)?|ASSERT_\w+|EXPECT_\w+|REQUIRE|CHECK)\s*\(\s*"
     r"(?:true|True|TRUE|\d+)(?:\s*,\s*(?:true|True|TRUE|\d+))*\s*\)"
 )
 """An assertion about nothing: `expect(true)`, `assert(1, 1)`."""
-_CALL = re.compile(r"([A-Za-z_]\w*)!?\s*\(")
+_CALL = re.compile(r"\b([A-Za-z_]\w*+)!?\s*+\(")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _UNCLOSED = 500
 """Characters that are looked at where a bracket is never closed."""
@@ -221,7 +221,10 @@ _NAME = re.compile(r"(?P<name>`[^`\n]+`|\w+)\s*(?:<[^<>]*>)?\s*(?=\()")
 def _marked(text: _Text) -> Iterator[_Place]:
     """Functions by what stands before them: `@Test`, `#[test]`, `[Fact]`."""
     seen: set[int] = set()
+    place = 0
     for found in _MARK.finditer(text.bare):
+        if found.start() < place:
+            continue  # it was passed with one before it
         place = found.start()
         while True:  # past this mark, and those after it
             if text.bare.startswith(("#[", "["), place):
@@ -232,13 +235,15 @@ def _marked(text: _Text) -> Iterator[_Place]:
             else:
                 break
             place = _after_space(text.bare, place)
-        head = re.compile(r"[^(){};]*").match(text.bare, place)
-        name = next(iter([*_NAME.finditer(text.bare, place, head.end() + 1)][-1:]), None) if head else None
+        head = re.compile(r"[^(){};]{0,1000}").match(text.bare, place)
+        if head is None or not text.bare.startswith("(", head.end()):
+            continue  # it stands before something else than a function
+        name = next(iter([*_NAME.finditer(text.bare, place, head.end() + 1)][-1:]), None)
         if name is None or name.start() in seen:
             continue
         seen.add(name.start())
         after = text.close_of(text.bare.index("(", name.end()))
-        body = re.compile(r"[^;{}]*?\{").match(text.bare, after)
+        body = re.compile(r"[^;{}]{0,1000}?\{").match(text.bare, after)
         end = text.close_of(body.end() - 1) if body else text.bare.find("\n", after)
         start = _after_boundary(text.bare, found.start())
         shown = text.whole[name.start("name") : name.end("name")].strip("`")
@@ -404,14 +409,14 @@ _ON_A_CONDITION = re.compile(r"@\w*(?:If|On)\w*|cfg_attr")
 _SKIP_FILE = re.compile(r"^//\s*(?:go:build|\+build)\s+ignore\b|^@file:Ignore|^\s*@moduletag\s*:?\s*skip", re.MULTILINE)
 
 
-def read_plainly(suffix: str, text: str, place: Place) -> tuple[Declared, ...]:
+def read_plainly(suffix: str, text: str) -> tuple[Declared, ...]:
     """The tests that are declared; else the file as the one test that it may be as a whole."""
     language = _LANGUAGES.get(suffix, _UNKNOWN)
     parts = _Text.of(text, language.noise)
     found = sorted((each for finder in language.finders for each in finder(parts)), key=lambda each: each.start)
     found = [each for number, each in enumerate(found) if not number or each.inside != found[number - 1].inside]
     tests = tuple(_declared(parts, found))
-    return tests or _as_a_whole(parts, suffix, place, is_known=language is not _UNKNOWN)
+    return tests or _as_a_whole(parts, suffix, is_known=language is not _UNKNOWN)
 
 
 def _declared(text: _Text, found: list[_Place]) -> Iterator[Declared]:
@@ -502,12 +507,10 @@ def _squeezed(code: str) -> str:
     return _SPACE.sub("", " ".join(code.split())).rstrip(";,")
 
 
-def _as_a_whole(text: _Text, suffix: str, place: Place, *, is_known: bool) -> tuple[Declared, ...]:
+def _as_a_whole(text: _Text, suffix: str, *, is_known: bool) -> tuple[Declared, ...]:
     """A file without declared tests: a script, a program with assertions, or data that tests go by."""
     lines = tuple(" ".join(line.split()) for line in text.code.splitlines() if line.strip())
     if is_known and suffix not in SCRIPTS and not _is_program(text):
-        return ()
-    if place is Place.NONE:
         return ()
     checks = sum(
         _CHECK.search(line) is not None and _IDLE_CHECK.search(line) is None for line in text.bare.splitlines()

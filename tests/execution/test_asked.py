@@ -1,5 +1,7 @@
 """Which tests a step's own words allow to go, and which files they name."""
 
+from time import process_time
+
 import pytest
 
 from cdd_agent.execution.asked import Asked
@@ -16,6 +18,8 @@ def asked(text: str, *files: AffectedFile, title: str = "Work", guidance: str = 
     "text",
     [
         "Remove `test_old`.",
+        "Delete ./tests/test_user.py.",
+        "Remove tests\\test_user.py",
         "Delete tests/test_user.py, it tests nothing.",
         "Clean up. The file test_user.py is replaced by tests/test_login.py. Then run it.",
         "Rename TestLogin to TestSignIn.",
@@ -188,3 +192,13 @@ def test_a_step_may_leave_a_test_red_if_it_says_so(text: str) -> None:
 )
 def test_that_it_fails_is_no_leave(text: str) -> None:
     assert not asked(text).lets_fail(TEST, (), later=[2, 3])
+
+
+@pytest.mark.parametrize("words", ["fail until ", "add "])
+def test_repeated_words_of_a_leave_are_read_in_time_that_their_number_explains(words: str) -> None:
+    def seconds(number: int) -> float:
+        started = process_time()
+        asked("test_old " + words * number).lets_fail(TEST, (), later=[3])
+        return process_time() - started
+
+    assert seconds(1600) < 30 * (seconds(200) + 0.01)

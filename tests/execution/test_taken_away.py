@@ -1,6 +1,7 @@
 """What the text of test files says of tests that a step took away, and of those that it only changed."""
 
 from dataclasses import dataclass
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from cdd_agent.execution.asked import Asked
 from cdd_agent.execution.taken_away import TestChanges, Versions, compare
 from cdd_agent.execution.testcode import Place, place_of
+from cdd_agent.execution.testcode_plain import read_plainly
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 
 
@@ -289,6 +291,8 @@ func TestSub(t *testing.T) {
 \tt.Run("two", func(t *testing.T) { check(t, Sub(5, 1), 4) })
 }
 """
+RUST_PROGRAM = "fn main() {\n    if std::env::args().count() < 2 { std::process::exit(2); }\n    run();\n}\n"
+RUST_TEST = "#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n"
 EQUAL = "def equal(a, b):\n    assert a == b\n\n"
 
 TAKEN = {
@@ -341,6 +345,9 @@ TAKEN = {
     ),
     "a program of assertions with none": ("test/calc.js", PROGRAM, "console.log('ok');\n"),
     "a script with fewer lines": ("tests/run.sh", SCRIPT, SCRIPT.replace('test "$(./sub 3 1)" = 2\n', "")),
+    "a program in a folder for tests": ("tests/cli.rs", RUST_PROGRAM, "fn main() {}\n"),
+    "a program that is called a test": ("src/calc-test.js", PROGRAM, None),
+    "a test beside what it tests": ("src/main.rs", f"{RUST_PROGRAM}{RUST_TEST}", RUST_PROGRAM),
     "a script that does nothing": ("tests/run.sh", SCRIPT, "#!/bin/sh\nexit 0\n"),
     "a script that is gone": ("tests/run.sh", SCRIPT, None),
     "an expected output that is gone": ("tests/expected/sub.txt", "2\n", None),
@@ -426,6 +433,17 @@ HONEST = {
         "tests/run.sh", SCRIPT, SCRIPT.replace('test "$(./sub 3 1)" = 2', "./sub 3 1 | grep -qx 2")
     ),
     "a program with a framework": ("test/calc.js", PROGRAM, MOCHA),
+    **{
+        f"a program that is no test: {path}": (path, before, after)
+        for path, before, after in (
+            ("src/main.rs", RUST_PROGRAM, RUST_PROGRAM.replace("std::process::exit(2)", "return")),
+            ("src/main.rs", RUST_PROGRAM.replace("std::process::exit(2)", 'panic!("no file")'), "fn main() {}\n"),
+            ("src/bin/app.rs", RUST_PROGRAM.replace("std::process::exit(2)", "check_usage(2)"), None),
+            ("src/JobSpec.ts", "check(config);\nexport class JobSpec {}\n", "export class JobSpec {}\n"),
+            ("src/main/java/PodSpec.java", "class PodSpec { static void main(String[] a) { verify(a); } }\n", None),
+            ("src/JobSpec.py", "validate(config)\n", "config = {}\n"),
+        )
+    },
     "no test file": ("src/calc.py", "def test():\n    assert True\n", None),
 }  # fmt: skip
 
@@ -487,6 +505,12 @@ def test_the_step_may_ask_for_it() -> None:
         ("tests/cli.rs", Place.WITHIN),
         ("src/lib.rs", Place.WITHIN),
         ("tests/data/a.json", Place.WITHIN),
+        ("tests/test.db", Place.NONE),
+        ("tests/app.sqlite3-wal", Place.NONE),
+        ("tests/tmp/out.json", Place.NONE),
+        ("tests/output/report.xml", Place.NONE),
+        ("tests/output/test_writer.py", Place.NAMED),
+        ("tests/expected_output/a.xml", Place.WITHIN),
         ("Shop.Tests/Basket.cs", Place.WITHIN),
         ("testdata/a.golden", Place.WITHIN),
         ("spec/support/x.rb", Place.WITHIN),
@@ -509,6 +533,30 @@ def test_what_a_test_file_is(path: str, place: Place) -> None:
 def test_what_may_be_a_secret_is_not_repeated() -> None:
     assert became("tests/server.pem", "{}", None).gone
     assert not became("tests/server.pem", "{}", None).contents
+
+
+HOSTILE = {
+    "one long word": (".js", "it('a', () => {{{}}})", "a"),
+    "assertions in one word": (".js", "it('a', () => {{{}}})", "assert"),
+    "marks in Rust": (".rs", "{}", "#[test]\n"),
+    "marks in Java": (".java", "{}", "@Test "),
+    "marks with words between them": (".java", "{}", "@Test x "),
+    "no end of what is left out": (".c", "{}", "#if 0\n"),
+    "no end of a string in Rust": (".rs", "{}", 'r#"'),
+    "no end of a string in C++": (".cpp", "{}", 'R"('),
+    "no end of a regex": (".js", "{}", "=/["),
+}
+
+
+@pytest.mark.parametrize(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_takes_no_longer_than_its_length_explains(suffix: str, around: str, piece: str) -> None:
+    def seconds(text: str) -> float:
+        started = process_time()
+        read_plainly(suffix, text)
+        return process_time() - started
+
+    honest = "".join(f"it('adds {number}', () => {{ expect(add(1, {number})).toBe(3); }});\n" for number in range(2000))
+    assert seconds(around.format(piece * (100_000 // len(piece)))) < 15 * (seconds(honest) + 0.02)
 
 
 PIECES = [

@@ -194,6 +194,42 @@ async def test_what_was_taken_away_before_an_interruption_is_still_missed(tools:
     assert tools.statuses() == ["failed"]
 
 
+DATA = "tests/expected/sub.json"
+REMOVES_DATA = f"python -c \"import os; os.remove('{DATA}')\""
+WRITES = gives(words_dot_txt="good")
+DATA_IS_GONE = {
+    "by the check": (REMOVES_DATA, [], WRITES, ""),
+    "emptied by the check": (f"python -c \"open('{DATA}', 'w')\"", [], WRITES, ""),
+    "by the check after a command": (REMOVES_DATA, [calls(execute("python --version"))], "Done.", ""),
+    "by the reply": ("python --version", [], deleted(DATA), DATA),
+    "by a command": ("python --version", [calls(execute(REMOVES_DATA))], "Done.", DATA),
+}
+
+
+@pytest.mark.parametrize(("check", "rounds", "reply", "missed"), DATA_IS_GONE.values(), ids=DATA_IS_GONE)
+async def test_what_tests_go_by_is_missed_if_the_step_takes_it_away_and_not_its_check(
+    sandbox: Sandbox, check: str, rounds: list[str], reply: str, missed: str
+) -> None:
+    sandbox.flags["tool_calls"] = "on" if rounds else "off"
+    calculator(sandbox, Step(DATA, check) if missed and not rounds else Step(None, check))
+    (sandbox.root / DATA).parent.mkdir()
+    (sandbox.root / DATA).write_text("2\n")
+
+    last = judged(await run(sandbox.replies(*rounds, reply)))
+
+    assert missed in last.reason
+    assert (last.verification is None) is bool(missed), last.reason
+
+
+async def test_what_an_earlier_attempts_check_took_away_is_not_missed_either(sandbox: Sandbox) -> None:
+    check = f"python -c \"import os; os.path.exists('{DATA}') and exit(os.remove('{DATA}') or 1)\""
+    calculator(sandbox, Step("calc.py", check))
+    (sandbox.root / DATA).parent.mkdir()
+    (sandbox.root / DATA).write_text("2\n")
+    await run_all(sandbox.replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=MENDED)), attempts=2)
+    assert sandbox.statuses() == ["completed"]
+
+
 async def test_what_a_person_takes_away_between_attempts_is_theirs(sandbox: Sandbox) -> None:
     bare(sandbox, Step("calc.py")).replies(gives(calc_dot_py=CALC + "# still wrong\n"))
     await run_all(sandbox)
