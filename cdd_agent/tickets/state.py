@@ -74,7 +74,7 @@ class StepExecution(_Record):
 
     step_number: int
     title: str | None = None
-    """As the plan had it when the step was last started; None in older files."""
+    """As the plan had it when the step was last started, or skipped; None in older files."""
     fingerprint: str | None = None
     """Of the rest of what the plan said then; None in older files."""
     status: StepStatus = StepStatus.PENDING
@@ -275,15 +275,17 @@ class ExecutionState(_Record):
 
     def skipped(
         self,
-        number: int,
+        step: PlanStep,
         now: datetime,
         reason: str,
         files: Files = NO_FILES,
     ) -> Self:
         """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""
         return self.model_copy(update={"undone": ()})._ended(
-            number,
+            step.number,
             now,
+            title=step.title,
+            fingerprint=fingerprint(step),
             status=StepStatus.SKIPPED,
             reason=reason,
             files_created=files.created,

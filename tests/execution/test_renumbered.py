@@ -170,6 +170,31 @@ async def test_a_step_that_was_killed_goes_on_under_its_new_number(done: Sandbox
     assert started(events) == [2, 4]
 
 
+@pytest.mark.parametrize("is_reread", [False, True])
+async def test_a_step_that_was_skipped_before_it_was_begun_is_known_by_its_words(
+    sandbox: Sandbox, is_reread: bool
+) -> None:
+    engine = sandbox.write(A, B, C).engine()
+    await collect(engine.skip(engine.run.plan.steps[0], "not now", keep=False))
+    sandbox.write(NEW, A, B, C)
+    if is_reread:
+        engine.reread()
+    engine.close()
+    await opened(sandbox)
+    assert sandbox.statuses() == ["pending", "skipped", "pending", "pending"]
+
+
+async def test_a_step_that_is_skipped_is_what_the_plan_says_then(done: Sandbox) -> None:
+    changed = Step("c.txt", check("c.txt"), description="Make it otherwise.")
+    engine = done.write(A, B, changed).engine()
+    await collect(engine.skip(engine.run.plan.steps[2], "not now", keep=False))
+    engine.close()
+    assert "was changed since" not in await opened(done)
+    done.write(NEW, A, B, changed)
+    await opened(done)
+    assert done.statuses() == ["pending", "completed", "completed", "skipped"]
+
+
 async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_numbers(sandbox: Sandbox) -> None:
     sandbox.write(A, B, C)
     engine = sandbox.replies(*(says(f"{name}.txt", "good") for name in ("a", "new", "b", "c"))).engine()
