@@ -47,7 +47,8 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
         saved = read_state(ticket.state_path, ticket.slug)
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
-    state = of_plan(saved, plan) if saved else None
+    known = of_plan(saved, plan) if saved else None
+    state = with_words_of(known, plan) if known else None
     copy = _copy(ticket, plan, record) if state else _only_copy(ticket, plan, record)
     if state is None and copy is not None:
         save_state(ticket.state_path, copy)
@@ -60,8 +61,9 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
         text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
         older = Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING)
         return Opened(state, (*told, older))
-    if state is not None and (taken_over := with_words_of(state, plan)) != state:
-        return _taken_over(ticket, record, taken_over)
+    if saved is not None and state is not None and state != known:
+        _save(ticket, record, state)
+        told = (*told, _taken_over(ticket, state)) if saved.is_of_earlier_version else told
     return Opened(state or new_state(ticket.slug, plan), told)
 
 
@@ -85,11 +87,10 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
             yield Notice(f"{text} `undo {number}` goes back to before it.")
 
 
-def _taken_over(ticket: Ticket, record: RunRecord, state: ExecutionState) -> Opened:
+def _taken_over(ticket: Ticket, state: ExecutionState) -> Notice:
     """Of a tool that kept less: from here on it is known which steps were meant, and there is a copy."""
-    _save(ticket, record, state)
     text = f"{ticket.shown(ticket.state_path)} is of an earlier version, and was taken over: {_done(state)}."
-    return Opened(state, (Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING),))
+    return Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING)
 
 
 def _save(ticket: Ticket, record: RunRecord, state: ExecutionState) -> None:

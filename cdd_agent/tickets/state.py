@@ -178,6 +178,12 @@ class ExecutionState(_Record):
         known = {**self.former_steps, **self.step_executions}
         return frozenset(number for number, step in known.items() if step.status.over)
 
+    @property
+    def is_of_earlier_version(self) -> bool:
+        """Whether it was read from the file of a tool that did not keep the words of what it had done."""
+        steps = self.step_executions.values()
+        return any(step.status.over and "title" not in step.model_fields_set for step in steps)
+
     def of(self, number: int) -> StepExecution:
         return self.step_executions.get(number) or self.former_steps.get(number) or StepExecution(step_number=number)
 
@@ -425,8 +431,8 @@ def moved_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]
 
 
 def with_words_of(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """The state of an older tool, with what the plan says now of the steps that are over: it is not known what it said
-    then, but from now on."""
+    """The state with what the plan says now of steps that are over without words: it is not known what it said then,
+    but from now on."""
     for step in plan.steps:
         known = state.of(step.number)
         if known.status.over and known.title is None:
