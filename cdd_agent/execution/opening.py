@@ -99,7 +99,10 @@ def _save(ticket: Ticket, record: RunRecord, state: ExecutionState) -> None:
 
 
 def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
-    state = _copy(ticket, plan, record)
+    try:
+        state = load_state(record.state, ticket.slug, plan)
+    except StateUnreadable:  # then there is none; one of another plan is all there is, and is told
+        state = None
     if state is None:
         aside = set_aside(ticket.state_path)
         raise BadInput(
@@ -114,9 +117,10 @@ def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error:
 
 
 def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
+    """The copy beside the ticket's own file, which is what counts: one that is torn, or of another plan, is none."""
     try:
         return load_state(record.state, ticket.slug, plan)
-    except StateUnreadable:  # then there is none; the ticket's own file is what counts
+    except BadInput:
         return None
 
 
