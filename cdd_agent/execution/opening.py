@@ -20,6 +20,7 @@ from cdd_agent.tickets.state import (
     of_plan,
     read_state,
     save_state,
+    to_come,
     with_words_of,
 )
 from cdd_agent.tickets.status import StepStatus
@@ -51,18 +52,19 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
     state = with_words_of(known, plan) if known else None
     copy = _copy(ticket, plan, record) if state else _only_copy(ticket, plan, record)
     if state is None and copy is not None:
-        save_state(ticket.state_path, copy)
+        copy = save(ticket, plan, record, copy)
         text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
         return Opened(copy, (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING),))
     told = renumbered(saved, state) if saved and state else ()
+    has_new_words = state != known
     if state is not None and told:
-        _save(ticket, record, state)
+        state = save(ticket, plan, record, state)
     if state is not None and copy is not None and copy.done > state.done:
         text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
         older = Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING)
         return Opened(state, (*told, older))
-    if saved is not None and state is not None and state != known:
-        _save(ticket, record, state)
+    if saved is not None and state is not None and has_new_words:
+        state = save(ticket, plan, record, state)
         told = (*told, _taken_over(ticket, state)) if saved.is_of_earlier_version else told
     return Opened(state or new_state(ticket.slug, plan), told)
 
@@ -93,9 +95,12 @@ def _taken_over(ticket: Ticket, state: ExecutionState) -> Notice:
     return Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING)
 
 
-def _save(ticket: Ticket, record: RunRecord, state: ExecutionState) -> None:
+def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
+    """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
+    state = state.model_copy(update={"current_step": to_come(plan, state)})
     save_state(ticket.state_path, state)
     save_state(record.state, state)
+    return state
 
 
 def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
@@ -111,7 +116,7 @@ def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error:
         ) from error
     aside = aside_of(ticket.state_path)
     write_atomic(aside, ticket.state_path.read_bytes())  # a copy: after a kill there still is something to be rebuilt
-    save_state(ticket.state_path, state)
+    state = save(ticket, plan, record, state)
     text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
     return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING),))
 
