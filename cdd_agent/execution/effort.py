@@ -5,7 +5,7 @@ The log is history: attempts that were put back, calls that were cut off, steps 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from cdd_agent.events import (
@@ -29,7 +29,7 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.execution.run_log import Entry
+from cdd_agent.execution.run_log import Entry, with_folders
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus
@@ -104,56 +104,56 @@ def effort_of(entries: Iterable[Entry]) -> Effort:
 
 
 def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
-    """The effort of each step, by the number of its folder in the record: the log has the numbers that steps had at the
-    time, and where a plan is opened, which is which. The baseline's is with the step that came after it.
+    """The effort of each step, by the number of its folder in the record. The baseline's is with the step that came
+    after it.
 
     Only of the run that goes on: one whose state is gone ended where the plan was opened anew.
     """
-    efforts = _Efforts()
+    efforts = defaultdict[int, Effort](Effort)
     began: datetime | None = None
     asked: ReplyStarted | None = None
     """The last call, as long as nothing is known of its end."""
     step_asked, in_tool = 0, False
-    for time, event in ((entry.time, entry.event) for entry in entries):
+    for entry, step in with_folders(entries):
+        time, event = entry.time, entry.event
         spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
         if asked is not None and isinstance(event, PlanOpened | StepStarted | QuestionAsked):  # its process was killed
-            efforts.add(step_asked, _begun(asked))
+            efforts[step_asked] += _begun(asked)
             asked = None
         match event:
             case PlanOpened(resumed=resumed):
                 if not resumed:
-                    efforts.spent.clear()
-                efforts.folders = {step.number: step.folder for step in event.steps if step.folder}
+                    efforts.clear()
                 began = None
-            case BaselineTaken(step=step, seconds=seconds):
-                efforts.add(step, Effort(seconds=seconds))
+            case BaselineTaken(seconds=seconds):
+                efforts[step] += Effort(seconds=seconds)
             case StepStarted() | QuestionAsked():
                 began, in_tool = time, False
-            case ReplyStarted(step=int(step), saved=saved):
-                efforts.add(step, spent if saved else spent + _CALL)
+            case ReplyStarted(step=int(), saved=saved):
+                efforts[step] += spent if saved else spent + _CALL
                 asked, step_asked, began = None if saved else event, step, time
             case ReplyLost(usage=usage):
-                efforts.add(step_asked, _tokens(usage) + (Effort() if asked else _CALL))
+                efforts[step_asked] += _tokens(usage) + (Effort() if asked else _CALL)
                 asked = None
-            case ThinkingFinished(step=int(step), seconds=seconds, tokens=tokens):
-                efforts.add(step, Effort(thinking_seconds=seconds or 0.0, thinking_tokens=tokens))
-            case ReplyFinished(step=int(step), usage=usage):
-                efforts.add(step, spent + _tokens(usage) + (Effort() if asked else _CALL))
+            case ThinkingFinished(step=int(), seconds=seconds, tokens=tokens):
+                efforts[step] += Effort(thinking_seconds=seconds or 0.0, thinking_tokens=tokens)
+            case ReplyFinished(step=int(), usage=usage):
+                efforts[step] += spent + _tokens(usage) + (Effort() if asked else _CALL)
                 asked, began = None, time
-            case ChangesApplied(step=int(step)) | TestsStarted(step=int(step)) | TestsFinished(step=int(step)):
-                efforts.add(step, spent)
+            case ChangesApplied(step=int()) | TestsStarted(step=int()) | TestsFinished(step=int()):
+                efforts[step] += spent
                 began = time
             case ChangesProposed() if in_tool:  # told when the person has answered: how long that took is not known
                 began = None
-            case ChangesProposed(step=int(step)) | AttemptFailed(step=int(step)):
-                efforts.add(step, spent)
+            case ChangesProposed(step=int()) | AttemptFailed(step=int()):
+                efforts[step] += spent
                 began = None
-            case ToolStarted(step=int(step)) | ToolFinished(step=int(step)):
-                efforts.add(step, spent)
+            case ToolStarted(step=int()) | ToolFinished(step=int()):
+                efforts[step] += spent
                 began, in_tool = time, isinstance(event, ToolStarted)
-            case StepFinished(step=step, status=status):
+            case StepFinished(status=status):
                 if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
-                    efforts.add(step, spent)
+                    efforts[step] += spent
                 asked = began = None
             case QuestionAnswered():
                 asked = began = None
@@ -164,19 +164,8 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
             case _:
                 pass
     if asked is not None:
-        efforts.add(step_asked, _begun(asked))
-    return dict(efforts.spent)
-
-
-@dataclass
-class _Efforts:
-    """What was spent, by folder, and the folders of the steps whose numbers are another one's."""
-
-    spent: defaultdict[int, Effort] = field(default_factory=lambda: defaultdict(Effort))
-    folders: Mapping[int, int] = field(default_factory=dict)
-
-    def add(self, step: int, effort: Effort) -> None:
-        self.spent[self.folders.get(step, step)] += effort
+        efforts[step_asked] += _begun(asked)
+    return dict(efforts)
 
 
 def _begun(call: ReplyStarted) -> Effort:

@@ -244,7 +244,7 @@ class Engine:
                 yield event
         files = before.files if keep else NO_FILES
         why = self.run.record.redactor.redact(reason)
-        self.run.save(self.run.state.skipped(step.number, self.clock(), why, files))
+        self.run.save(self.run.state.skipped(step, self.clock(), why, files))
         yield StepFinished.of(step, self.run.plan, self.run.state)
         dependents = [other.number for other in self.run.plan.steps if step.number in other.dependencies]
         if dependents:

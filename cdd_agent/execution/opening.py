@@ -20,6 +20,7 @@ from cdd_agent.tickets.state import (
     of_plan,
     read_state,
     save_state,
+    to_come,
     with_words_of,
 )
 from cdd_agent.tickets.status import StepStatus
@@ -47,21 +48,24 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
         saved = read_state(ticket.state_path, ticket.slug)
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
-    state = of_plan(saved, plan) if saved else None
+    known = of_plan(saved, plan) if saved else None
+    state = with_words_of(known, plan) if known else None
     copy = _copy(ticket, plan, record) if state else _only_copy(ticket, plan, record)
     if state is None and copy is not None:
-        save_state(ticket.state_path, copy)
+        copy = save(ticket, plan, record, copy)
         text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
         return Opened(copy, (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING),))
     told = renumbered(saved, state) if saved and state else ()
+    has_new_words = state != known
     if state is not None and told:
-        _save(ticket, record, state)
+        state = save(ticket, plan, record, state)
     if state is not None and copy is not None and copy.done > state.done:
         text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
         older = Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING)
         return Opened(state, (*told, older))
-    if state is not None and (taken_over := with_words_of(state, plan)) != state:
-        return _taken_over(ticket, record, taken_over)
+    if saved is not None and state is not None and has_new_words:
+        state = save(ticket, plan, record, state)
+        told = (*told, _taken_over(ticket, state)) if saved.is_of_earlier_version else told
     return Opened(state or new_state(ticket.slug, plan), told)
 
 
@@ -85,20 +89,25 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
             yield Notice(f"{text} `undo {number}` goes back to before it.")
 
 
-def _taken_over(ticket: Ticket, record: RunRecord, state: ExecutionState) -> Opened:
+def _taken_over(ticket: Ticket, state: ExecutionState) -> Notice:
     """Of a tool that kept less: from here on it is known which steps were meant, and there is a copy."""
-    _save(ticket, record, state)
     text = f"{ticket.shown(ticket.state_path)} is of an earlier version, and was taken over: {_done(state)}."
-    return Opened(state, (Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING),))
+    return Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING)
 
 
-def _save(ticket: Ticket, record: RunRecord, state: ExecutionState) -> None:
+def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
+    """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
+    state = state.model_copy(update={"current_step": to_come(plan, state)})
     save_state(ticket.state_path, state)
     save_state(record.state, state)
+    return state
 
 
 def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
-    state = _copy(ticket, plan, record)
+    try:
+        state = load_state(record.state, ticket.slug, plan)
+    except StateUnreadable:  # then there is none; one of another plan is all there is, and is told
+        state = None
     if state is None:
         aside = set_aside(ticket.state_path)
         raise BadInput(
@@ -107,15 +116,16 @@ def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error:
         ) from error
     aside = aside_of(ticket.state_path)
     write_atomic(aside, ticket.state_path.read_bytes())  # a copy: after a kill there still is something to be rebuilt
-    save_state(ticket.state_path, state)
+    state = save(ticket, plan, record, state)
     text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
     return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING),))
 
 
 def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
+    """The copy beside the ticket's own file, which is what counts: one that is torn, or of another plan, is none."""
     try:
         return load_state(record.state, ticket.slug, plan)
-    except StateUnreadable:  # then there is none; the ticket's own file is what counts
+    except BadInput:
         return None
 
 

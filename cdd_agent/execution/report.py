@@ -10,7 +10,7 @@ from cdd_agent.execution.accepted import accepted, known_so_far
 from cdd_agent.execution.effort import Effort, effort_by_step
 from cdd_agent.execution.outcomes import Reference, Result, SuiteRun
 from cdd_agent.execution.record import RunRecord
-from cdd_agent.execution.run_log import Entry
+from cdd_agent.execution.run_log import Entry, with_folders
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import ExecutionState, Files, StepExecution, unproven
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
@@ -151,31 +151,31 @@ def _net(steps: Iterable[Files]) -> Files:
 
 
 def _notes(entries: Iterable[Entry]) -> Mapping[tuple[int, int], tuple[str, ...]]:
-    """By step and attempt, what its check left to look at; only of the run that goes on."""
+    """By the step's folder and attempt, what its check left to look at; only of the run that goes on."""
     notes: dict[tuple[int, int], tuple[str, ...]] = {}
     attempts: dict[int, int] = {}
-    for event in (entry.event for entry in entries):
-        match event:
+    for entry, step in with_folders(entries):
+        match entry.event:
             case PlanOpened(resumed=False):
                 notes.clear()
-            case StepStarted(step=step, attempt=attempt):
+            case StepStarted(attempt=attempt):
                 attempts[step] = attempt
-            case TestsFinished(step=step, notes=told) if step in attempts:
+            case TestsFinished(notes=told) if step in attempts:
                 notes[step, attempts[step]] = told
     return notes
 
 
 def _models(entries: Iterable[Entry]) -> Mapping[int, tuple[str, ...]]:
-    """By step, the models that answered in it; only of the run that goes on."""
+    """By the step's folder, the models that answered in it; only of the run that goes on."""
     answered: dict[int, dict[str, None]] = {}
     asked = ""
-    for event in (entry.event for entry in entries):
-        match event:
+    for entry, step in with_folders(entries):
+        match entry.event:
             case PlanOpened(resumed=False):
                 answered.clear()
             case ReplyStarted(model=model) | ModelReplaced(model=model):
                 asked = model
-            case ReplyFinished(step=int(step)) if asked:
+            case ReplyFinished(step=int()) if asked:
                 answered.setdefault(step, {})[asked] = None
     return {step: tuple(models) for step, models in answered.items()}
 
@@ -202,8 +202,8 @@ def _step(
         tests=_counts(record.attempt(now.folder, now.attempts).tests) if decided else None,
         effort=efforts.get(now.folder, Effort()),
         files_deleted=now.files_deleted,
-        notes=notes.get((step.number, now.attempts), ()) if decided else (),
-        models=models.get(step.number, ()),
+        notes=notes.get((now.folder, now.attempts), ()) if decided else (),
+        models=models.get(now.folder, ()),
     )
 
 

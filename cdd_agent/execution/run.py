@@ -16,13 +16,13 @@ from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinis
 from cdd_agent.execution.attempt import Attempt
 from cdd_agent.execution.history import History
 from cdd_agent.execution.lock import TicketLock, others_at_work
-from cdd_agent.execution.opening import drift, open_state, renumbered
+from cdd_agent.execution.opening import drift, open_state, renumbered, save
 from cdd_agent.execution.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.execution.record import RunRecord
 from cdd_agent.execution.targets import Agenda
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready, save_state, to_come
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
 from cdd_agent.tickets.status import RunStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.workspace.files import digest, read_bytes, remove_leftovers
@@ -152,17 +152,14 @@ class Run:
         state = of_plan(self.state, plan)
         told = renumbered(self.state, state)
         if told:
-            self.save(state)
+            state = save(self.ticket, plan, self.record, state)
         self.state, self.plan = state, plan
         edited = Notice("The plan was edited; the run goes on as it says now.")
         return [edited, *told, *drift(plan, self.state), self.opened()]
 
     def save(self, state: ExecutionState) -> None:
-        """The files first, the ticket's before its copy: what this process believes is never ahead of the disk."""
-        state = state.model_copy(update={"current_step": to_come(self.plan, state)})
-        save_state(self.ticket.state_path, state)
-        save_state(self.record.state, state)
-        self.state = state
+        """The files first: what this process believes is never ahead of the disk."""
+        self.state = save(self.ticket, self.plan, self.record, state)
 
     def attempt(self, step: int, number: int) -> Attempt:
         """An attempt at the step that has this number now."""

@@ -4,7 +4,7 @@ What streams (a reply, a command's output) and what can be long (a diff) is not 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -17,6 +17,7 @@ from cdd_agent.events import (
     ActionOutput,
     CommandOutput,
     Event,
+    PlanOpened,
     ReplyDelayed,
     ReplyDelta,
     StepDiff,
@@ -68,6 +69,17 @@ class RunLog:
         Raises `BadInput` when the file cannot be read.
         """
         return filter(None, map(_entry, read_lines(self.path, _LONGEST)))
+
+
+def with_folders(entries: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:
+    """Each entry with the number of the folder of the step that it is about, 0 where it is about none: the log has the
+    numbers that steps had at the time, and where a plan is opened, which is which."""
+    folders: dict[int, int] = {}
+    for entry in entries:
+        if isinstance(entry.event, PlanOpened):
+            folders = {step.number: step.folder for step in entry.event.steps if step.folder}
+        number = getattr(entry.event, "step", None) or 0
+        yield entry, folders.get(number, number)
 
 
 def _entry(line: bytes) -> Entry | None:

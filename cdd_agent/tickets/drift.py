@@ -34,6 +34,9 @@ def places(
     steps = {step.number: step for step in plan.steps}
     found, unclear = _by_words(plan.steps, begun)
     was_renumbered = any(old != new for old, new in found.items())
+    was_retitled = any(words[0] not in (None, steps[n].title) for n, words in begun.items() if n in steps)
+    if was_renumbered or was_retitled:
+        _refuse_unknown([number for number in sorted(over) if begun[number][0] is None])
     texts = Counter(fingerprint(step) for step in plan.steps)
     stay = {
         number
@@ -65,7 +68,9 @@ def places(
 
 
 def is_same(step: PlanStep, known: Known) -> bool:
-    """Whether it is the step that was carried out, perhaps with another title or another text, but not both."""
+    """Whether it is the step that was carried out, perhaps with another title or another text, but not both.
+
+    One of which nothing is known is taken for it."""
     title, known_fingerprint = known
     return title in (None, step.title) or known_fingerprint == fingerprint(step)
 
@@ -107,7 +112,7 @@ def _with_free_numbers(
         if number in found:
             continue
         own = steps.get(number)
-        is_there = own is None or number in begun or is_same(own, words)
+        is_there = own is None or number in begun or (words[0] is not None and is_same(own, words))
         if number not in taken and is_there:
             after[number] = number
         else:
@@ -129,6 +134,16 @@ def _refuse(unclear: Mapping[int, list[int]], steps: Mapping[int, PlanStep], kno
     raise BadInput(
         "The steps in plan.md were renumbered, and it cannot be told which are done:\n" + "\n".join(lines),
         hint=f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}",
+    )
+
+
+def _refuse_unknown(unknown: list[int]) -> None:
+    if not unknown:
+        return
+    which = ", ".join(f"step {number}" for number in unknown)
+    raise BadInput(
+        f"Steps in plan.md have other numbers or titles now, and the state does not tell which one was {which}",
+        hint=f"Give the steps their former numbers and titles back. {_START_OVER}",
     )
 
 

@@ -74,7 +74,7 @@ class StepExecution(_Record):
 
     step_number: int
     title: str | None = None
-    """As the plan had it when the step was last started; None in older files."""
+    """As the plan had it when the step was last started, or skipped; None in older files."""
     fingerprint: str | None = None
     """Of the rest of what the plan said then; None in older files."""
     status: StepStatus = StepStatus.PENDING
@@ -178,6 +178,12 @@ class ExecutionState(_Record):
         known = {**self.former_steps, **self.step_executions}
         return frozenset(number for number, step in known.items() if step.status.over)
 
+    @property
+    def is_of_earlier_version(self) -> bool:
+        """Whether it was read from the file of a tool that did not keep the words of what it had done."""
+        steps = self.step_executions.values()
+        return any(step.status.over and "title" not in step.model_fields_set for step in steps)
+
     def of(self, number: int) -> StepExecution:
         return self.step_executions.get(number) or self.former_steps.get(number) or StepExecution(step_number=number)
 
@@ -275,15 +281,17 @@ class ExecutionState(_Record):
 
     def skipped(
         self,
-        number: int,
+        step: PlanStep,
         now: datetime,
         reason: str,
         files: Files = NO_FILES,
     ) -> Self:
         """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""
         return self.model_copy(update={"undone": ()})._ended(
-            number,
+            step.number,
             now,
+            title=step.title,
+            fingerprint=fingerprint(step),
             status=StepStatus.SKIPPED,
             reason=reason,
             files_created=files.created,
@@ -423,8 +431,8 @@ def moved_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]
 
 
 def with_words_of(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """The state of an older tool, with what the plan says now of the steps that are over: it is not known what it said
-    then, but from now on."""
+    """The state with what the plan says now of steps that are over without words: it is not known what it said then,
+    but from now on."""
     for step in plan.steps:
         known = state.of(step.number)
         if known.status.over and known.title is None:

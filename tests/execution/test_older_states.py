@@ -111,6 +111,21 @@ async def test_it_is_taken_over_once_with_a_copy_and_that_is_told(sandbox: Sandb
     assert "rebuilt from the run's record: 2 of 4" in opened()[0]
 
 
+async def test_a_state_of_this_version_is_never_said_to_be_of_an_earlier_one(sandbox: Sandbox) -> None:
+    engine = sandbox.write(*FOUR).engine()
+    await collect(engine.skip(engine.run.plan.steps[0], "not now", keep=False))
+    engine.close()
+    file = sandbox.ticket / "execution-state.json"
+    for words in ({}, {"title": None, "fingerprint": None}):  # one that did not keep the words of what was skipped, too
+        state = sandbox.state()
+        state["step_executions"]["1"] |= words
+        file.write_text(json.dumps(state))
+        engine = sandbox.engine()
+        engine.close()
+        assert engine.run.told_later == []
+        assert sandbox.state()["step_executions"]["1"]["title"] == "Make a.txt"
+
+
 async def test_from_then_on_its_steps_are_known_by_their_words(sandbox: Sandbox) -> None:
     lay(sandbox, PAUSED).engine().close()
     sandbox.write(Step("x.txt"), Step("y.txt"), *FOUR[2:])

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, Notice, StepsRedone, StepStarted, StepsUndone
+from cdd_agent.events import Event, Notice, StepsRedone, StepStarted, StepsUndone, TestsFinished
 from cdd_agent.execution.engine import Engine
 from cdd_agent.execution.recording import Recorder
 from cdd_agent.execution.run import Run
@@ -99,7 +100,8 @@ async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandb
     async def everything(engine: Engine) -> AsyncGenerator[Event, None]:
         yield engine.run.opened()
         async for event in engine.run_all(attempts=2):
-            yield event
+            title = {step.number: step.title for step in engine.run.plan.steps}
+            yield replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event
 
     for steps, replies in (((A, B, C), SAID), ((A, NEW, B, C), [says("new.txt", "good"), says("c.txt", "good")])):
         engine = sandbox.write(*steps).replies(*replies).engine()
@@ -109,6 +111,7 @@ async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandb
     assert [step["status"] for step in report["steps"]] == ["completed"] * 4
     assert [step["model_calls"] for step in report["steps"]] == [1, 1, 2, 3]
     assert [step["attempts"] for step in report["steps"]] == [1, 1, 2, 3]
+    assert [step["notes"] for step in report["steps"]] == [[step["title"]] for step in report["steps"]]
 
 
 async def test_each_keeps_its_folder_and_a_new_one_gets_one_of_its_own(done: Sandbox) -> None:
@@ -168,6 +171,31 @@ async def test_a_step_that_was_killed_goes_on_under_its_new_number(done: Sandbox
     events = await run_all(done.replies(says("new.txt", "good"), says("c.txt", "good")))
     assert "Step 4 was interrupted" in told(events)
     assert started(events) == [2, 4]
+
+
+@pytest.mark.parametrize("is_reread", [False, True])
+async def test_a_step_that_was_skipped_before_it_was_begun_is_known_by_its_words(
+    sandbox: Sandbox, is_reread: bool
+) -> None:
+    engine = sandbox.write(A, B, C).engine()
+    await collect(engine.skip(engine.run.plan.steps[0], "not now", keep=False))
+    sandbox.write(NEW, A, B, C)
+    if is_reread:
+        engine.reread()
+    engine.close()
+    await opened(sandbox)
+    assert sandbox.statuses() == ["pending", "skipped", "pending", "pending"]
+
+
+async def test_a_step_that_is_skipped_is_what_the_plan_says_then(done: Sandbox) -> None:
+    changed = Step("c.txt", check("c.txt"), description="Make it otherwise.")
+    engine = done.write(A, B, changed).engine()
+    await collect(engine.skip(engine.run.plan.steps[2], "not now", keep=False))
+    engine.close()
+    assert "was changed since" not in await opened(done)
+    done.write(NEW, A, B, changed)
+    await opened(done)
+    assert done.statuses() == ["pending", "completed", "completed", "skipped"]
 
 
 async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_numbers(sandbox: Sandbox) -> None:

@@ -279,6 +279,36 @@ async def test_starting_over_puts_back_a_step_that_was_killed(sandbox: Sandbox) 
     assert not (sandbox.root / "a.txt").exists()
 
 
+def copy_of_another_plan(sandbox: Sandbox) -> Path:
+    file = sandbox.root / ".cdd/runs" / SLUG / "state.json"
+    state = json.loads(file.read_text())
+    state["step_executions"]["1"] |= {"title": "Another", "fingerprint": "another"}
+    file.write_text(json.dumps(state))
+    return file
+
+
+async def test_a_copy_of_another_plan_is_no_copy_beside_a_good_state(half: Sandbox) -> None:
+    copy_of_another_plan(half)
+    events = await run_all(half.replies(says("b.txt", "good")))
+    assert "rebuilt" not in told(events)
+    assert half.statuses() == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("content", [None, "torn"])
+async def test_a_copy_of_another_plan_is_not_passed_over_where_it_is_all_there_is(
+    half: Sandbox, content: str | None
+) -> None:
+    copy = copy_of_another_plan(half)
+    before = copy.read_text()
+    state_file(half).unlink()
+    if content is not None:
+        state_file(half).write_text(content)
+    for _ in range(2):
+        with pytest.raises(BadInput, match="another plan"):
+            half.engine()
+    assert copy.read_text() == before
+
+
 async def test_a_rebuild_that_is_killed_in_the_middle_leaves_something_to_be_rebuilt(
     half: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,36 @@ def told(events: list[Event]) -> str:
     return "\n".join(text for event in events if isinstance(event, RunFinished) for text, _ in described(event))
 
 
+@pytest.mark.parametrize("lost", [None, "gone", "torn"])
+async def test_it_is_the_new_plans_as_soon_as_renumbered_steps_are_known_again(
+    sandbox: Sandbox, lost: str | None
+) -> None:
+    first, second = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))
+    await run_all(sandbox.write(first, second).replies(*GOOD))
+    assert saved(sandbox) == 3
+    file = sandbox.ticket / "execution-state.json"
+    if lost == "gone":
+        file.unlink()
+    elif lost == "torn":
+        file.write_text("torn")
+    sandbox.write(Step("new.txt", check("new.txt")), first, second)
+    sandbox.engine().close()
+    assert sandbox.state()["current_step"] == 1
+    sandbox.engine().close()
+    assert saved(sandbox) == 1
+
+
+async def test_it_is_the_new_plans_where_that_is_taken_up_in_a_run(sandbox: Sandbox) -> None:
+    first, second = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))
+    sandbox.write(first, second).replies(*GOOD)
+    engine = sandbox.engine()
+    await collect(engine.run_all())
+    sandbox.write(Step("new.txt", check("new.txt")), first, second)
+    engine.reread()
+    engine.close()
+    assert saved(sandbox) == 1
+
+
 async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(sandbox: Sandbox) -> None:
     sandbox.write(*TWO).replies(GOOD[0], says("b.txt", "bad"), GOOD[1])
     engine = sandbox.engine()

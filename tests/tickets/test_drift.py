@@ -76,6 +76,41 @@ def test_what_is_unclear_is_refused_and_named(now: str, done: dict[int, str], sa
     assert "--start-over" in caught.value.hint
 
 
+UNKNOWN: Known = (None, None)
+
+
+@pytest.mark.parametrize(
+    ("now", "done", "begun"),
+    [
+        pytest.param("x a b", {2: "b"}, {}, id="another was moved"),
+        pytest.param("x z:about_b c", {2: "b:about_b"}, {}, id="another has another title"),
+        pytest.param("x y b:new", {}, {2: "b"}, id="one that is not done was moved"),
+        pytest.param("b", {2: "b"}, {}, id="one was removed"),
+        pytest.param("b a", {3: "b"}, {}, id="both were moved"),
+    ],
+)
+def test_a_done_step_without_words_is_refused_where_others_have_another_number_or_title(
+    now: str, done: dict[int, str], begun: dict[int, str]
+) -> None:
+    with pytest.raises(BadInput, match="step 1") as caught:
+        places(plan(*now.split()), {1: UNKNOWN} | known(done | begun), {1, *done}, {})
+    assert "--start-over" in caught.value.hint
+
+
+def test_a_step_without_words_that_is_not_done_is_nobodys_loss() -> None:
+    assert places(plan("x", "a", "b"), {1: UNKNOWN} | known({2: "b"}), {2}, {}) == {1: 1, 2: 3}
+
+
+@pytest.mark.parametrize("now", ["a b", "a b:new", "z b x"])
+def test_where_no_other_was_moved_its_number_counts(now: str) -> None:
+    assert places(plan(*now.split()), {1: UNKNOWN} | known({2: "b"}), {1, 2}, {}) == {1: 1, 2: 2}
+    assert places(plan(*now.split()), {1: UNKNOWN, 2: UNKNOWN}, {1, 2}, {}) == {1: 1, 2: 2}
+
+
+def test_a_removed_step_without_words_is_not_the_one_that_has_its_number_now() -> None:
+    assert places(plan("a", "x"), known({1: "a"}), {1}, {2: UNKNOWN}) == {1: 1, 2: 3}
+
+
 NAMES = st.permutations("abcdefgh")
 
 
