@@ -19,6 +19,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelEvent,
     NotAReply,
+    QuotaUsedUp,
     RateLimited,
     Request,
     RequestRejected,
@@ -179,7 +180,7 @@ async def test_thoughts_of_servers_of_ones_own_are_no_part_of_the_text() -> None
         (stream(over(status="failed", error={"code": "bio_policy", "message": "No."})), RequestRejected, "filter"),
         (stream(over(status="failed")), BadAnswer, "the response failed"),
         (Answer(raw=json.dumps(response(status="failed"))), BadAnswer, "the response failed"),
-        (stream({"type": "error", "code": "insufficient_quota", "message": "Pay."}), RateLimited, "(429): Pay."),
+        (stream({"type": "error", "code": "insufficient_quota", "message": "Pay."}), QuotaUsedUp, "(429): Pay."),
         (stream({"type": "error", "error": {"code": "server_error", "message": "Boom."}}), BadAnswer, "Boom."),
         (
             stream(delta("He"), {"type": "error", "code": "context_length_exceeded", "message": "Long."}),

@@ -192,15 +192,15 @@ MUTATIONS = [
     Mutation(
         "memory is never ahead of the disk",
         "execution/run.py",
-        "        save_state(self.ticket.state_path, state)\n        save_state(self.record.state, state)\n        self.state = state",
-        "        self.state = state\n        save_state(self.ticket.state_path, state)\n        save_state(self.record.state, state)",
+        "        self.state = save(self.ticket, self.plan, self.record, state)",
+        "        self.state = state\n        self.state = save(self.ticket, self.plan, self.record, state)",
         _ENGINE,
     ),
     Mutation(
         "the copy is never ahead of the ticket's state",
-        "execution/run.py",
-        "        save_state(self.ticket.state_path, state)\n        save_state(self.record.state, state)\n",
-        "        save_state(self.record.state, state)\n        save_state(self.ticket.state_path, state)\n",
+        "execution/opening.py",
+        "    save_state(ticket.state_path, state)\n    save_state(record.state, state)\n",
+        "    save_state(record.state, state)\n    save_state(ticket.state_path, state)\n",
         _ENGINE,
     ),
     Mutation(
