@@ -203,7 +203,7 @@ def _about_tests(
         yield _Objection(_too_slow(check, result))
     elif counted:
         reason = f"{_failed(check, result)}: {_in_a_line(counted)}{_why_not_excused(targets, counted)}"
-        yield _Objection(reason, _to_mend(tests, targets, counted, len(others)))
+        yield _Objection(reason, _to_fix(tests, targets, counted, len(others)))
     elif not tests.is_finished:
         yield _Objection(f"`{check.shown}` was ended in the middle of a test (exit code {code})", _CUT_SHORT)
     elif code not in (0, 1, NOTHING_COLLECTED):
@@ -354,7 +354,7 @@ def _why_not_excused(targets: Targets, counted: Sequence[str]) -> str:
     return f", {which} failed before too and this step has to fix: {targets.due[due[0]]}"
 
 
-def _to_mend(tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int) -> str:
+def _to_fix(tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int) -> str:
     """Which tests have to pass. Where others fail too, the output may be about those: then with their own words."""
     due = targets.due
     named = [
