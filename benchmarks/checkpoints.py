@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cdd_agent.workspace.checkpoints import Checkpoints
+from cdd_agent.git.checkpoint import Checkpoints
 
 SIZES = (10_000, 100_000)
 IN_FOLDER = 100

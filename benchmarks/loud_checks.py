@@ -14,10 +14,10 @@ from textual.app import App, ComposeResult
 from cdd_agent.dialogue.presentable import Presentable
 from cdd_agent.events import CommandOutput
 from cdd_agent.printer import JsonPrinter, TextPrinter
+from cdd_agent.process.run import OutputChunk, run_command
+from cdd_agent.redaction import Redactor
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.workspace.process import OutputChunk, run_command
-from cdd_agent.workspace.redaction import Redactor
 
 ROUNDS = 3
 CHECKS = {

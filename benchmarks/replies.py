@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cdd_agent.actions.judging import Terms, change_set
-from cdd_agent.actions.replies import parse_reply
+from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.parse import parse_reply
 
 ROUNDS = 3
 LINES, BLOCKS = 20_000, 500

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cdd_agent.workspace.walk import Kind, walk
+from cdd_agent.files.walk import Kind, walk
 
 FOLDERS, FILES = 200, 100
 IGNORED = 5_000

@@ -6,15 +6,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.actions.changes import ChangeSet
-from cdd_agent.actions.edits import Doubt, Problem, ReplyRefused
-from cdd_agent.actions.formats.known import KnownNames
-from cdd_agent.actions.judging import Terms, change_set
-from cdd_agent.actions.replies import parse_reply
+from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.edits.formats.known import KnownNames
+from cdd_agent.edits.model import Doubt, Problem, ReplyRefused
+from cdd_agent.edits.parse import parse_reply
 from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.files.atomic import read_bytes
 from cdd_agent.harmless import harmless
 from cdd_agent.session import Project
-from cdd_agent.workspace.files import read_bytes
 
 _LARGEST = 50_000_000
 _NONE = ChangeSet(())

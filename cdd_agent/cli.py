@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.errors import CddError
     from cdd_agent.events import Notice
-    from cdd_agent.execution.frontend import Frontend
+    from cdd_agent.frontend import Frontend
     from cdd_agent.session import Project, Session
 
 
@@ -124,8 +124,8 @@ def _shell(options: argparse.Namespace) -> int:
 
 
 def _open_shell(options: argparse.Namespace, note: str = "", first: str = "") -> int:
+    from cdd_agent.files.paths import find_root
     from cdd_agent.tui.app import Shell
-    from cdd_agent.workspace.paths import find_root
 
     root = find_root(options.project)
     shell = Shell(root, lambda frontend: _session(options, frontend, note), first)
@@ -305,7 +305,7 @@ def _apply(options: argparse.Namespace) -> int:
 
 
 def _context(options: argparse.Namespace) -> int:
-    from cdd_agent.workspace.context import project_context
+    from cdd_agent.project.context import project_context
 
     root = _project(options).root
     context = project_context(root, [_from_here(root, path) for path in options.paths])

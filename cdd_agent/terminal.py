@@ -12,10 +12,10 @@ from rich.text import Text
 
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, Proposal
-from cdd_agent.execution.frontend import Frontend
+from cdd_agent.frontend import Frontend
 from cdd_agent.harmless import harmless
+from cdd_agent.threads import in_thread
 from cdd_agent.wording import answers, question
-from cdd_agent.workspace.threads import in_thread
 
 _LONGEST_ANSWER = 1_000_000
 """Bytes of a line from a pipe."""

@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.execution.frontend import AnswersTold, ChangesApproved, Frontend
+from cdd_agent.files.paths import PathRefused, confine, find_root
+from cdd_agent.frontend import AnswersTold, ChangesApproved, Frontend
 from cdd_agent.llm.around import Exchangeable
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
 from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.session import FindServers, Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
-from cdd_agent.workspace.paths import PathRefused, confine, find_root
 
 if TYPE_CHECKING:
-    from cdd_agent.actions.run import ActionRunner
     from cdd_agent.agents.base import Agent
     from cdd_agent.agents.chat import ChatAgent, ChatTools
+    from cdd_agent.agents.plan_desk import PlanDesk
     from cdd_agent.agents.planning import Planning
+    from cdd_agent.engine.engine import Engine
+    from cdd_agent.engine.lock import TicketLock
     from cdd_agent.events import Proposal
-    from cdd_agent.execution.engine import Engine
-    from cdd_agent.execution.lock import TicketLock
-    from cdd_agent.execution.planning import PlanDesk
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
-    from cdd_agent.workspace.commands import CommandRunner, Permit
-    from cdd_agent.workspace.redaction import Redactor
+    from cdd_agent.process.policy import CommandRunner, Permit
+    from cdd_agent.redaction import Redactor
+    from cdd_agent.tools.action_runner import ActionRunner
 
 _SCRIPT, _REPLAY = "script:", "replay:"
 _LONGEST_QUESTION = 100_000
@@ -184,11 +184,11 @@ def open_planning(
     """A ticket's planning, which holds the ticket until it is closed. `model` is made when it is asked, and has the
     budget to itself. Raises `BadInput` for a spec that is not complete, and when another process is at work on the
     ticket."""
-    from cdd_agent.actions.read_only_tools import read_only_tools
+    from cdd_agent.agents.plan_desk import planning_log
     from cdd_agent.agents.planning import Planning
     from cdd_agent.agents.planning_notes import open_notes
     from cdd_agent.events import ReplyLost
-    from cdd_agent.execution.planning import planning_log
+    from cdd_agent.tools.read_only import read_only_tools
 
     config, root = of_role(project.config, "planner"), project.root
     desk = open_desk(project, ticket, commands)
@@ -204,8 +204,8 @@ def open_planning(
 
 def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
     """Where a ticket's plan is read, compiled and written. Nothing is written by opening it."""
-    from cdd_agent.execution.planning import PlanDesk
-    from cdd_agent.execution.record import RunRecord
+    from cdd_agent.agents.plan_desk import PlanDesk
+    from cdd_agent.engine.record import RunRecord
 
     config, root = project.config, project.root
     record = RunRecord.of(root, ticket.slug, _redactor(config))
@@ -241,11 +241,11 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
     from dataclasses import replace
     from importlib.util import find_spec
 
-    from cdd_agent.actions.acting_tools import acting_tools
-    from cdd_agent.actions.changes import ChangeSet
-    from cdd_agent.actions.read_only_tools import read_only_tools
     from cdd_agent.agents.chat import ChatTools
+    from cdd_agent.edits.changes import ChangeSet
     from cdd_agent.events import ChangesProposed, Choice
+    from cdd_agent.tools.acting import acting_tools
+    from cdd_agent.tools.read_only import read_only_tools
 
     written: list[ChangeSet] = []
     asked = _asked_of_changes(project.config, frontend)
@@ -276,9 +276,9 @@ def open_engine(
 ) -> Engine:
     """Open a ticket's run, with its `lock` if somebody here holds it already. `model` is made when a reply is needed;
     `tally` is told what it takes. Raises `BadInput`."""
+    from cdd_agent.engine.engine import Engine
+    from cdd_agent.engine.step import StepRunner
     from cdd_agent.events import PersonAnswered, ReplyLost
-    from cdd_agent.execution.engine import Engine
-    from cdd_agent.execution.step import StepRunner
     from cdd_agent.wording import question
 
     config, root = of_role(project.config, "executor"), project.root
@@ -327,7 +327,7 @@ def open_engine(
 
 def _redactor(config: Config) -> Redactor:
     """What takes secrets out of all that is kept or shown."""
-    from cdd_agent.workspace.redaction import Redactor
+    from cdd_agent.redaction import Redactor
 
     return Redactor.of_environment(config.commands.hide_env)
 
@@ -385,7 +385,7 @@ def _sized(model: Model, config: Config) -> Model:
 
 def _spent_before(engine: Engine) -> Spent:
     """By the earlier processes of a run, as its log tells; a log whose state is gone is another run's."""
-    from cdd_agent.execution.effort import effort_of
+    from cdd_agent.engine.effort import effort_of
 
     if engine.run.state.started_at is None:
         return Spent()
@@ -404,14 +404,14 @@ def prepare_model(engine: Engine) -> None:
 
 def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
     """What runs commands in a project, under its settings."""
-    from cdd_agent.workspace.commands import CommandRunner
+    from cdd_agent.process.policy import CommandRunner
 
     return CommandRunner(project.root, project.config.commands, _permit_of(frontend))
 
 
 def _permit_of(frontend: Frontend) -> Permit:
     from cdd_agent.events import Choice, CommandProposed
-    from cdd_agent.workspace.commands import Permission
+    from cdd_agent.process.policy import Permission
 
     permissions = {Choice.YES: Permission.YES, Choice.ALWAYS: Permission.ALWAYS}
 
@@ -424,7 +424,7 @@ def _permit_of(frontend: Frontend) -> Permit:
 
 def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | None = None) -> ActionRunner:
     """What does actions in a project, under its settings; with `commands` that are open already, or its own."""
-    from cdd_agent.actions.run import ActionRunner
+    from cdd_agent.tools.action_runner import ActionRunner
     from cdd_agent.web.pages import PageReader
     from cdd_agent.web.search import DdgsSearcher
 

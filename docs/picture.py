@@ -20,7 +20,7 @@ from textual.pilot import Pilot
 
 from cdd_agent.demo.sample import SLUG, copy_sample
 from cdd_agent.events import Notice
-from cdd_agent.execution.frontend import Frontend
+from cdd_agent.frontend import Frontend
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.widgets.prompt import Prompt

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cdd_agent.engine.engine import Engine
 from cdd_agent.events import Event
-from cdd_agent.execution.engine import Engine
-from cdd_agent.execution.frontend import Frontend, Nobody
+from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.patient import Clock
 from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from cdd_agent.actions import changes
 from cdd_agent.cli import main
+from cdd_agent.edits import changes
 from cdd_agent.errors import BadInput
-from tests.actions.applying import CALC, PROJECT, tree, write
+from tests.edits.applying import CALC, PROJECT, tree, write
 
 REPLY = """\
 I sum, and add notes.

@@ -474,7 +474,7 @@ def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
 def test_what_only_looks_at_tickets_imports_no_engine(sandbox: Sandbox) -> None:
     code = (
         "import sys; from cdd_agent.cli import main; main(['list'])\n"
-        "heavy = {'cdd_agent.execution.engine', 'cdd_agent.agents.planning', 'httpx', 'textual'}\n"
+        "heavy = {'cdd_agent.engine.engine', 'cdd_agent.agents.planning', 'httpx', 'textual'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=sandbox.root)
@@ -484,7 +484,7 @@ def test_what_only_looks_at_tickets_imports_no_engine(sandbox: Sandbox) -> None:
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
-        "ours = {'cdd_agent.llm.direct.model', 'cdd_agent.execution.engine', 'cdd_agent.agents.chat'}\n"
+        "ours = {'cdd_agent.llm.direct.model', 'cdd_agent.engine.engine', 'cdd_agent.agents.chat'}\n"
         "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'markdown_it', 'filelock'} | ours) & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])

@@ -18,8 +18,8 @@ from cdd_agent.errors import ExitCode
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
+from tests.git.test_status import git
 from tests.terminals import Terminal
-from tests.workspace.test_git import git
 
 REPOSITORY = Path(__file__).parents[1]
 KEYS = sorted({name for provider in PROVIDERS.values() for name in (*provider.keys, *provider.addresses)})

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from cdd_agent.cli import main
-from cdd_agent.execution.action_plan import INTERRUPTED, STOPPED
+from cdd_agent.engine.action_plan import INTERRUPTED, STOPPED
 from tests.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Protocol
 
 from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_word
+from cdd_agent.engine.lock import TicketLock
 from cdd_agent.events import Answer, Event, Notice
-from cdd_agent.execution.lock import TicketLock
 
 _EVERYWHERE = ("help", "exit", "quit")
 _SHOWN = 50

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cdd_agent.actions.changes import ChangeSet
-from cdd_agent.actions.tools import Tool
 from cdd_agent.agents.compaction import Compacted, Shares, can_be_shorter, compact
 from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
@@ -17,14 +15,16 @@ from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.presentable import presented
 from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
+from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
 from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
+from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
-from cdd_agent.workspace.project_rules import project_rules
-from cdd_agent.workspace.reading import read_source
-from cdd_agent.workspace.redaction import Redactor
-from cdd_agent.workspace.work_clock import WorkClock
+from cdd_agent.project.rules import project_rules
+from cdd_agent.redaction import Redactor
+from cdd_agent.tools.base import Tool
+from cdd_agent.work_clock import WorkClock
 
 _COMPACTING = "The conversation gets long: what was said first is being summed up."
 _COMPACTED = "The older part of the conversation is a summary now; the newest part is kept word for word."

@@ -16,9 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import Answer, Event, Notice, Tone
+from cdd_agent.files.atomic import append_line, create_exclusive, read_lines
 from cdd_agent.llm.port import Message
-from cdd_agent.workspace.files import append_line, create_exclusive, read_lines
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 _FOLDER = Path(".cdd") / "conversations"
 _MOST = 50

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 
-from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.agents.base import Meaning, ReadsWords, nothing_for
 from cdd_agent.agents.questions import about_the_run
 from cdd_agent.agents.words import (
@@ -19,14 +18,15 @@ from cdd_agent.agents.words import (
 )
 from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
+from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice, QuestionAnswered, QuestionAsked, Tone
-from cdd_agent.execution.engine import Engine
-from cdd_agent.execution.lock import TicketLock
-from cdd_agent.execution.recording import Recorder
 from cdd_agent.llm.port import Message
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tools.read_only import read_only_tools
 
 _LINE = re.compile(
     r"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",

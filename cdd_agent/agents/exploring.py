@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cdd_agent.actions.tools import Answer, Tool
+from cdd_agent.tools.base import Answer, Tool
 
 _READS_FILES = "read_file"
 

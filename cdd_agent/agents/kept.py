@@ -11,12 +11,12 @@ from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import Notice, Tone
-from cdd_agent.execution.lock import TicketLock
-from cdd_agent.execution.record import RunRecord
-from cdd_agent.execution.saved import as_json, set_aside, write_text
-from cdd_agent.workspace.files import read_bytes, remove
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.files.atomic import read_bytes, remove
+from cdd_agent.files.json_file import as_json, set_aside, write_text
+from cdd_agent.redaction import Redactor
 
 Form = TypeVar("Form", bound=BaseModel)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.errors import CddError
-from cdd_agent.workspace.files import ignore_runs, read_bytes, write_atomic
+from cdd_agent.files.atomic import ignore_runs, read_bytes, write_atomic
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import Notice, Tone
+from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.files.read import SourceText, holds_secrets, locate, read_source
+from cdd_agent.files.walk import Entry, Kind, walk
 from cdd_agent.harmless import fenced, harmless
-from cdd_agent.workspace.paths import PathRefused, confine_folder
-from cdd_agent.workspace.reading import SourceText, holds_secrets, locate, read_source
-from cdd_agent.workspace.walk import Entry, Kind, walk
 
 LARGEST = 100_000
 """Characters of one file that goes with a line."""

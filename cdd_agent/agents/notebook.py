@@ -14,7 +14,7 @@ from cdd_agent.agents.kept import Kept
 from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.dialogue.screen import Screen
 from cdd_agent.dialogue.structured import FENCE
-from cdd_agent.execution.record import RunRecord
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.tickets.spec_file import SpecOnDisk

@@ -5,11 +5,11 @@ from contextlib import aclosing
 from functools import partial
 
 from cdd_agent.agents.base import Meaning, ReadsWords, tell
+from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
+from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, Notice, PlanChecked, PlanOpened, Tone
-from cdd_agent.execution.lock import TicketLock
-from cdd_agent.execution.planning import state_of
 
 
 class PlannerAgent(ReadsWords):

@@ -1,7 +1,7 @@
 """Planning a ticket: the dialogue with the model from which a plan, or a change of one, is proposed.
 
 It knows no screen and no words that a person types; those are `planner.py`'s. What a plan must be is for `tickets` to
-say, and `execution/planning.py` writes it.
+say, and `agents/plan_desk.py` writes it.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from cdd_agent.actions.tools import Tool
 from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.kept import Kept
+from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
 from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
@@ -23,17 +23,17 @@ from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, how_to_ans
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, Notice, PlanChecked, Tone
-from cdd_agent.execution.planning import PlanDesk, Present, text_with
+from cdd_agent.files.atomic import digest
 from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Model, Request
+from cdd_agent.project.context import project_context
+from cdd_agent.project.rules import project_rules
 from cdd_agent.tickets.basic_plan import basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, made_anew
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.workspace.context import project_context
-from cdd_agent.workspace.files import digest
-from cdd_agent.workspace.project_rules import project_rules
+from cdd_agent.tools.base import Tool
 
 _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"

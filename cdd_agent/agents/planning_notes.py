@@ -5,9 +5,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from cdd_agent.agents.kept import Kept
-from cdd_agent.execution.record import RunRecord
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.llm.port import Message
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 
 class PlanningNotes(BaseModel):

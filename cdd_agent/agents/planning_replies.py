@@ -5,8 +5,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.errors import BadInput
-from cdd_agent.execution.planning import PlanDesk, Present
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changing import ChangeRefused, changed, made_anew
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft

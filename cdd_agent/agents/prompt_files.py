@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.reading import SourceUnreadable, read_source
+from cdd_agent.files.read import SourceUnreadable, read_source
 
 OWN = PurePosixPath(".cdd/prompts")
 """Where a project keeps the prompts that replace ours, as `<name>.md`."""

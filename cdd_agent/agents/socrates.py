@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.agents.base import Meaning, ReadsWords
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Around, packed
@@ -18,15 +17,16 @@ from cdd_agent.dialogue.presentable import presented
 from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
-from cdd_agent.execution.lock import TicketLock
-from cdd_agent.execution.record import RunRecord
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Model, Usage
+from cdd_agent.redaction import Redactor
+from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
 from cdd_agent.tickets.store import Ticket, TicketStore
-from cdd_agent.workspace.redaction import Redactor
-from cdd_agent.workspace.threads import to_its_end
+from cdd_agent.tools.read_only import read_only_tools
 
 _TRIES_TO_WRITE = 3
 

@@ -13,13 +13,13 @@ from cdd_agent.dialogue.room import MARGIN, Room, for_answers
 from cdd_agent.dialogue.structured import how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
+from cdd_agent.files.read import read_source
 from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Request
+from cdd_agent.project.rules import ProjectRules, project_rules
 from cdd_agent.tickets.related import Related, related_tickets
 from cdd_agent.tickets.store import Ticket, TicketStore
-from cdd_agent.workspace.project_rules import ProjectRules, project_rules
-from cdd_agent.workspace.reading import read_source
 
 BEGIN = "I have opened this ticket. Look around where it is about, then begin with your first questions."
 GO_DEEPER = "The spec is complete. Look for what it does not say yet, or leaves to chance, and ask about that."

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cdd_agent.events import CriterionView, SpecShown
+from cdd_agent.files.atomic import digest
+from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.spec import TicketSpec, unwritten
 from cdd_agent.tickets.spec_writing import FIELDS
-from cdd_agent.workspace.files import digest
-from cdd_agent.workspace.redaction import Redactor
 
 _Line = Annotated[str, Field(max_length=500)]
 _Text = Annotated[str, Field(max_length=20_000)]

@@ -1,11 +1,11 @@
 """AGENTS.md, what coding agents and newcomers have to know of a project: a start, with what its files say already."""
 
 from cdd_agent.errors import BadInput
-from cdd_agent.execution.checks import detect
 from cdd_agent.harmless import harmless
+from cdd_agent.project.manifests import read_manifests
+from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER
 from cdd_agent.session import Project
-from cdd_agent.workspace.manifests import read_manifests
-from cdd_agent.workspace.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER
+from cdd_agent.verification.checks import detect
 
 FILE = "AGENTS.md"
 

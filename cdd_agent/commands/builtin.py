@@ -182,7 +182,7 @@ async def init(session: Session, flag: str = "") -> AsyncGenerator[Event, None]:
 @command("context", "[PATH...]")
 async def context(session: Session, *paths: str) -> AsyncGenerator[Event, None]:
     """Show the project context that a model would get, with the files and folders named."""
-    from cdd_agent.workspace.context import project_context
+    from cdd_agent.project.context import project_context
 
     found = await asyncio.to_thread(project_context, session.project.root, paths)
     yield Answer(found.as_text())
@@ -191,9 +191,9 @@ async def context(session: Session, *paths: str) -> AsyncGenerator[Event, None]:
 @command("cost", "[SLUG]")
 async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Event, None]:
     """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
-    from cdd_agent.execution.effort import effort_of
-    from cdd_agent.execution.record import RunRecord
-    from cdd_agent.workspace.redaction import Redactor
+    from cdd_agent.engine.effort import effort_of
+    from cdd_agent.engine.record import RunRecord
+    from cdd_agent.redaction import Redactor
 
     if known := slug or session.last_ticket:
         ticket = session.project.tickets.find(known)

@@ -8,9 +8,9 @@ from cdd_agent.commands.agents_file import FILE, agents_file
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Notice, Tone
+from cdd_agent.files.atomic import create_exclusive, ignore_runs
 from cdd_agent.session import Project
 from cdd_agent.tickets.templates import copy_bundled
-from cdd_agent.workspace.files import create_exclusive, ignore_runs
 
 _CONFIG = """\
 # Settings of this project; commit this file. Every key is shown with its default.

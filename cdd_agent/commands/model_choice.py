@@ -20,11 +20,11 @@ from cdd_agent.config import (
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, ModelChosen, Notice, Tone
+from cdd_agent.files.atomic import write_atomic
 from cdd_agent.guarded_yaml import read_file
 from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.session import Session
-from cdd_agent.workspace.files import write_atomic
-from cdd_agent.workspace.threads import to_its_end
+from cdd_agent.threads import to_its_end
 
 _ABOUT_MODELS = """\
 `/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a \

@@ -10,9 +10,9 @@ from contextlib import aclosing
 from cdd_agent.dialogue.presentable import Presentable
 from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
 from cdd_agent.harmless import fenced, without_escapes
+from cdd_agent.process.run import CommandResult, Kept, run_command, shell_argv
+from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
-from cdd_agent.workspace.process import CommandResult, Kept, run_command, shell_argv
-from cdd_agent.workspace.redaction import Redactor
 
 _LONGEST = 7 * 24 * 3600.0
 """Seconds: the person ends what takes too long."""

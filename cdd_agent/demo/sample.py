@@ -12,8 +12,8 @@ from pathlib import Path
 
 from cdd_agent.config import USER_CONFIG, VARIABLES
 from cdd_agent.errors import BadInput
-from cdd_agent.workspace.git_command import CONFIG, Git
-from cdd_agent.workspace.secret_names import is_secret_name
+from cdd_agent.git.command import CONFIG, Git
+from cdd_agent.secret_names import is_secret_name
 
 SLUG = "feature-monthly-report"
 _CONFIG = (*CONFIG, "user.name=cdd demo", "user.email=demo@localhost", "commit.gpgsign=false")

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from cdd_agent.events import ActionOutput, CommandOutput, Event, ReplyDelta, ThinkingDelta
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 
 class Presentable:

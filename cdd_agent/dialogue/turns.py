@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any, Literal
 
-from cdd_agent.actions.tools import Answer, Tool
 from cdd_agent.dialogue import in_words
 from cdd_agent.dialogue.room import Room, most_of
 from cdd_agent.dialogue.screen import Screen
@@ -46,6 +45,7 @@ from cdd_agent.llm.port import (
     Waiting,
     WasThought,
 )
+from cdd_agent.tools.base import Answer, Tool
 
 ToolCalls = Literal["auto", "on", "off"]
 

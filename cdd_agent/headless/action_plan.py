@@ -11,16 +11,16 @@ import yaml
 from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.dialogue.presentable import presented
+from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ActionFinished
-from cdd_agent.execution.action_plan import ActionPlanRun
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.headless.showing import show_all, whoever_is_there
 from cdd_agent.printer import Printer, TextPrinter
+from cdd_agent.redaction import Redactor
 from cdd_agent.session import Project
 from cdd_agent.terminal import AnswersFromPipe, find_pipe
 from cdd_agent.wiring import open_runner
-from cdd_agent.workspace.redaction import Redactor
 
 ReportForm = Literal["text", "json", "yaml"]
 

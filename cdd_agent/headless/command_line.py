@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from cdd_agent.commands.registry import WrongUsage, commands
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.execution.frontend import Nobody
+from cdd_agent.frontend import Nobody
 from cdd_agent.headless.showing import printer_for, show_all
 from cdd_agent.session import Project
 from cdd_agent.wiring import open_session

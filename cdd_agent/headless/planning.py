@@ -10,7 +10,7 @@ from cdd_agent.agents.planning import Planning
 from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, PlanChecked, Tone
-from cdd_agent.execution.frontend import Nobody
+from cdd_agent.frontend import Nobody
 from cdd_agent.headless.showing import printer_for, show_all
 from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Project

@@ -5,11 +5,11 @@ from contextlib import aclosing, closing
 from functools import cache
 
 from cdd_agent.config import of_role
+from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, Tone
-from cdd_agent.execution.engine import Engine
-from cdd_agent.execution.frontend import Nobody
-from cdd_agent.execution.recording import Recorder
+from cdd_agent.frontend import Nobody
 from cdd_agent.headless.showing import printer_for, show_all, whoever_is_there
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project

@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 
 from cdd_agent.events import Event
-from cdd_agent.execution.frontend import Frontend, Nobody
+from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.terminal import Terminal, find_keyboard
 

@@ -26,7 +26,7 @@ from cdd_agent.llm.port import (
     WasThought,
 )
 from cdd_agent.llm.scripted import ERRORS
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 _KINDS: dict[str, type[ModelEvent]] = {
     "text": TextDelta,

@@ -167,7 +167,7 @@ class _Kept:
 
     def write(self) -> None:
         """Keep it, if the disk takes it: without, it is asked for again."""
-        from cdd_agent.workspace.files import write_atomic
+        from cdd_agent.files.atomic import write_atomic
 
         content = {"base": self.base, "asked_at": self.asked_at, "data": list(self.entries)}
         with suppress(CddError, OSError):

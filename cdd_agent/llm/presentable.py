@@ -2,7 +2,7 @@
 
 import re
 
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 LONGEST_QUOTE = 300
 """Characters of a server's own words in our message."""

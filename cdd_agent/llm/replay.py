@@ -10,7 +10,7 @@ from cdd_agent.llm.cassette import Call, read_calls, redacted
 from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import Message, ModelEvent, Request
 from cdd_agent.llm.scripted import NoReplyLeft
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 _DIFFERS_ALWAYS = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b|\b0x[0-9a-f]{6,}\b")
 """What a test run prints differently each time: how long it took, and addresses of objects."""

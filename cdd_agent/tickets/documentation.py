@@ -4,11 +4,11 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import create_exclusive
+from cdd_agent.files.paths import confine
 from cdd_agent.harmless import harmless
 from cdd_agent.tickets.slugs import file_stem, short
 from cdd_agent.tickets.templates import page_template
-from cdd_agent.workspace.files import create_exclusive
-from cdd_agent.workspace.paths import confine
 
 _TITLE = "{{title}}"
 """What stands for the page's title in a template."""

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.tickets.plan import NO_CHECK, AffectedFile, ImplementationPlan, PlanStep, Problem
 from cdd_agent.tickets.spec import TicketSpec, unwritten
-from cdd_agent.workspace.paths import PathRefused, confine
 
 MOST_FILES = 8
 """What a step may affect before it is called wide."""

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import create_exclusive, read_bytes, write_atomic
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
 from cdd_agent.tickets.spec_writing import rewritten
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.workspace.files import create_exclusive, read_bytes, write_atomic
 
 LARGEST = 200_000
 """Bytes of a spec that is worked on: a model gets all of it in every turn."""

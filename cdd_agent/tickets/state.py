@@ -13,10 +13,10 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
-from cdd_agent.workspace.files import read_bytes, write_atomic
 
 
 class StateUnreadable(BadInput):

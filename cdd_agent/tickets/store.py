@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import create_exclusive
 from cdd_agent.tickets.slugs import kebab, short
-from cdd_agent.workspace.files import create_exclusive
 
 if TYPE_CHECKING:
     from cdd_agent.tickets.plan import ImplementationPlan

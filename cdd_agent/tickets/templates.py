@@ -5,9 +5,9 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import create_exclusive, read_bytes
 from cdd_agent.guarded_yaml import decoded, read_mapping
 from cdd_agent.tickets.spec import TicketSpec, TicketType
-from cdd_agent.workspace.files import create_exclusive, read_bytes
 
 FOLDER = PurePosixPath(".cdd/templates")
 """Where a project keeps its own; one is used in place of the bundled one of the same name."""

@@ -55,6 +55,7 @@ from cdd_agent.events import (
     Tone,
     ToolStarted,
 )
+from cdd_agent.git.status import current_branch
 from cdd_agent.harmless import fenced
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, Answering, Clock
@@ -68,11 +69,10 @@ from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording import answers, described, question, spec_in_full, thought
-from cdd_agent.workspace.git import current_branch
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
-    from cdd_agent.execution.frontend import Frontend
+    from cdd_agent.frontend import Frontend
     from cdd_agent.session import Session
 
     Opened = tuple[Session, tuple[Notice, ...]]

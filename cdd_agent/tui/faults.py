@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from textual.strip import Strip
 
 from cdd_agent.errors import CddError
-from cdd_agent.workspace.files import append_line, ignore_runs
+from cdd_agent.files.atomic import append_line, ignore_runs
 
 if TYPE_CHECKING:
     from textual.geometry import Region
@@ -73,7 +73,7 @@ class FaultLog:
 
     def write(self, error: BaseException) -> str:
         """Keep its traceback, and say in a line what happened and where that is."""
-        from cdd_agent.workspace.redaction import Redactor  # not for the shell's first screen
+        from cdd_agent.redaction import Redactor  # not for the shell's first screen
 
         self.count += 1
         redactor = Redactor.of_environment(())

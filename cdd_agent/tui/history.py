@@ -6,7 +6,7 @@ from os import SEEK_END
 from pathlib import Path
 
 from cdd_agent.errors import CddError
-from cdd_agent.workspace.files import ignore_runs
+from cdd_agent.files.atomic import ignore_runs
 
 _KEPT = 500
 

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-from cdd_agent.workspace.threads import in_thread
+from cdd_agent.threads import in_thread
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[tuple[Address, ...]]]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from cdd_agent.errors import CddError
+from cdd_agent.threads import in_thread
 from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Judge, Resolve, is_public, system_resolve
 from cdd_agent.web.body import Body
 from cdd_agent.web.readable import charset_of, may_be_text, one_line, readable
-from cdd_agent.workspace.threads import in_thread
 
 if TYPE_CHECKING:
     import httpx

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cdd_agent.errors import CddError
+from cdd_agent.threads import in_thread
 from cdd_agent.web.readable import one_line
-from cdd_agent.workspace.threads import in_thread
 
 _LONGEST_TITLE = 300
 _LONGEST_SNIPPET = 1000

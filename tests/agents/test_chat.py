@@ -31,9 +31,9 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
 from cdd_agent.wiring import open_session
-from cdd_agent.workspace.redaction import Redactor
 from tests.agents.asking import TEMPLATE, asks
 from tests.projects import SLUG, Sandbox, Step, check, says
 

@@ -13,7 +13,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.errors import BadInput
 from cdd_agent.events import AgentChanged, Answer, Event, Notice, PlanChecked, PlanOpened, ReplyDelta, ToolFinished
-from cdd_agent.execution.frontend import Nobody
+from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import ConnectionFailed, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session

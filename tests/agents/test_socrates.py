@@ -15,7 +15,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events import AgentChanged, Event, ReplyDelta, ReplyStarted
-from cdd_agent.execution.frontend import Nobody
+from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import ConnectionFailed, ContextTooLong, RequestRejected, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session

@@ -9,7 +9,7 @@ from cdd_agent.commands.registry import complete, handle
 from cdd_agent.config import load_config, of_role
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished
-from cdd_agent.execution.frontend import Nobody
+from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.session import Session
 from cdd_agent.wiring import open_session

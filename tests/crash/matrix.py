@@ -22,7 +22,7 @@ _SECONDS = 120.0
 # A fork of a process that has imported what a run needs: a process of its own, in a fraction of the time.
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
-    ["tests.crash.driver", "cdd_agent.execution.engine", "filelock", "markdown_it", "platformdirs", "psutil"]
+    ["tests.crash.driver", "cdd_agent.engine.engine", "filelock", "markdown_it", "platformdirs", "psutil"]
 )
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.room import Room, most_of
 from cdd_agent.dialogue.structured import Structured, how_to_answer, structured
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Message, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import ASKED, heard
 
 

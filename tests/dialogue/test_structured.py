@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events import Notice
 from cdd_agent.llm.port import StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import ASKED, heard
 
 

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.actions.acting_tools import acting_tools
-from cdd_agent.actions.read_only_tools import read_only_tools
-from cdd_agent.actions.run import ActionRunner
 from cdd_agent.dialogue.turns import (
     LONGEST_ANSWER,
     MOST_IN_A_ROUND,
@@ -43,9 +40,12 @@ from cdd_agent.llm.port import (
     WasThought,
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.tools.acting import acting_tools
+from cdd_agent.tools.action_runner import ActionRunner
+from cdd_agent.tools.read_only import read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher
-from cdd_agent.workspace.commands import CommandRunner
 from tests.dialogue.talking import ASKED, heard
 
 

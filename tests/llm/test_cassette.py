@@ -21,7 +21,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.replay import ReplayedModel
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
-from cdd_agent.workspace.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 SECRET = "hunter2-hunter2-42"
 REDACTOR = Redactor({SECRET: "SERVICE_TOKEN"})

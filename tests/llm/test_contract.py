@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm import timeouts
@@ -43,6 +42,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import Speaks
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.tools.read_only import read_only_tools
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.

@@ -9,7 +9,6 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import Added, Dialogue
 from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
 from cdd_agent.llm.budget import Budgeted, Limit, Tally
@@ -18,6 +17,7 @@ from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import heard
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Said, Simulator

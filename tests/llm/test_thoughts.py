@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.actions.read_only_tools import read_only_tools
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.model import DirectModel
@@ -25,6 +24,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.timeouts import silence_timeout
+from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import heard
 from tests.llm.server import Answer, LoopbackServer, directly
 from tests.llm.simulators.anthropic import Anthropic

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdd_agent.engine.prompt import step_digest
 from cdd_agent.errors import BadInput
-from cdd_agent.execution.prompt import step_digest
 from cdd_agent.tickets.drift import fingerprint
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
 

@@ -11,7 +11,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from cdd_agent.events import Notice
-from cdd_agent.execution.frontend import Frontend
+from cdd_agent.frontend import Frontend
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tui.answering import REST, Clock
 from cdd_agent.tui.app import Shell

@@ -1,0 +1,179 @@
+"""A ticket's plan.md in the hands of whoever plans: what stands there, what of it is fixed, how another is written.
+
+A plan is written under the ticket's lock, so never under a run that is at work, and what it replaces is kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.log import RunLog
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.recording import Presented
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.json_file import stamp
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over
+from cdd_agent.tickets.plan_check import check_plan
+from cdd_agent.tickets.plan_rewriting import rewritten
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec_file import SpecFile
+from cdd_agent.tickets.state import ExecutionState, load_state, new_state
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.verification.checks import check_for
+
+KEPT = "plans"
+"""Where in the ticket's record the plans are kept that others took the place of."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """What stands in plan.md, and what was carried out of it."""
+
+    text: str = ""
+    plan: ImplementationPlan | None = None
+    """None: there is no plan.md, or an empty one."""
+    state: ExecutionState | None = None
+    fixed: Fixed = field(default_factory=Fixed)
+
+
+@dataclass(frozen=True)
+class PlanDesk:
+    """Where a ticket's plan is read, compiled and written."""
+
+    root: Path
+    ticket: Ticket
+    record: RunRecord
+    commands: CommandRunner
+    test_command: str | None = None
+
+    @property
+    def shown_path(self) -> str:
+        return self.ticket.shown(self.ticket.plan_path)
+
+    def presented(self) -> Presented:
+        """What faces get of a planning goes through this, into a log of its own: runs tell apart what they cost."""
+        self.record.prepare()
+        return Presented(self.record.redactor, planning_log(self.record))
+
+    def complete_spec(self) -> TicketSpec:
+        """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet, and for one
+        that is too large to be told to a model."""
+        spec = SpecFile(self.ticket).read().spec
+        if missing := spec.missing():
+            lines = "\n".join(f"- {lack}" for lack in missing)
+            raise BadInput(
+                f"{self.ticket.shown(self.ticket.spec_path)} is not complete, and a plan needs that. Missing:\n{lines}",
+                hint=f"`/socrates {self.ticket.slug}` asks for what is missing, or write it in by hand.",
+            )
+        return spec
+
+    def present(self) -> Present:
+        """Raises `BadInput` for a plan or a state that cannot be read."""
+        data = read_bytes(self.ticket.plan_path)
+        if data is None or not data.removeprefix(b"\xef\xbb\xbf").strip():
+            return Present()
+        plan = self.ticket.read_plan()
+        state = load_state(self.ticket.state_path, self.ticket.slug, plan)
+        known = frozenset(step.number for step in plan.steps)
+        if state is not None:
+            known |= frozenset({**state.former_steps, **state.step_executions})
+        fixed = Fixed(state.over, known, bool(state.begun)) if state else Fixed(taken=known)
+        return Present(data.decode("utf-8"), plan, state, fixed)
+
+    def problems(self, plan: ImplementationPlan, spec: TicketSpec, present: Present) -> list[Problem]:
+        """What compiling finds, with the checks that `commands` would refuse when they are to run."""
+        begun = present.state.begun if present.state else frozenset[int]()
+        found = [*check_plan(plan, spec, self.root, begun), *self._refused_checks(plan)]
+        return sorted(found, key=lambda problem: problem.line)
+
+    def _refused_checks(self, plan: ImplementationPlan) -> Iterator[Problem]:
+        for step in plan.steps:
+            if step.verify is None:
+                continue
+            try:
+                check_for(step, self.test_command, self.commands)
+            except BadInput as error:
+                text = f"step {step.number}: its check would be refused: {error.message}"
+                yield Problem("refused_check", step.number, step.line, text)
+
+    def save(self, wanted: ImplementationPlan, base: Present, lock: TicketLock, *, anew: bool) -> None:
+        """Write `wanted`, which was made of `base`; with `anew` in its place, else as a change of it. Whoever calls it
+        holds the ticket's lock.
+
+        What a person edited since then stays. Raises `BadInput` where both changed the same, for a plan that cannot be
+        run, where done steps would be different, and when the ticket is not held any more.
+        """
+        self.ticket.refuse_to_write(self.ticket.plan_path)
+        lock.check()
+        now = self.present()
+        if now.text == text_with(wanted, base, anew=anew):
+            return  # whoever wrote it was killed before it was told
+        if anew or now.plan is None or base.plan is None:
+            self._refuse_if_different(now, base)
+        else:
+            wanted = self._carried_over(base.plan, wanted, now.plan)
+        _refuse_if_done_is_touched(now, wanted)
+        text = text_with(wanted, now, anew=anew)
+        ImplementationPlan.from_markdown(text).check(f"the new {self.ticket.plan_path.name}")
+        if now.text == text:
+            return
+        if now.text:
+            write_atomic(self.record.folder / KEPT / f"plan-{stamp()}.md", now.text.encode())
+        write_atomic(self.ticket.plan_path, text.encode())
+
+    def _refuse_if_different(self, now: Present, base: Present) -> None:
+        if now.text != base.text:
+            raise BadInput(
+                f"{self.shown_path} was written meanwhile by somebody else, and is left as it is",
+                hint="Look at it; to plan on from it, leave and begin again.",
+            )
+
+    def _carried_over(
+        self, base: ImplementationPlan, wanted: ImplementationPlan, now: ImplementationPlan
+    ) -> ImplementationPlan:
+        try:
+            return carried_over(base, wanted, now)
+        except ChangeRefused as refusal:
+            raise BadInput(
+                f"{self.shown_path} was edited meanwhile, and is left as it is: {refusal}",
+                hint="Your edit and the proposal cannot both be kept; `discard` the proposal, and ask again.",
+            ) from refusal
+
+
+def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> str:
+    """What plan.md becomes: changed where it has to be, or where nothing of it was carried out, made anew.
+
+    Raises `BadInput` where something that a person wrote would be lost.
+    """
+    if present.plan is None or (anew and not present.fixed.steps):
+        return wanted.to_markdown()
+    return rewritten(present.text, wanted)
+
+
+def _refuse_if_done_is_touched(now: Present, after: ImplementationPlan) -> None:
+    if now.plan is None:
+        return
+    new = {step.number: step for step in after.steps}
+    touched = [
+        step.number for step in now.plan.steps if step.number in now.fixed.steps and new.get(step.number) != step
+    ]
+    if touched:
+        raise BadInput(
+            f"Step {', '.join(map(str, touched))} was carried out meanwhile, and the proposal changes it",
+            hint="`discard` the proposal, and ask again.",
+        )
+
+
+def planning_log(record: RunRecord) -> RunLog:
+    """The log of a ticket's plannings, apart from that of its runs."""
+    return RunLog(record.folder / "planning.jsonl")
+
+
+def state_of(present: Present, slug: str) -> ExecutionState:
+    """How far the present plan is."""
+    assert present.plan is not None
+    return present.state or new_state(slug, present.plan)

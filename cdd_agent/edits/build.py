@@ -1,0 +1,367 @@
+"""Edits → the changes that they come to, computed and judged in full before anything is written."""
+
+import codecs
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import assert_never
+
+from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
+from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.edits.model import (
+    Deletion,
+    Edit,
+    ModeChange,
+    NewFile,
+    Problem,
+    Renaming,
+    Replacement,
+    ReplyRefused,
+    TextReplacement,
+    WholeFile,
+)
+from cdd_agent.edits.search import Draft, replaced_once
+from cdd_agent.edits.targets import Protected, collisions, look_at, refuse_unwritable, writable_path
+from cdd_agent.edits.validators import refuse_part, refuse_shrunk, refuse_unreadable, refuse_whole
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.read import holds_secrets
+
+Seen = Mapping[str, str | None]
+"""What the model was shown: path → digest of the content, or None for a file that did not exist."""
+_MOST_NAMED = 20
+"""Problems that are told at once."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a reply is used: what its author knew, and what the task lets them do."""
+
+    seen: Seen | None = field(default_factory=dict)
+    """None: whoever applies the reply answers for it."""
+    may_delete: Callable[[str], bool] = lambda path: False
+    """Whether the task says of a file that it goes: then it may without having been shown."""
+    may_shrink: Callable[[str], bool] = lambda path: False
+    """Whether the task says of a file that much of it goes."""
+
+    def knows(self, path: PurePosixPath, content: bytes) -> bool:
+        return self.seen is None or (str(path) in self.seen and self.seen[str(path)] == digest(content))
+
+    def was_shown(self, path: PurePosixPath) -> bool:
+        return self.seen is None or str(path) in self.seen
+
+
+def change_set(
+    root: Path, edits: Iterable[Edit], terms: Terms, protected: Protected = lambda place: False
+) -> ChangeSet:
+    """Judge what a reply wants to do and compute the changes, reading but not writing.
+
+    Raises `ReplyRefused` that names every reason at once, in words that a model can act on.
+    """
+    work = _Work(root, terms, protected)
+    for edit in edits:
+        work.take(edit)
+    return work.result()
+
+
+def creation(root: Path, file_path: str, content: str, protected: Protected) -> ChangeSet:
+    """The change that makes a new file. Raises `FileAlreadyExistsError`, `PathRefused` or `ReplyRefused`."""
+    path = writable_path(root, file_path, protected)
+    place = root / path
+    if look_at(root, path) and place.is_file() and not place.is_symlink():
+        raise FileAlreadyExistsError(str(path))
+    refuse_unwritable(root, path)
+    refuse_whole(path, None, content)
+    return ChangeSet((FileChange(path, None, content.encode()),))
+
+
+def edit(root: Path, file_path: str, find: str, replace: str, protected: Protected) -> ChangeSet:
+    """The change that replaces one text by another in a file, or with an empty `find` the whole file.
+
+    Raises `SearchTextNotFoundError`, `MultipleMatchesFoundError`, `PathRefused` or `ReplyRefused`.
+    """
+    path = writable_path(root, file_path, protected)
+    refuse_unwritable(root, path)
+    before = read_bytes(root / path)
+    if before is None:
+        raise ReplyRefused(f"There is no file {path}.", hint="Use `create_file` to make it.")
+    if not find:
+        refuse_whole(path, before, replace)
+        return ChangeSet((FileChange(path, before, in_the_habit_of(before, replace)),))
+    refuse_part(path, before, find, replace)
+    try:
+        after = replaced_once(before, find, replace)
+    except SearchTextNotFoundError as error:
+        if holds_secrets(path.name):
+            raise SearchTextNotFoundError(error.content) from error  # its lines are not for everybody
+        raise
+    if after is None:
+        return ChangeSet((), (f"{path} has the new text already",))
+    return ChangeSet((FileChange(path, before, after),))
+
+
+def in_the_habit_of(before: bytes, content: str) -> bytes:
+    """The new content with the old file's byte order mark and line ends."""
+    new = content.removeprefix("\ufeff").encode().replace(b"\r\n", b"\n")
+    if before.count(b"\r\n") * 2 > before.count(b"\n"):
+        new = new.replace(b"\n", b"\r\n")
+    return codecs.BOM_UTF8 + new if before.startswith(codecs.BOM_UTF8) else new
+
+
+@dataclass
+class _File:
+    """One file on its way; `content` is None where there is none (any more)."""
+
+    path: PurePosixPath
+    before: bytes | None
+    content: bytes | None
+    draft: Draft | None = None
+    """Of its content, while blocks are taken one after the other; then it is the one that counts."""
+    whole: str | None = None
+    """What was given as all of it."""
+    like: PurePosixPath | None = None
+    blocks: int = 0
+    deleted: bytes | None = None
+    """What was in it when the reply deleted it, perhaps to give it anew."""
+    has_failed: bool = False
+
+    def settle(self) -> bytes | None:
+        if self.draft is not None:
+            self.content, self.draft = self.draft.content, None
+        return self.content
+
+
+class _Work:
+    """The files that a reply touches, as they are after the edits so far."""
+
+    def __init__(self, root: Path, terms: Terms, protected: Protected) -> None:
+        self._root, self._terms, self._protected = root, terms, protected
+        self._files: dict[PurePosixPath, _File] = {}
+        self._problems: list[Problem] = []
+        self._unseen: set[str] = set()
+        self._notes: list[str] = []
+
+    def take(self, edit: Edit) -> None:
+        try:
+            file = self._file(edit.path)
+        except CddError as refusal:
+            self._complain(edit.path, refusal)
+            return
+        try:
+            self._do(edit, file)
+        except CddError as refusal:
+            file.has_failed = True
+            self._complain(str(file.path), refusal)
+
+    def result(self) -> ChangeSet:
+        for file in self._files.values():
+            after = file.settle()
+            if after is None or after == file.before or file.has_failed:
+                continue
+            try:
+                if doubt := refuse_unreadable(self._root, file.path, file.before, after):
+                    self._notes.append(doubt)
+            except ReplyRefused as refusal:
+                self._complain(str(file.path), refusal)
+        files = [file for file in self._files.values() if file.content != file.before]
+        self._problems += [Problem("", reason) for reason in collisions(file.path for file in files)]
+        if self._problems:
+            raise self._refusal()
+        changes = (FileChange(file.path, file.before, file.content, file.like) for file in files)
+        return ChangeSet(tuple(changes), tuple(self._notes))
+
+    def _refusal(self) -> ReplyRefused:
+        reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
+        more = [f"… and {len(reasons) - _MOST_NAMED} more"] if len(reasons) > _MOST_NAMED else []
+        return ReplyRefused(
+            "\n".join(reasons[:_MOST_NAMED] + more), unseen=frozenset(self._unseen), problems=tuple(self._problems)
+        )
+
+    def _complain(self, path: str, refusal: CddError) -> None:
+        self._problems.append(Problem(path, " ".join(filter(None, (refusal.message, refusal.hint)))))
+        self._unseen |= getattr(refusal, "unseen", frozenset())
+
+    def _file(self, text: str) -> _File:
+        path = writable_path(self._root, text, self._protected)
+        if path not in self._files:
+            refuse_unwritable(self._root, path)
+            content = read_bytes(self._root / path)
+            self._files[path] = _File(path, content, content)
+        return self._files[path]
+
+    def _do(self, edit: Edit, file: _File) -> None:
+        match edit:
+            case NewFile(content=content):
+                self._create(file, content)
+            case WholeFile(content=content):
+                self._replace_whole(file, content)
+            case Replacement():
+                self._replace_lines(file, edit)
+            case TextReplacement(find=find, replace=new):
+                self._replace_text(file, find, new)
+            case Deletion(lines=lines):
+                self._delete(file, lines)
+            case Renaming(to=to):
+                self._rename(file, to)
+            case ModeChange():
+                self._present(file)
+                self._notes.append(f"{file.path} keeps its permissions: a reply changes content only")
+            case _:
+                assert_never(edit)
+
+    def _create(self, file: _File, content: str) -> None:
+        present = file.settle()
+        if not present:
+            self._refuse_incomplete(file.path, file.deleted, content)
+            file.content = content.encode()
+        elif _as_text(present) == content.replace("\r\n", "\n"):
+            self._notes.append(f"{file.path} is there already, as it should be")
+        else:
+            unseen = frozenset() if holds_secrets(file.path.name) else frozenset({str(file.path)})
+            raise ReplyRefused(
+                f"{file.path} exists already, and the reply gives it as new.",
+                hint="Change it with search/replace blocks whose SEARCH holds lines of the file.",
+                unseen=unseen,
+            )
+
+    def _replace_whole(self, file: _File, content: str) -> None:
+        if file.whole is not None and file.whole != content:
+            raise ReplyRefused(f"The reply gives {file.path} twice, with different content.")
+        present = file.settle()
+        given = content.replace("\r\n", "\n").removesuffix("\n")
+        as_before = _as_text(present or b"").removesuffix("\n") == given
+        if file.whole is None and file.blocks and not as_before:
+            raise ReplyRefused(
+                f"The reply changes parts of {file.path}, and then gives all of it with something else.",
+                hint="Send either the parts or the whole.",
+            )
+        file.whole = content
+        if present is None or file.before is None:
+            self._refuse_incomplete(file.path, file.deleted, content)
+            file.content = content.encode()
+            return
+        new = in_the_habit_of(file.before, content)
+        if not file.before.endswith(b"\n") and file.before.strip():
+            new = new.removesuffix(b"\n").removesuffix(b"\r")  # a code block cannot say that there is no last line end
+        if new == file.before:
+            file.content = new
+            return
+        self._refuse_blind_replacement(file.path, file.before, content)
+        file.content = new
+
+    def _refuse_blind_replacement(self, path: PurePosixPath, before: bytes, content: str) -> None:
+        """A file may be replaced only by someone who saw what is in it, and only by all of its new content."""
+        if not self._terms.was_shown(path):
+            if holds_secrets(path.name):
+                raise ReplyRefused(f"{path} exists already and is not shown: only a step that names it may replace it.")
+            raise ReplyRefused(
+                f"{path} exists already and was not shown.",
+                hint="Change it with search/replace blocks, or give it whole once you have seen it.",
+                unseen=frozenset({str(path)}),
+            )
+        if not self._terms.knows(path, before):
+            raise changed_meanwhile(path)
+        self._refuse_incomplete(path, before, content)
+
+    def _refuse_incomplete(self, path: PurePosixPath, before: bytes | None, content: str) -> None:
+        refuse_whole(path, before, content)
+        if before is not None and not self._terms.may_shrink(str(path)):
+            refuse_shrunk(path, before, content)
+
+    def _replace_lines(self, file: _File, edit: Replacement) -> None:
+        self._begin_block(file)
+        refuse_part(file.path, file.before, "\n".join(edit.find), "\n".join(edit.replace))
+        if file.draft is None:
+            file.draft = Draft(self._present(file))
+        try:
+            was_new = file.draft.replace(edit)
+        except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
+            raise self._not_found(file, edit.find, error) from error
+        if not was_new:
+            self._note_done(file)
+
+    def _replace_text(self, file: _File, find: str, new: str) -> None:
+        self._begin_block(file)
+        refuse_part(file.path, file.before, find, new)
+        file.settle()
+        try:
+            after = replaced_once(self._present(file), find, new)
+        except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
+            raise self._not_found(file, find.split("\n"), error) from error
+        if after is None:
+            self._note_done(file)
+        else:
+            file.content = after
+
+    def _begin_block(self, file: _File) -> None:
+        file.blocks += 1
+        if holds_secrets(file.path.name) and not self._terms.was_shown(file.path):
+            raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may change it.")
+
+    def _present(self, file: _File) -> bytes:
+        if file.content is None:
+            raise ReplyRefused(
+                f"There is no file {file.path}.", hint="Give a new file whole, and one that exists by its path."
+            )
+        return file.content
+
+    def _note_done(self, file: _File) -> None:
+        self._notes.append(f"{file.path}, block {file.blocks}: the new text was there already")
+
+    def _not_found(
+        self, file: _File, find: Iterable[str], error: SearchTextNotFoundError | MultipleMatchesFoundError
+    ) -> ReplyRefused:
+        """What a model needs to do better: which block it was, and what the file really says there."""
+        first = next((line.strip() for line in find if line.strip()), "")[:80]
+        block = f"{file.path}, block {file.blocks} (it begins with {first!r})"
+        unseen = frozenset() if holds_secrets(file.path.name) else frozenset({str(file.path)})
+        if isinstance(error, MultipleMatchesFoundError):
+            places = ", ".join(map(str, error.lines))
+            return ReplyRefused(
+                f"{block}: the lines to find are there more than once, beginning in lines {places}.",
+                hint="Add the lines before or after them, so that they are there once.",
+                unseen=unseen,
+            )
+        near = f" The closest lines of the file are\n{error.closest}\n" if error.closest and unseen else " "
+        return ReplyRefused(
+            f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them, and send "
+            "all edits again.",
+            unseen=unseen,
+        )
+
+    def _delete(self, file: _File, lines: tuple[str, ...] | None) -> None:
+        present = file.settle()
+        if present is None:
+            self._notes.append(f"{file.path} is gone already")
+            return
+        if not self._terms.may_delete(str(file.path)) and not self._terms.knows(file.path, present):
+            if holds_secrets(file.path.name):
+                raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may delete it.")
+            raise ReplyRefused(
+                f"{file.path} would be deleted, and neither was it shown nor does the step name it.",
+                unseen=frozenset({str(file.path)}),
+            )
+        if lines is not None and [line.rstrip() for line in lines] != [line.rstrip() for line in Draft(present).lines]:
+            raise ReplyRefused(
+                f"{file.path} would be deleted, and what the diff removes is not what is in it.",
+                hint="Show all of its lines, or none: `*** Delete File: PATH` in a `*** Begin Patch`.",
+                unseen=frozenset({str(file.path)}),
+            )
+        file.content, file.deleted = None, present
+
+    def _rename(self, file: _File, to: str) -> None:
+        target = self._file(to)
+        content = file.settle()
+        if content is None and target.settle() is not None:
+            self._notes.append(f"{file.path} is called {target.path} already")
+            return
+        if holds_secrets(file.path.name) and not self._terms.was_shown(file.path):
+            raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may rename it.")
+        content = self._present(file)
+        if target.settle() is not None:
+            raise ReplyRefused(f"{file.path} cannot be renamed: {target.path} exists already.")
+        target.content, target.like, file.content = content, file.path, None
+
+
+def _as_text(data: bytes) -> str:
+    return data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

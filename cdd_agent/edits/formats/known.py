@@ -1,0 +1,97 @@
+"""What is known of files' names before a reply is read: what the project has, and what the task speaks of."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Self
+
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import read_bytes
+
+_SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
+"""What a sentence sets off from its other words may have spaces in it."""
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """Tells of a name whether it is a file's; without a project, nobody knows."""
+
+    root: Path | None = None
+    listed: frozenset[str] = frozenset()
+    """Files that the task lists as its own: they are files, there or not."""
+    quoted: frozenset[str] = frozenset()
+    """What the words of the task set off from others: in backticks, quotes, or bold."""
+    words: frozenset[str] = frozenset()
+    """The words of the task."""
+    folders: frozenset[str] = frozenset()
+    """Folders in which the reply has files."""
+
+    @classmethod
+    def of(cls, root: Path, listed: Iterable[str] = (), text: str = "") -> Self:
+        set_off = (next(filter(None, found)) for found in _SET_OFF.findall(text))
+        words = (word.strip("`*_\"'“”.,:;!?()<>") for word in text.split())
+        return cls(root, *(frozenset(map(_plain, names)) - {""} for names in (listed, set_off, words)))
+
+    def is_file(self, name: str) -> bool:
+        """Whether the project has a file of this name, or the task lists it and it is no folder."""
+        is_listed = _plain(name) in self.listed and not self.is_folder(name)
+        return bool(name) and (is_listed or self._is_there(name))
+
+    def is_told(self, name: str) -> bool:
+        """Whether the words of the task name it, and cannot mean a file that is called so but for its suffix."""
+        is_said = _plain(name) in self.quoted or (name.isupper() and name in self.words)
+        return is_said and not self._has_twin(name)
+
+    def is_asked(self, name: str) -> bool:
+        """Whether the task names it in any way."""
+        return _plain(name) in self.listed or self.is_told(name)
+
+    def is_folder(self, name: str) -> bool:
+        """Whether the project has a folder of this name, or the reply has files in one."""
+        place = self._place(name)
+        try:
+            return _plain(name) in self.folders or (place is not None and place.is_dir())
+        except (OSError, ValueError):
+            return False
+
+    def with_files(self, paths: Iterable[str]) -> Self:
+        """The same, and the folders of files that the reply has."""
+        return replace(self, folders=frozenset(str(up) for path in paths for up in PurePosixPath(_plain(path)).parents))
+
+    def is_quotation(self, name: str, text: str) -> bool:
+        """Whether a text is part of the file as it is."""
+        place = self._place(name)
+        try:
+            data = read_bytes(place) if place is not None and place.is_file() else None
+        except (OSError, CddError):
+            return False
+        return data is not None and text.strip() in data.decode("utf-8", errors="replace").replace("\r\n", "\n")
+
+    def _is_there(self, name: str) -> bool:
+        place = self._place(name)
+        try:
+            return place is not None and place.is_file()
+        except OSError:
+            return False
+
+    def _has_twin(self, name: str) -> bool:
+        place = self._place(name)
+        try:
+            return place is not None and any(other.stem == place.name for other in place.parent.iterdir())
+        except (OSError, ValueError):
+            return False
+
+    def _place(self, name: str) -> Path | None:
+        """Where it is on the disk; None without a project, and for a name that leads out of it."""
+        path = PurePosixPath(_plain(name))
+        if self.root is None or path.is_absolute() or ".." in path.parts:
+            return None
+        return self.root / path
+
+
+NOTHING_KNOWN = KnownNames()
+
+
+def _plain(name: str) -> str:
+    return name.strip().replace("\\", "/").removeprefix("./")

@@ -1,0 +1,53 @@
+"""A YAML list of actions in a reply: the same list that `cdd run` takes (`ActionPlan`), as far as it is about files."""
+
+import re
+from collections.abc import Sequence
+
+from cdd_agent.actions.model import KINDS
+from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
+from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
+
+_KIND = rf"(?:{'|'.join(KINDS)})"
+_ITEM = rf"(?:- *|\[? *\{{ *|- *\{{ *)?[\"']?(?:action[\"']?: *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
+_FIRST = re.compile(rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$")
+"""How a list of actions begins, and one that is not quite one."""
+_UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
+_FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
+_ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
+
+
+def is_list_of_actions(language: str, lines: Sequence[str]) -> bool:
+    """Whether a block without a path is meant as a list of actions, be it a good one or not."""
+    told = [line for line in lines if line.strip() not in ("", "---", "[") and not line.lstrip().startswith("#")]
+    first = told[0] if told else ""
+    if language not in ("yaml", "yml", "json", ""):
+        is_plain = language in ("text", "txt", "plaintext", "actions")
+        return is_plain and begins_action(first) and any(_FIELD.search(line) for line in told)
+    return _FIRST.match(first) is not None or (
+        _UNKNOWN.match(first) is not None and any(_FIELD.search(line) for line in told)
+    )
+
+
+def begins_action(line: str) -> bool:
+    """Whether a line outside of any block is the first one of an action."""
+    return _ALONE.match(line) is not None
+
+
+def read_actions(text: str) -> list[Edit]:
+    """Raises `ReplyRefused` for a list that cannot be read, or holds what is no change of a file."""
+    body = re.sub(r"\A(?:[^\S\n]*+(?:#[^\n]*+|---[^\S\n]*+)?\n)*+actions: *\n", "", text)
+    try:
+        actions = ActionPlan.from_yaml(body, "the list of actions").actions
+    except ActionPlanRefused as refusal:
+        raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
+    edits: list[Edit] = []
+    for action in actions:
+        edit = edit_of(action)
+        if edit is None:
+            raise ReplyRefused(
+                f"The reply asks for `{action.action_type}`, and a step's reply only changes files.",
+                hint="Send only `create_file` and `edit`. The step's check is run without being asked for; what it "
+                "says, and the files of the step, are shown in the next request.",
+            )
+        edits.append(edit)
+    return edits

@@ -1,0 +1,127 @@
+"""Carrying out an action plan: each action is shown, asked about, done and reported, in the plan's order."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import monotonic
+
+from cdd_agent.actions.model import (
+    Action,
+    ActionResult,
+    ActionStatus,
+    ChatWithUserAction,
+    ExecutionReport,
+)
+from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.errors import ExitCode
+from cdd_agent.events import (
+    ActionFinished,
+    ActionOutput,
+    ActionProposed,
+    ActionsFinished,
+    ActionStarted,
+    Choice,
+    Event,
+)
+from cdd_agent.frontend import Frontend
+from cdd_agent.process.run import OutputChunk
+from cdd_agent.tools.action_runner import ActionRunner
+
+NOT_APPROVED = "Not approved; nothing was done"
+STOPPED = "Not run: the run was stopped before it"
+INTERRUPTED = "Interrupted: it may be done in part"
+_SHOWN_LINES = 20
+"""Lines of a file's present content that are shown with a failure; the report has all."""
+
+
+@dataclass
+class ActionPlanRun:
+    """One run of an action plan. A failed action does not stop those after it."""
+
+    runner: ActionRunner
+    frontend: Frontend
+    plan: ActionPlan
+    confirm: bool
+    """Ask before each action."""
+    logs: list[ActionResult] = field(default_factory=list)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _begin: float = field(default_factory=monotonic)
+    _under_way: bool = False
+    _failed: int = 0
+
+    async def run(self) -> AsyncGenerator[Event, None]:
+        """Yield what happens. Raises `NotApproved` where there is nobody to ask."""
+        total = len(self.plan.actions)
+        for number, action in enumerate(self.plan.actions, 1):
+            yield ActionStarted(number, total, action.title())
+            choice = await self._choice(number, total, action)
+            if choice is Choice.QUIT:
+                break
+            if choice is Choice.NO:
+                self.logs.append(ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED))
+                yield ActionFinished(number, total, action.title(), ActionStatus.FAILURE, NOT_APPROVED)
+                continue
+            async with aclosing(self._done(number, total, action)) as events:
+                async for event in events:
+                    yield event
+        yield self._finished()
+
+    async def _choice(self, number: int, total: int, action: Action) -> Choice:
+        if not self.confirm or isinstance(action, ChatWithUserAction):  # that is a question by itself
+            return Choice.YES
+        choice = await self.frontend.approve(ActionProposed(number, total, action.title(), action.details()))
+        self.confirm = choice is not Choice.ALWAYS
+        return choice
+
+    async def _done(self, number: int, total: int, action: Action) -> AsyncGenerator[Event, None]:
+        told = False
+        self._under_way = True
+        async with aclosing(self.runner.run(action)) as items:
+            async for item in items:
+                if isinstance(item, OutputChunk):
+                    told = True
+                    yield ActionOutput(number, item.text)
+                    continue
+                self._under_way = False
+                self.logs.append(item)
+                self._failed += item.status is ActionStatus.FAILURE
+                why = item.error if item.status is ActionStatus.FAILURE else ""
+                if told:
+                    why = why.partition("\n")[0]  # the rest was told as it came
+                elif item.output:
+                    yield ActionOutput(number, _shortened(item))
+                yield ActionFinished(number, total, action.title(), item.status, why)
+
+    def report(self) -> ExecutionReport:
+        """What became of every action of the plan, also when the run was stopped before its end."""
+        left = self.plan.actions[len(self.logs) :]
+        rest = [ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left]
+        if self._under_way:
+            rest[0] = ActionResult(left[0], ActionStatus.FAILURE, error=INTERRUPTED)
+        return ExecutionReport.of(self.runner.root, [*self.logs, *rest], self.started_at, monotonic() - self._begin)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 only if nothing failed; 3 if all that was not done is what a person did not approve."""
+        if self._failed or self._under_way:
+            return ExitCode.FAILED
+        return ExitCode.NOT_APPROVED if self.report().failed else ExitCode.DONE
+
+    def _finished(self) -> ActionsFinished:
+        not_done = len(self.report().failed)
+        return ActionsFinished(
+            succeeded=len(self.plan.actions) - not_done,
+            failed=self._failed,
+            not_run=not_done - self._failed,
+            seconds=monotonic() - self._begin,
+            cwd=str(self.runner.root),
+        )
+
+
+def _shortened(result: ActionResult) -> str:
+    """A result's output for people; of a file that stood in the way, only its beginning."""
+    lines = result.output.splitlines()
+    if result.status is not ActionStatus.FAILURE or len(lines) <= _SHOWN_LINES:
+        return result.output
+    return "\n".join([*lines[:_SHOWN_LINES], f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file as it is)"])

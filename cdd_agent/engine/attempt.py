@@ -1,0 +1,207 @@
+"""What is kept of one attempt at a step: what the model was asked, what it said, and why that was no good.
+
+What it wrote is in its journal (`journal.py`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import Field
+
+from cdd_agent.engine.journal import Journal
+from cdd_agent.files.json_file import Saved, as_json, read_text, set_aside, write_text
+from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.llm.port import Message
+from cdd_agent.redaction import Redactor
+from cdd_agent.verification.outcomes import SuiteRun
+
+
+class Shown(Saved):
+    """What a prompt was made of: the step's own text and guidance as a digest, and each file's (None: no such file).
+
+    A reply is applied only to the step and the files that the model was shown.
+    """
+
+    step: str
+    files: dict[str, str | None]
+    changed: dict[str, str | None] = Field(default_factory=dict)
+    """The same of what tools have changed besides, as it was before: a dialogue goes on only where that is there."""
+
+    @property
+    def all_files(self) -> dict[str, str | None]:
+        return {**self.changed, **self.files}
+
+
+class Failure(Saved):
+    """Why a reply was no good, and which files the next attempt has to be shown."""
+
+    detail: str
+    unseen: frozenset[str] = frozenset()
+
+
+class Stretch(Saved):
+    """What an attempt did without an interruption, between two checkpoints."""
+
+    before: Checkpoint
+    after: Checkpoint
+    own: tuple[str, ...] = ()
+    """Files that are no part of it, because the journal put them back, or kept them as somebody else's."""
+
+
+class Span(Saved):
+    """The checkpoints around what an attempt did."""
+
+    before: Checkpoint
+    after: Checkpoint | None = None
+    """None while it is under way, and for one that was interrupted."""
+    seen: Checkpoint | None = None
+    """The last look while it is under way: after a command."""
+    earlier: tuple[Stretch, ...] = ()
+    """What it did before it was interrupted, and went on."""
+    closed: Checkpoint | None = None
+    """After it was put back for good: its step was skipped."""
+    paths: tuple[str, ...] = ()
+    """The files that its reply writes: part of the checkpoints also where git ignores them."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What it did, as far as that was seen."""
+        return (*self.earlier, Stretch(before=self.before, after=self.after)) if self.after else self.interrupted
+
+    @property
+    def interrupted(self) -> tuple[Stretch, ...]:
+        """The same, if it is interrupted here and put back."""
+        last = self.after or self.seen
+        return (*self.earlier, Stretch(before=self.before, after=last, own=self.paths)) if last else self.earlier
+
+    @property
+    def settled(self) -> tuple[Stretch, ...]:
+        """The same, and that it was put back for good: from then on nothing of it counts that is different."""
+        return (*self.stretches, Stretch(before=self.closed, after=self.closed)) if self.closed else self.stretches
+
+
+class _Tests(Saved):
+    tests: SuiteRun
+
+
+class _Dialogue(Saved):
+    messages: tuple[Message, ...]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt's folder. What was not saved is None."""
+
+    root: Path
+    folder: Path
+    redactor: Redactor = field(default_factory=Redactor)
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(self.root, self.folder)
+
+    def begin(self, guidance: str) -> None:
+        """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside. One that
+        was only just begun when its process was killed is begun again.
+
+        The guidance that a prompt shows, and that identifies it, is the one that is kept.
+        """
+        if self.folder.exists() and any(path.name != "guidance.md" for path in self.folder.iterdir()):
+            set_aside(self.folder)
+        self._write("guidance.md", self.redactor.redact(guidance))
+
+    def save_request(self, prompt: str, shown: Shown) -> None:
+        self.save_shown(shown)
+        self._write("request.md", self.redactor.redact(prompt))
+
+    def save_shown(self, shown: Shown) -> None:
+        shown.save(self.folder / "shown.json")
+
+    def save_reply(self, text: str) -> None:
+        """Word for word: it is what gets applied."""
+        self._write("reply.md", text)
+
+    def save_partial(self, text: str) -> None:
+        """A reply that stopped early: kept to be looked at, never to be applied."""
+        self._write("reply-partial.md", self.redactor.redact(text))
+
+    def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
+        """All that was said so far, with the request: word for word, as it is what goes on; and what it took."""
+        self._write("dialogue.json", as_json(_Dialogue(messages=tuple(messages), seconds=seconds)))
+
+    def drop_dialogue(self) -> None:
+        """It cannot go on, and neither can what it led to; both are kept to be looked at."""
+        for name in ("dialogue.json", "reply.md"):
+            if (self.folder / name).exists():
+                set_aside(self.folder / name)
+
+    def save_output(self, text: str) -> None:
+        self._write("output.txt", self.redactor.redact(text))
+
+    def save_tests(self, tests: SuiteRun) -> None:
+        """What the check saw of each test; the words of failures are in its output."""
+        _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
+
+    def save_span(self, span: Span) -> None:
+        span.save(self.folder / "span.json")
+
+    def save_diff(self, text: str) -> None:
+        self._write("changes.diff", self.redactor.redact(text))
+
+    def save_failure(self, failure: Failure) -> None:
+        presentable = failure.model_copy(update={"detail": self.redactor.redact(failure.detail)})
+        self._write("failure.json", as_json(presentable))
+
+    @property
+    def guidance(self) -> str:
+        return self._read("guidance.md") or ""
+
+    @property
+    def reply(self) -> str | None:
+        return self._read("reply.md")
+
+    @property
+    def dialogue(self) -> tuple[Message, ...]:
+        """Empty where the model used no tools."""
+        saved = _Dialogue.load(self.folder / "dialogue.json")
+        return saved.messages if saved else ()
+
+    @property
+    def dialogue_seconds(self) -> float:
+        """How long the saved rounds took."""
+        saved = _Dialogue.load(self.folder / "dialogue.json")
+        return saved.seconds if saved else 0.0
+
+    @property
+    def said(self) -> str:
+        """What the model said, and which tools it called, for the next one to learn from."""
+        parts: list[str] = []
+        for message in self.dialogue:
+            if message.role == "assistant":
+                parts += [message.content, *(f"→ {call.name} {call.arguments}" for call in message.tool_calls)]
+        return "\n\n".join(filter(None, (*parts, self.reply)))
+
+    @property
+    def shown(self) -> Shown | None:
+        return Shown.load(self.folder / "shown.json")
+
+    @property
+    def tests(self) -> SuiteRun | None:
+        saved = _Tests.load(self.folder / "tests.json")
+        return saved.tests if saved else None
+
+    @property
+    def span(self) -> Span | None:
+        return Span.load(self.folder / "span.json")
+
+    @property
+    def failure(self) -> Failure | None:
+        return Failure.load(self.folder / "failure.json")
+
+    def _write(self, name: str, text: str) -> None:
+        write_text(self.folder / name, text)
+
+    def _read(self, name: str) -> str | None:
+        return read_text(self.folder / name)

@@ -1,0 +1,191 @@
+"""What a run has cost so far, as its log tells: time, model calls, tokens.
+
+The log is history: attempts that were put back, calls that were cut off, steps that were undone: all of it was spent.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdd_agent.engine.log import Entry, with_folders
+from cdd_agent.events import (
+    AttemptFailed,
+    BaselineTaken,
+    ChangesApplied,
+    ChangesProposed,
+    CommandProposed,
+    PersonAnswered,
+    PlanOpened,
+    QuestionAnswered,
+    QuestionAsked,
+    ReplyFinished,
+    ReplyLost,
+    ReplyStarted,
+    StepFinished,
+    StepStarted,
+    TestsFinished,
+    TestsStarted,
+    ThinkingFinished,
+    ToolFinished,
+    ToolStarted,
+)
+from cdd_agent.llm.budget import Spent
+from cdd_agent.llm.port import Usage
+from cdd_agent.tickets.status import StepStatus
+
+
+@dataclass(frozen=True)
+class Effort:
+    """`seconds` are those of work: waiting for a person is left out, and so is what a killed process did last."""
+
+    seconds: float = 0.0
+    model_calls: int = 0
+    counted_calls: int = 0
+    """Calls whose tokens are known, if only by an estimate."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated_calls: int = 0
+    """Those among the counted ones whose tokens are estimated."""
+    usd: float | None = None
+    """What the calls cost whose price is known; None: that of no call is."""
+    thinking_seconds: float = 0.0
+    """As far as its provider showed that the model thought."""
+    thinking_tokens: int = 0
+    """Of the completion's, counted or estimated."""
+    cached_tokens: int = 0
+    """Those of the prompts that were read from a cache."""
+    cache_write_tokens: int = 0
+    """Those of the prompts that were written to one at a price of their own."""
+    reasoning_tokens: int = 0
+    """Those of the completions that were thoughts."""
+    saved_usd: float | None = None
+    """What caches saved, of the calls whose price is known."""
+
+    @property
+    def spent(self) -> Spent:
+        return Spent(
+            self.prompt_tokens + self.completion_tokens,
+            self.usd or 0.0,
+            bool(self.estimated_calls),
+            self.cached_tokens,
+            self.saved_usd or 0.0,
+        )
+
+    def __add__(self, other: "Effort") -> "Effort":
+        return Effort(
+            self.seconds + other.seconds,
+            self.model_calls + other.model_calls,
+            self.counted_calls + other.counted_calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.estimated_calls + other.estimated_calls,
+            _sum(self.usd, other.usd),
+            self.thinking_seconds + other.thinking_seconds,
+            self.thinking_tokens + other.thinking_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            _sum(self.saved_usd, other.saved_usd),
+        )
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    """Of amounts of which None is not known."""
+    return second if first is None else first + (second or 0.0)
+
+
+_CALL = Effort(model_calls=1)
+
+
+def effort_of(entries: Iterable[Entry]) -> Effort:
+    """That of the whole run, with steps that are no longer in the plan."""
+    return sum(effort_by_step(entries).values(), Effort())
+
+
+def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
+    """The effort of each step, by the number of its folder in the record. The baseline's is with the step that came
+    after it.
+
+    Only of the run that goes on: one whose state is gone ended where the plan was opened anew.
+    """
+    efforts = defaultdict[int, Effort](Effort)
+    began: datetime | None = None
+    asked: ReplyStarted | None = None
+    """The last call, as long as nothing is known of its end."""
+    step_asked, in_tool = 0, False
+    for entry, step in with_folders(entries):
+        time, event = entry.time, entry.event
+        spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
+        if asked is not None and isinstance(event, PlanOpened | StepStarted | QuestionAsked):  # its process was killed
+            efforts[step_asked] += _begun(asked)
+            asked = None
+        match event:
+            case PlanOpened(resumed=resumed):
+                if not resumed:
+                    efforts.clear()
+                began = None
+            case BaselineTaken(seconds=seconds):
+                efforts[step] += Effort(seconds=seconds)
+            case StepStarted() | QuestionAsked():
+                began, in_tool = time, False
+            case ReplyStarted(step=int(), saved=saved):
+                efforts[step] += spent if saved else spent + _CALL
+                asked, step_asked, began = None if saved else event, step, time
+            case ReplyLost(usage=usage):
+                efforts[step_asked] += _tokens(usage) + (Effort() if asked else _CALL)
+                asked = None
+            case ThinkingFinished(step=int(), seconds=seconds, tokens=tokens):
+                efforts[step] += Effort(thinking_seconds=seconds or 0.0, thinking_tokens=tokens)
+            case ReplyFinished(step=int(), usage=usage):
+                efforts[step] += spent + _tokens(usage) + (Effort() if asked else _CALL)
+                asked, began = None, time
+            case ChangesApplied(step=int()) | TestsStarted(step=int()) | TestsFinished(step=int()):
+                efforts[step] += spent
+                began = time
+            case ChangesProposed() if in_tool:  # told when the person has answered: how long that took is not known
+                began = None
+            case ChangesProposed(step=int()) | AttemptFailed(step=int()):
+                efforts[step] += spent
+                began = None
+            case ToolStarted(step=int()) | ToolFinished(step=int()):
+                efforts[step] += spent
+                began, in_tool = time, isinstance(event, ToolStarted)
+            case StepFinished(status=status):
+                if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
+                    efforts[step] += spent
+                asked = began = None
+            case QuestionAnswered():
+                asked = began = None
+            case CommandProposed():
+                began = None
+            case PersonAnswered() if began:  # what went before was waiting
+                began = time
+            case _:
+                pass
+    if asked is not None:
+        efforts[step_asked] += _begun(asked)
+    return dict(efforts)
+
+
+def _begun(call: ReplyStarted) -> Effort:
+    """What a call took at least of which only the beginning is known."""
+    if not call.prompt_tokens:  # of an older log
+        return Effort()
+    return _tokens(Usage(call.prompt_tokens, 0, estimated=True))
+
+
+def _tokens(usage: Usage | None) -> Effort:
+    if usage is None:
+        return Effort()
+    return Effort(
+        counted_calls=1,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        estimated_calls=int(usage.estimated),
+        usd=usage.usd,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        saved_usd=usage.saved_usd,
+    )

@@ -1,0 +1,431 @@
+"""The engine: carries a plan out step by step, saves at every transition, and tells what happens as events.
+
+A step is a transaction. Its attempt is journalled before it is written; a failed attempt is put back before the
+next one, an interrupted step is put back at once (or, after a kill, when the run is opened again) and goes on from
+its saved reply. The files of the last failed attempt stay for the person to look at until they retry or skip.
+
+Putting a step back touches only files that its reply wrote, and that are still as it wrote them: what else has changed
+may be a person's work. `undo` and `redo` cover what commands did, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Literal, Self
+
+from cdd_agent.engine.accepted import accepted, known_so_far
+from cdd_agent.engine.attempt import Attempt, Failure
+from cdd_agent.engine.load_state import drift
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.run import Run, named
+from cdd_agent.engine.step import Outcome, StepRunner
+from cdd_agent.engine.step_commit import step_message
+from cdd_agent.engine.undo import Undoing
+from cdd_agent.errors import BudgetExhausted, CddError, NotApproved, StepFailed
+from cdd_agent.events import (
+    AttemptFailed,
+    Event,
+    Notice,
+    StepCommitted,
+    StepFinished,
+    StepStarted,
+    Tone,
+)
+from cdd_agent.git.commit import CommitRefused, already_committed, commit_files, expect_ready
+from cdd_agent.git.restore import CheckpointGone
+from cdd_agent.llm.port import RateLimited
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.drift import is_same
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.store import Ticket
+
+_UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
+"""What ends a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass
+class Engine:
+    """Carries out one ticket's run."""
+
+    run: Run
+    runner: StepRunner
+    commits: bool = False
+    """Each completed step's files are committed on the user's branch."""
+    clock: Clock = utc_now
+    stopped_by: CddError | None = None
+    """What ended the last step besides its own check, for whoever turns it into an exit code."""
+    _recovered: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        root: Path,
+        ticket: Ticket,
+        runner: StepRunner,
+        clock: Clock = utc_now,
+        *,
+        own: Iterable[str] = (),
+        commits: bool = False,
+        require: Literal["verified"] | None = None,
+        start_over: bool = False,
+        lock: TicketLock | None = None,
+    ) -> Self:
+        """Read the ticket; take its lock, or use the one given. `start_over` sets aside what an earlier run has kept;
+        `own` are files and folders that this program writes beside `.cdd`, relative to `root`: no step is blamed for
+        them.
+
+        Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
+        process is at work on the ticket.
+        """
+        plan = _runnable_plan(ticket, runner)
+        redactor = Redactor.of_environment(runner.commands.settings.hide_env)
+        now = clock().isoformat()
+        run = Run.open(root, ticket, plan, redactor, now, own=own, require=require, start_over=start_over, lock=lock)
+        return cls(run, runner, commits, clock)
+
+    def close(self) -> None:
+        self.run.close()
+
+    async def recover(self) -> AsyncGenerator[Event, None]:
+        """Put in order what a killed run, or a stopped undo, left; and once, say what else there is to know.
+
+        Where a person's edit is in the way of putting a step back, the run waits: it is told, and in `stopped_by`.
+        Everything that changes something begins with this.
+        """
+        if not self._recovered:
+            async with aclosing(self._recover()) as events:
+                async for event in events:
+                    yield event
+            self._recovered = True
+        async with aclosing(self._undoing.finish()) as events:
+            async for event in events:
+                yield event
+
+    async def _recover(self) -> AsyncGenerator[Event, None]:
+        if self.runner.commands.settings.mode == "unsafe":
+            yield Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING)
+        for lack in self.run.spec.missing() if self.run.next_step is not None else ():
+            yield Notice(f"{self.run.ticket.shown(self.run.ticket.spec_path)} is not complete: {lack}", Tone.WARNING)
+        for event in (*self.run.news(), *drift(self.run.plan, self.run.state)):
+            yield event
+        known = {**self.run.state.former_steps, **self.run.state.step_executions}
+        for number, found in known.items():
+            if found.status is StepStatus.IN_PROGRESS:
+                async with aclosing(self._recover_step(number, found)) as events:
+                    async for event in events:
+                        yield event
+
+    async def _recover_step(self, number: int, found: StepExecution) -> AsyncGenerator[Event, None]:
+        """A step that was under way when its process was killed. It is pending when all of it is told: who is killed
+        here begins again, and hears of it again."""
+        others = await self._changed_since(found)
+        kept = self.run.put_back(number, forget=False)
+        yield Notice(f"Step {number} was interrupted and {self.run.how_it_goes_on(number)}.", Tone.WARNING)
+        if others:
+            text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
+            yield Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING)
+        await self._undoing.tell_what_is_left(number)
+        for event in self.run.news():
+            yield event
+        if kept:
+            self.stopped_by = NotApproved(
+                f"You have edited {named(kept)} since: the run waits for you to look at it",
+                hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
+            )
+            yield Notice(self.stopped_by.message, Tone.WARNING)
+            yield Notice(self.stopped_by.hint)
+        if found.attempts:
+            self.run.record.attempt(found.folder, found.attempts).journal.forget()
+        self.run.save(self.run.state.put_back(number))
+
+    async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
+        """What is only good to know: where it cannot be known any more, nothing hangs on it."""
+        with suppress(CheckpointGone):
+            if found.attempts:
+                return await self.run.history.changed_since(self.run.record.attempt(found.folder, found.attempts))
+        return ()
+
+    async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> AsyncGenerator[Event, None]:
+        """Run a step until it is completed, or `attempts` attempts failed.
+
+        A step that was interrupted goes on with its saved reply, if it has one and there is no new guidance.
+        Whatever else ends it (the model's endpoint, the disk, no approval) is told, and kept in `stopped_by`.
+        """
+        is_first_look = not self._recovered
+        async with aclosing(self.recover()) as events:
+            async for event in events:
+                yield event
+        if is_first_look and self.stopped_by is not None:
+            return
+        self.stopped_by = None
+        await self._prepare()
+        for event in self.run.company():
+            yield event
+        also_show = frozenset(self.run.put_back(step.number))
+        first = self.run.attempt_number(step, guidance)
+        self._start_from_the_beginning(step, first)
+        for number in range(first, first + attempts):
+            also_show |= frozenset(self.run.put_back(step.number))
+            for event in self.run.news():
+                yield event
+            if number == first:
+                async with aclosing(self._baseline(step)) as events:
+                    async for event in events:
+                        yield event
+            outcome: Outcome | None = None
+            async with aclosing(self._attempt(step, number, guidance, also_show)) as items:
+                async for item in items:
+                    if isinstance(item, Outcome):
+                        outcome = item
+                    else:
+                        yield item
+            if outcome is None or outcome.verification is not None:
+                break
+            will_retry = number < first + attempts - 1 and outcome.insufficient is None
+            yield AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry)
+            if not will_retry:
+                break
+        for event in (*self.run.news(), StepFinished.of(step, self.run.plan, self.run.state), *self._why_stopped()):
+            yield event
+
+    async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
+        """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
+        the run's rule does not accept: that is told, and kept in `stopped_by`."""
+        async with aclosing(self._undoing.finish()) as events:
+            async for event in events:
+                yield event
+        if (refusal := self.run.refusal()) is not None:
+            self.stopped_by = refusal
+            yield Notice(refusal.message, Tone.ERROR)
+            yield Notice(refusal.hint)
+            yield self.run.summary()
+            return
+        was_run = self.run.next_step is not None
+        while (step := self.run.next_step) is not None:
+            async with aclosing(self.run_step(step, attempts=attempts)) as events:
+                async for event in events:
+                    yield event
+            if not self.run.state.of(step.number).status.over or self.stopped_by is not None:
+                break
+            for event in self.reread():
+                yield event
+        yield self.run.ended() if was_run else self.run.summary()
+
+    def reread(self) -> list[Event]:
+        """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""
+        plan = _runnable_plan(self.run.ticket, self.runner)
+        return self.run.take_up(plan) if plan != self.run.plan else []
+
+    async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> AsyncGenerator[Event, None]:
+        """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
+        async with aclosing(self.recover()) as events:
+            async for event in events:
+                yield event
+        self.run.lock.check()
+        before = self.run.state.of(step.number)
+        if not keep:
+            self.run.put_back(step.number)
+            await self._undoing.close_step(before)
+            for event in self.run.news():
+                yield event
+        files = before.files if keep else NO_FILES
+        why = self.run.record.redactor.redact(reason)
+        self.run.save(self.run.state.skipped(step, self.clock(), why, files))
+        yield StepFinished.of(step, self.run.plan, self.run.state)
+        dependents = [other.number for other in self.run.plan.steps if step.number in other.dependencies]
+        if dependents:
+            one, names = len(dependents) == 1, ", ".join(map(str, dependents))
+            who = f"Step {names} depends" if one else f"Steps {names} depend"
+            yield Notice(f"{who} on it and will run without its result.", Tone.WARNING)
+
+    async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+        """Go back to before a step, or before the last one: it and those after it are pending again.
+
+        One that was killed, or stopped, is brought to its end instead. Raises `BadInput` for a step that was not
+        carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
+        """
+        async with aclosing(self._in_order_for(self._undoing.undo(number))) as events:
+            async for event in events:
+                yield event
+
+    async def redo(self) -> AsyncGenerator[Event, None]:
+        """Undo the last undo. Not any more when another step was run or skipped since.
+
+        Raises `BadInput` where the plan is another one by now, or `CheckpointGone`.
+        """
+        async with aclosing(self._in_order_for(self._undoing.redo())) as events:
+            async for event in events:
+                yield event
+
+    def diff(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+        """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
+        return self._undoing.diff(number)
+
+    @property
+    def _undoing(self) -> Undoing:
+        return Undoing(self.run)
+
+    async def _in_order_for(self, going: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """Put the run in order, then go back. An undo that was begun earlier is brought to its end instead."""
+        was_begun = self.run.record.going_back is not None
+        async with aclosing(self.recover()) as events:
+            async for event in events:
+                yield event
+        if not was_begun:
+            self.run.lock.check()
+            async with aclosing(going):
+                async for event in going:
+                    yield event
+
+    async def _prepare(self) -> None:
+        """Raises `CddError` where no step could be run, before anything is paid for."""
+        self.run.lock.check()
+        await self.run.history.open()  # without checkpoints no step begins
+        if self.commits:
+            await expect_ready(self.runner.root)
+
+    def _start_from_the_beginning(self, step: PlanStep, first: int) -> None:
+        """A person's retry of a failed step. Of one that the plan has replaced by another, it is not told."""
+        before = self.run.state.of(step.number)
+        if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
+            self.run.save(self.run.state.forgot(step.number))
+
+    async def _baseline(self, step: PlanStep) -> AsyncGenerator[Event, None]:
+        """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
+        if self.run.state.started_at is None:
+            self.run.record.set_baseline_aside()  # of a run whose state is gone
+        if self.run.record.baseline is None:
+            left = [other for other in self.run.plan.steps if not self.run.state.of(other.number).status.over]
+            already = tuple((done.folder, done.attempts) for done in accepted(self.run.state))
+            async with aclosing(self.runner.baseline(step, left, already, self.run.record)) as events:
+                async for event in events:
+                    yield event
+
+    async def _attempt(
+        self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
+    ) -> AsyncGenerator[Event | Outcome, None]:
+        """One attempt, with its state saved before and after. On every way out but its own end it is put back."""
+        attempt = self.run.attempt(step.number, number)
+        if number != self.run.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
+            attempt.begin(guidance)
+        self.run.save(self.run.state.started(step, self.clock(), attempt=number))
+        settled = False
+        try:
+            yield StepStarted(step.number, step.title, number)
+            prompt = partial(self.run.prompt, step, number, also_show)
+            before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
+            before = replace(before, agenda=self.run.agenda(step))
+            earlier = self.run.standing(self.run.state.of(step.number))[:-1]
+            attempting = self.runner.attempt(step, prompt, attempt, before, self.run.history, earlier)
+            async with aclosing(attempting) as events:
+                async for item in events:
+                    if isinstance(item, Outcome):
+                        outcome = self._as_required(item)
+                        if outcome.verification is None and outcome.insufficient is None:
+                            attempt.save_failure(Failure(detail=outcome.detail, unseen=outcome.unseen))
+                        committed = await self._committed(step, number, outcome)
+                        self._settle(step, outcome, committed)
+                        settled = True
+                        if committed is not None:
+                            yield committed
+                        yield outcome
+                    else:
+                        yield item
+        except _UNDECIDED as error:
+            self.run.interrupt(step.number)
+            settled, self.stopped_by = True, error
+            await self._undoing.tell_what_is_left(step.number)
+        except CddError as error:
+            self.run.put_back(step.number)
+            self.run.save(
+                self.run.state.failed(step.number, self.clock(), self.run.record.redactor.redact(error.message))
+            )
+            settled, self.stopped_by = True, error
+        finally:
+            if not settled:
+                self.run.interrupt(step.number)
+                await self._undoing.tell_what_is_left(step.number)
+
+    def _as_required(self, outcome: Outcome) -> Outcome:
+        """An attempt whose verification is not enough has failed, and the run is stopped. It was not the model's fault:
+        the step goes on from the same reply when it is run again."""
+        how = outcome.verification
+        if how is None or self.run.accepts(how):
+            return outcome
+        error = f"`require: {self.run.require}` holds, and no tests have shown that it is done ({outcome.reason})"
+        hint = "Its reply is kept: the step goes on from it when it is run again, with tests that show it, or with "
+        self.stopped_by = StepFailed(error, hint=f"{hint}`require: off`.")
+        return replace(outcome, verification=None, reason=error, insufficient=how)
+
+    async def _committed(self, step: PlanStep, attempt: int, outcome: Outcome) -> StepCommitted | None:
+        """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step: also where a
+        file of the step is no longer as the step wrote it, as a commit has files whole.
+
+        After a kill between the commit and the saving there is nothing left to commit: then it is found.
+        """
+        if not self.commits or outcome.verification is None or not outcome.changes.touched:
+            return None
+        slug, folder = self.run.ticket.slug, self.run.state.of(step.number).folder
+        message = step_message(slug, self.run.spec.title, step, attempt, outcome.verification, folder=folder)
+        root = self.runner.root
+        try:
+            self._expect_as_written(self.run.attempt(step.number, attempt), outcome.changes.touched)
+            name = await commit_files(root, outcome.changes.touched, message)
+            name = name or await already_committed(root, message.trailer)
+        except CommitRefused as refusal:
+            self.stopped_by = refusal
+            return None
+        return StepCommitted(step.number, name) if name else None
+
+    @staticmethod
+    def _expect_as_written(attempt: Attempt, touched: Sequence[str]) -> None:
+        """Raises `CommitRefused` where somebody, or the check, has changed the step's files since they were written."""
+        if others := sorted({str(path) for path in attempt.journal.changed_since()}.intersection(touched)):
+            raise CommitRefused(
+                f"{named(others)}: changed while the step ran, by you or by its check",
+                hint="Commit the step by hand, with that or without; then run it again to go on.",
+            )
+
+    def _why_stopped(self) -> Iterator[Notice]:
+        if isinstance(self.stopped_by, CommitRefused):
+            yield Notice(f"It was not committed: {self.stopped_by.message}", Tone.WARNING)
+        if isinstance(self.stopped_by, _UNDECIDED):  # any other reason is the step's own error
+            yield Notice(self.stopped_by.message, Tone.WARNING)
+        if self.stopped_by is not None and self.stopped_by.hint:
+            yield Notice(self.stopped_by.hint)
+
+    def _settle(self, step: PlanStep, outcome: Outcome, committed: StepCommitted | None) -> None:
+        """Completed, or failed with the files that the attempt leaves behind."""
+        changes, now = outcome.changes, self.clock()
+        files = Files(changes.created, changes.modified, changes.deleted)
+        if outcome.verification is None:
+            self.run.save(
+                self.run.state.failed(
+                    step.number, now, self.run.record.redactor.redact(outcome.reason), files, outcome.insufficient
+                )
+            )
+        else:
+            commit = committed.commit if committed else None
+            self.run.save(self.run.state.completed(step.number, now, outcome.verification, files, commit))
+
+
+def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:
+    """Raises `BadInput` for a plan that cannot be run."""
+    plan = ticket.read_plan()
+    plan.check(ticket.shown(ticket.plan_path))
+    runner.check_commands(plan)
+    return plan

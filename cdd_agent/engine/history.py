@@ -1,0 +1,206 @@
+"""What each attempt changed, commands' effects included: to be shown, taken back and done again.
+
+A checkpoint is taken just before an attempt's files are written, and one when its check is over. What differs between
+the two is the attempt's doing; what somebody edits before or after is not. One more is taken whenever a command is
+over: of an attempt that is interrupted, what differs until then is its doing; it begins with another one when it goes
+on. What somebody edits in just that time cannot be told from the doings of a command. So the engine by itself takes
+back only files that a reply wrote (`journal.py`), and this is for when a person asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from cdd_agent.engine.attempt import Attempt, Span
+from cdd_agent.engine.net_changes import NetChanges, Segment, fold
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
+from cdd_agent.files.json_file import stamp
+from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.restore import CheckpointGone, TakenBack, is_there
+from cdd_agent.verification.taken_away import Versions
+
+_STORE = "checkpoints.git"
+
+
+@dataclass
+class History:
+    """The checkpoints of one ticket's run."""
+
+    record: RunRecord
+    leave_out: tuple[str, ...] = ()
+    """Patterns of files that are no part of them, as git's `:(glob)` has them."""
+    _opened: Checkpoints | None = field(default=None, repr=False)
+    _told: frozenset[str] = frozenset()
+
+    async def open(self) -> Checkpoints:
+        """Raises `GitUnusable`, or `BadInput` when the disk refuses."""
+        if self._opened is None:
+            record = self.record
+            self._opened = await Checkpoints.open(record.root, record.folder / _STORE, record.slug, self.leave_out)
+        return self._opened
+
+    async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
+        """To be called before the attempt changes anything, also when it goes on after an interruption; `paths` are the
+        files that it will write."""
+        earlier = span.interrupted if (span := attempt.span) else ()
+        before = await self._take(attempt, "before", paths)
+        attempt.save_span(Span(before=before, paths=tuple(paths), earlier=earlier))
+
+    async def also(self, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
+        """To be called before more files are written than `before` was told. Those that its checkpoint misses because
+        git ignores them are returned: then none may be written.
+        """
+        span = attempt.span
+        assert span is not None, "an attempt begins with a checkpoint"
+        new = [path for path in paths if path not in span.paths]
+        missed = await (await self.open()).ignored(span.before, new)
+        if new and not missed:
+            attempt.save_span(span.model_copy(update={"paths": (*span.paths, *new)}))
+        return tuple(sorted(missed))
+
+    async def saw(self, attempt: Attempt) -> None:
+        """To be called when a command of the attempt is over: what differs by now is the attempt's doing, also when
+        it is interrupted later."""
+        if (span := attempt.span) is not None and span.after is None:
+            attempt.save_span(span.model_copy(update={"seen": await self._take(attempt, "seen", span.paths)}))
+
+    async def left(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+        """Files that still are as these attempts made them."""
+        changes = (await self.net(attempts)).changes
+        root = self.record.root
+        still = [
+            change.path for change in changes if await asyncio.to_thread(is_there, root, change.path, change.after)
+        ]
+        return tuple(still)
+
+    def unseen(self) -> tuple[str, ...]:
+        """What could not be read, and so is in no checkpoint; each is named once."""
+        unseen = self._opened.unseen if self._opened else frozenset()
+        new, self._told = unseen - self._told, self._told | unseen
+        return tuple(sorted(new))
+
+    async def after(self, attempt: Attempt) -> None:
+        """To be called when the attempt is over, and its check with it. Keeps the difference for people to read.
+
+        Raises `BadInput` when the record was removed meanwhile.
+        """
+        span = attempt.span
+        if span is None:
+            raise BadInput(
+                f"{attempt.folder} was removed while the step ran, and with it the record of what it changed",
+                hint="Does the check clean the project? It must leave .cdd/runs alone.",
+            )
+        attempt.save_span(span.model_copy(update={"after": await self._take(attempt, "after", span.paths)}))
+        attempt.save_diff(await self.diff([attempt]))
+
+    async def close(self, attempt: Attempt) -> tuple[str, ...]:
+        """To be called when an attempt was put back for good. Returns what it changed beside the files it wrote."""
+        span = attempt.span
+        if span is None or not span.stretches:
+            return ()
+        left = await self.net([attempt])
+        attempt.save_span(span.model_copy(update={"closed": await self._take(attempt, "closed", span.paths)}))
+        return tuple(change.path for change in left.changes if change.path not in span.paths)
+
+    async def net(self, attempts: Sequence[Attempt], until: Checkpoint | None = None) -> NetChanges:
+        """What these attempts changed together, be it of several steps, in the order in which it came about (a step
+        that was interrupted may have gone on after another one), and what became of that `until` a later checkpoint.
+
+        Raises `CheckpointGone`.
+        """
+        spans = [span for attempt in attempts if (span := attempt.span) is not None]
+        stretches = sorted((stretch for span in spans for stretch in span.settled), key=lambda each: each.before.moment)
+        if not stretches:
+            return NetChanges()
+        checkpoints, segments, last = await self.open(), list[Segment](), stretches[0].before
+        for stretch in stretches:
+            between = await checkpoints.changes(last, stretch.before)
+            segments.append(Segment(last, stretch.before, between, is_ours=False))
+            changes = await checkpoints.changes(stretch.before, stretch.after)
+            segments.append(Segment(stretch.before, stretch.after, changes, not_ours=frozenset(stretch.own)))
+            last = stretch.after
+        if until is not None:
+            segments.append(Segment(last, until, await checkpoints.changes(last, until), is_ours=False))
+        return fold(segments)
+
+    async def found_by(self, undo: str) -> Checkpoint | None:
+        """The project as an undo found it, if that is still known."""
+        return await (await self.open()).find(_of_undo(undo))
+
+    async def present(self, undo: str, attempts: Sequence[Attempt]) -> Checkpoint:
+        """The same; taken now, where the undo of these attempts only begins."""
+        paths = {path for attempt in attempts if (span := attempt.span) for path in span.paths}
+        return await self.found_by(undo) or await (await self.open()).take(_of_undo(undo), paths)
+
+    async def versions(self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]) -> tuple[Versions, ...]:
+        """The files that these attempts changed together, as they were before and after, of those that are wanted.
+        Where a checkpoint of an earlier one is gone, only what the last one changed is known. Raises `CheckpointGone`.
+        """
+        try:
+            net = await self.net(attempts)
+        except CheckpointGone:
+            if len(attempts) == 1:
+                raise
+            net = await self.net(attempts[-1:])
+        changes = [change for change in net.changes if wanted(change.path)]
+        found = await (await self.open()).read(changes)
+        return tuple(Versions(change.path, *found[change.path]) for change in changes)
+
+    async def by_commands(self, attempts: Sequence[Attempt]) -> frozenset[str]:
+        """The files that differ since a command of these attempts: their checks came later. Of an attempt whose
+        checkpoint is gone, nothing is known."""
+        spans = [span for attempt in attempts if (span := attempt.span) is not None]
+        looks = [(stretch.before, stretch.after) for span in spans for stretch in span.earlier]
+        looks += [(span.before, span.seen) for span in spans if span.seen is not None]
+        found: set[str] = set()
+        for before, seen in looks:
+            with suppress(CheckpointGone):
+                found |= {change.path for change in await (await self.open()).changes(before, seen)}
+        return frozenset(found)
+
+    async def expect(self, net: NetChanges) -> None:
+        """Raises `CheckpointGone` where it could be neither taken back nor done again."""
+        checkpoints = await self.open()
+        await checkpoints.expect_contents((*net.changes, *net.reverse))
+
+    async def take_back(self, net: NetChanges) -> TakenBack:
+        """Make everything as it was before, but for edits of a person."""
+        return await (await self.open()).put_back(net.changes)
+
+    async def do_again(self, net: NetChanges) -> TakenBack:
+        """The other way round: what was taken back, again, but for later edits of a person."""
+        return await (await self.open()).put_back(net.reverse)
+
+    async def diff(self, attempts: Sequence[Attempt]) -> str:
+        """What these attempts of a step changed together, as a unified diff."""
+        net = await self.net(attempts)
+        if net.last is None:
+            return ""
+        beginnings = dict.fromkeys(part.since for part in net.parts)
+        parts = []
+        for since in beginnings:
+            paths = [part.change.path for part in net.parts if part.since == since]
+            parts.append(await (await self.open()).diff(since, net.last, paths))
+        return "".join(parts)
+
+    async def changed_since(self, attempt: Attempt) -> tuple[str, ...]:
+        """What is not as it was when an attempt that was killed was last looked at, beside the files that it wrote: it
+        may be a command's, or anybody's since."""
+        span = attempt.span
+        if span is None or span.after is not None:
+            return ()
+        now = await self._take(attempt, "found", span.paths)
+        changes = await (await self.open()).changes(span.seen or span.before, now)
+        return tuple(change.path for change in changes if change.path not in span.paths)
+
+    async def _take(self, attempt: Attempt, moment: str, paths: Sequence[str]) -> Checkpoint:
+        where = attempt.folder.relative_to(self.record.folder).as_posix()
+        return await (await self.open()).take(f"{where}/{stamp()}-{moment}", paths)
+
+
+def _of_undo(undo: str) -> str:
+    return f"undo/{undo}"

@@ -1,0 +1,173 @@
+"""The state that a run begins with: the saved one, one rebuilt from the run's record, or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
+from cdd_agent.events import ChangesPutBack, Event, Notice, Tone
+from cdd_agent.files.atomic import sync_folder, write_atomic
+from cdd_agent.files.json_file import aside_of, set_aside
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.state import (
+    ExecutionState,
+    StateUnreadable,
+    changed_steps,
+    load_state,
+    moved_steps,
+    new_state,
+    of_plan,
+    read_state,
+    save_state,
+    to_come,
+    with_words_of,
+)
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.store import Ticket
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A state, and what a person has to know of where it comes from."""
+
+    state: ExecutionState
+    news: tuple[Event, ...] = ()
+
+
+def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, start_over: bool) -> Opened:
+    """A file that is torn, or of another ticket, is set aside and rebuilt from the copy in the run's record; one that
+    is gone is rebuilt, too. Nothing is overwritten, and no run that was begun is begun again unasked.
+
+    Raises `BadInput` for the state of another plan, and where there is nothing to rebuild it from.
+    """
+    if start_over:
+        return _start_over(ticket, plan, record)
+    try:
+        saved = read_state(ticket.state_path, ticket.slug)
+    except StateUnreadable as error:
+        return _rebuilt(ticket, plan, record, error)
+    known = of_plan(saved, plan) if saved else None
+    state = with_words_of(known, plan) if known else None
+    copy = _copy(ticket, plan, record) if state else _only_copy(ticket, plan, record)
+    if state is None and copy is not None:
+        copy = save(ticket, plan, record, copy)
+        text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
+        return Opened(copy, (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING),))
+    told = renumbered(saved, state) if saved and state else ()
+    has_new_words = state != known
+    if state is not None and told:
+        state = save(ticket, plan, record, state)
+    if state is not None and copy is not None and copy.done > state.done:
+        text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
+        older = Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING)
+        return Opened(state, (*told, older))
+    if saved is not None and state is not None and has_new_words:
+        state = save(ticket, plan, record, state)
+        told = (*told, _taken_over(ticket, state)) if saved.is_of_earlier_version else told
+    return Opened(state or new_state(ticket.slug, plan), told)
+
+
+def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, ...]:
+    """Which steps were recognised under another number, if any."""
+    moved = moved_steps(before, after)
+    if not moved:
+        return ()
+    which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
+    return (Notice(f"The steps in the plan were renumbered, and are known by their words: {which}."),)
+
+
+def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
+    """What is different in the plan from what was carried out."""
+    for number in changed_steps(plan, state):
+        text = f"Step {number} is {state.of(number).status}, and its text in the plan was changed since. It stays so; "
+        yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING)
+    for number, step in state.former_steps.items():
+        if step.status.over or step.status is StepStatus.FAILED:
+            text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
+            yield Notice(f"{text} `undo {number}` goes back to before it.")
+
+
+def _taken_over(ticket: Ticket, state: ExecutionState) -> Notice:
+    """Of a tool that kept less: from here on it is known which steps were meant, and there is a copy."""
+    text = f"{ticket.shown(ticket.state_path)} is of an earlier version, and was taken over: {_done(state)}."
+    return Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING)
+
+
+def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
+    """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
+    state = state.model_copy(update={"current_step": to_come(plan, state)})
+    save_state(ticket.state_path, state)
+    save_state(record.state, state)
+    return state
+
+
+def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
+    try:
+        state = load_state(record.state, ticket.slug, plan)
+    except StateUnreadable:  # then there is none; one of another plan is all there is, and is told
+        state = None
+    if state is None:
+        aside = set_aside(ticket.state_path)
+        raise BadInput(
+            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
+            hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
+        ) from error
+    aside = aside_of(ticket.state_path)
+    write_atomic(aside, ticket.state_path.read_bytes())  # a copy: after a kill there still is something to be rebuilt
+    state = save(ticket, plan, record, state)
+    text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
+    return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING),))
+
+
+def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
+    """The copy beside the ticket's own file, which is what counts: one that is torn, or of another plan, is none."""
+    try:
+        return load_state(record.state, ticket.slug, plan)
+    except BadInput:
+        return None
+
+
+def _only_copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
+    """The copy, where there is nothing else. Raises `BadInput` for one that cannot be read: a run was begun."""
+    try:
+        return load_state(record.state, ticket.slug, plan)
+    except StateUnreadable as error:
+        aside = set_aside(record.state)
+        raise BadInput(
+            f"{ticket.shown(ticket.state_path)} is gone, and the copy in the run's record cannot be read: "
+            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
+            hint=f"Bring {ticket.state_path.name} back, or run again to start from the first step.",
+        ) from error
+
+
+def _done(state: ExecutionState) -> str:
+    return f"{state.done} of {len(state.step_executions)} steps are done"
+
+
+def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
+    news = _put_back_what_was_under_way(ticket, plan, record)
+    earlier = record.start_over()
+    if ticket.state_path.exists():
+        try:
+            ticket.state_path.rename(earlier / ticket.state_path.name)
+            for folder in (earlier, ticket.folder):
+                sync_folder(folder)
+        except OSError as error:
+            raise BadInput(f"{ticket.state_path} could not be set aside: {error.strerror or error}") from error
+    where = earlier.relative_to(record.root).as_posix()
+    text = f"Starting over. The files of the project stay as they are; the record of the run so far is in {where}."
+    return Opened(new_state(ticket.slug, plan), (*news, Notice(text)))
+
+
+def _put_back_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> list[Event]:
+    """A step that was killed in the middle of its writing is no half of a step afterwards, either."""
+    try:
+        state = load_state(ticket.state_path, ticket.slug, plan) or _copy(ticket, plan, record)
+    except BadInput:  # it is of another plan, or cannot be read: what it says is not for this one
+        return []
+    steps = [*state.former_steps.values(), *state.step_executions.values()] if state else []
+    under_way = [step for step in steps if step.status is StepStatus.IN_PROGRESS and step.attempts]
+    backs = [(step, record.attempt(step.folder, step.attempts).journal.put_back()) for step in under_way]
+    return [ChangesPutBack(step.step_number, back.restored, back.kept) for step, back in backs]

@@ -1,0 +1,115 @@
+"""One at work on a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import read_bytes, remove, write_atomic
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+
+_LOOK = 0.2
+"""Seconds; longer than a look of `others_at_work` has a lock that nobody holds."""
+
+
+@dataclass(frozen=True)
+class TicketLock:
+    """Held by one process. Who it is stands in a file beside it, for whoever is refused."""
+
+    lock: FileLock
+    holder: Path
+    identity: tuple[int, int]
+    """Of the locked file on its disk: somebody may remove it, and lock another one of that name."""
+    is_lent: bool = False
+
+    @classmethod
+    def take(cls, folder: Path, slug: str, since: str) -> Self:
+        """Raises `BadInput` when another process has it, which is named, or where files cannot be locked."""
+        from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
+
+        lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
+        try:
+            lock.acquire()
+            taken = cls(lock, holder, _identity(folder / "lock"))
+        except Timeout as error:
+            raise BadInput(
+                f"Another cdd is at work on {slug}{_who(holder)}",
+                hint="Finish or leave it there first; two at once would undo each other's work.",
+            ) from error
+        except (OSError, NotImplementedError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise BadInput(f"{folder / 'lock'} could not be locked: {why}") from error
+        try:
+            who = {"pid": os.getpid(), "host": platform.node(), "since": since}
+            write_atomic(holder, json.dumps(who).encode())
+        except BaseException:
+            lock.release()
+            raise
+        return taken
+
+    def lent(self) -> Self:
+        """The same lock, for somebody else in this process for a while: only its holder releases it."""
+        return replace(self, is_lent=True)
+
+    def check(self) -> None:
+        """Raises `BadInput` when the lock's file was removed, so that somebody else may hold another one by now."""
+        if not self._is_ours:
+            raise BadInput(
+                f"{self.holder.parent} was removed or replaced while it was in use",
+                hint="Was the project cleaned? Leave what was begun here, and begin it again.",
+            )
+
+    def release(self) -> None:
+        if self.lock.is_locked and not self.is_lent:
+            try:
+                if self._is_ours:
+                    remove(self.holder)
+            finally:  # a note that stays is taken for a dead process's
+                self.lock.release()
+
+    @property
+    def _is_ours(self) -> bool:
+        try:
+            return _identity(Path(self.lock.lock_file)) == self.identity
+        except OSError:
+            return False
+
+
+def others_at_work(folder: Path) -> dict[str, str]:
+    """The tickets at work in this project beside the one that is kept in `folder`, and for each, who it is."""
+    from filelock import FileLock, Timeout
+
+    others = dict[str, str]()
+    for holder in sorted(folder.parent.glob("*/holder.json")):
+        if holder.parent == folder:
+            continue
+        try:
+            with FileLock(holder.parent / "lock", timeout=0):
+                pass  # whoever wrote that was killed
+        except Timeout:
+            others[holder.parent.name] = _who(holder)
+        except (OSError, NotImplementedError):
+            continue  # it is only good to know
+    return others
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _who(holder: Path) -> str:
+    """As far as it is known: whoever has just taken the lock may not have written it down yet."""
+    try:
+        known = json.loads(read_bytes(holder) or b"")
+        return f": process {known['pid']} on {known['host']}, since {known['since']}"
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,143 @@
+"""What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
+
+    events.jsonl  report.json  report.md      what happened, and what came of it
+    baseline.json  baseline.txt               what the project's check said before the run changed anything
+    state.json                                the state, once more: the ticket's own file can be rebuilt from it
+    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans it replaced
+    going-back.json                           while an undo is under way
+    lock  holder.json                         while somebody is at work on the ticket: who it is
+    socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
+    checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
+    check-xxxxxxxx/                           while a check runs, here or below: what it reports
+    step-02/attempt-1/
+      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
+      dialogue.json                           what was said before the reply, where the model used tools
+      changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
+      call-4.json  call-4-0 …                 and what a command, by a tool's call, made of some of them
+      span.json  changes.diff                 the checkpoints before and after it, and what differs
+    earlier-20261122T101500123456/            all of this, of a run that was started over
+
+A step's folder has the number that it had at first; it stays when steps are renumbered.
+
+The folder of an attempt is `attempt.py`'s, and what is in it of the files that were written `journal.py`'s. What an
+attempt replaced stays here also when it is put back: nothing that was in a file is ever only in memory.
+
+Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
+"""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.log import RunLog
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import ignore_runs, remove, remove_leftovers, sync_folder
+from cdd_agent.files.json_file import Saved, set_aside, stamp, write_text
+from cdd_agent.redaction import Redactor
+from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.checks import remove_abandoned
+
+
+class GoingBack(Saved):
+    """An undo that is under way, or with `again` a redo: after a kill it is brought to its end."""
+
+    id: str
+    """Of the undo, by which it is known whether it was brought to its end."""
+    steps: tuple[int, ...]
+    """By the numbers of their folders: those stay when steps are renumbered."""
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The folder of a ticket's runs, private to this machine and ignored by git."""
+
+    root: Path
+    folder: Path
+    redactor: Redactor = field(default_factory=Redactor)
+
+    @classmethod
+    def of(cls, root: Path, slug: str, redactor: Redactor) -> Self:
+        return cls(root, root / ".cdd" / "runs" / slug, redactor)
+
+    @property
+    def log(self) -> RunLog:
+        return RunLog(self.folder / "events.jsonl")
+
+    @property
+    def slug(self) -> str:
+        return self.folder.name
+
+    def prepare(self) -> None:
+        """Make the folder, and see that git ignores it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.chmod(0o700)  # it holds what files held, whatever their own permissions
+        except OSError as error:
+            raise BadInput(
+                f"{self.folder} could not be made: {error.strerror or error}",
+                hint="A run keeps its record there; make the project's folder writable.",
+            ) from error
+        ignore_runs(self.root)
+
+    def tidy(self) -> None:
+        """Remove what writes and checks left whose run was killed in the middle. To be called by who has the lock."""
+        folders = (self.folder, *self.folder.glob("step-*"), *self.folder.glob("step-*/attempt-*"))
+        for folder in (self.root / ".cdd", *folders):
+            remove_leftovers(folder)
+            remove_abandoned(folder)
+
+    def attempt(self, step: int, number: int) -> Attempt:
+        return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}", self.redactor)
+
+    @property
+    def baseline(self) -> Baseline | None:
+        return Baseline.load(self._baseline)
+
+    def save_baseline(self, baseline: Baseline, output: str) -> None:
+        write_text(self.folder / "baseline.txt", self.redactor.redact(output))
+        tests = replace(baseline.tests, texts={}) if baseline.tests else None
+        baseline.model_copy(update={"tests": tests}).save(self._baseline)
+
+    def set_baseline_aside(self) -> None:
+        """Of a run whose state is gone."""
+        if self._baseline.exists():
+            set_aside(self._baseline)
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state.json"
+
+    @property
+    def going_back(self) -> GoingBack | None:
+        return GoingBack.load(self._going_back)
+
+    def save_going_back(self, going_back: GoingBack) -> None:
+        going_back.save(self._going_back)
+
+    def settle_going_back(self) -> None:
+        remove(self._going_back)
+
+    def start_over(self) -> Path:
+        """Set aside what there is of a run; where it is now. The lock, the checkpoints' store and what Socrates keeps
+        stay."""
+        earlier = self.folder / f"earlier-{stamp()}"
+        try:
+            earlier.mkdir(parents=True)
+            for path in self.folder.iterdir():
+                if not path.name.startswith(("lock", "holder", "checkpoints", "socrates", "earlier-")):
+                    path.rename(earlier / path.name)
+            for folder in (earlier, self.folder):
+                sync_folder(folder)
+        except OSError as error:
+            raise BadInput(f"{earlier} could not be filled: {error.strerror or error}") from error
+        return earlier
+
+    @property
+    def _baseline(self) -> Path:
+        return self.folder / "baseline.json"
+
+    @property
+    def _going_back(self) -> Path:
+        return self.folder / "going-back.json"

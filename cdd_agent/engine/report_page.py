@@ -1,0 +1,161 @@
+"""A run's report as files: `report.json` for scripts, and `report.md`, a page that people read.
+
+Titles, errors and paths are text from elsewhere: whatever they hold, they stay in their cell, line or block.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from cdd_agent.engine.effort import Effort
+from cdd_agent.engine.report import Counts, Report, StepReport
+from cdd_agent.files.atomic import write_atomic
+from cdd_agent.harmless import harmless
+from cdd_agent.tickets.status import StepStatus, Verification
+
+_SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
+"""What means something in a line of Markdown; an underscore within a word does not."""
+_VERIFIED = {
+    Verification.PASSED: "completed",
+    Verification.NONE: "completed, unverified",
+    Verification.BASELINE: "completed, old failures remain",
+}
+_UNPROVEN: dict[Verification | StepStatus, str] = {
+    Verification.NONE: "unverified",
+    Verification.BASELINE: "old failures remain",
+    StepStatus.SKIPPED: "skipped",
+}
+_HEAD = ("Step", "Status", "Attempts", "Tests", "Files", "Time", "Model calls", "Tokens in", "Tokens out")
+
+
+def save(report: Report, folder: Path) -> None:
+    """Write both files. Raises `BadInput` when the disk refuses."""
+    data = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
+    write_atomic(folder / "report.json", data.encode("utf-8", errors="replace"))
+    write_atomic(folder / "report.md", to_markdown(report).encode("utf-8", errors="replace"))
+
+
+def to_markdown(report: Report) -> str:
+    parts = [
+        f"# {_plain(report.ticket_slug)}: {_plain(report.title)}",
+        _summary(report),
+        _table([_HEAD, *map(_row, report.steps), _total(report)]),
+        *_remarks(report.steps),
+        *_files("Created", report.files_created),
+        *_files("Changed", report.files_modified),
+        *_files("Deleted", report.files_deleted),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(report: Report) -> str:
+    over = sum(step.status.over for step in report.steps)
+    lines = [f"- **{report.status.value.replace('_', ' ')}**: {over} of {len(report.steps)} steps are over"]
+    if report.require and report.unproven:
+        lines.append(f"- failed by `require: {report.require}`: not each step's tests have passed")
+    elif report.require:
+        lines.append(f"- `require: {report.require}` holds")
+    lines += [
+        f"- {what}: {', '.join(f'step {step.step}' for step in found)}"
+        for why, what in _UNPROVEN.items()
+        if (found := [step for step in report.unproven if step.why is why])
+    ]
+    if report.started_at:
+        ended = f", completed {_moment(report.completed_at)}" if report.completed_at else ""
+        lines.append(f"- started {_moment(report.started_at)}{ended}")
+    lines.append(f"- tests before: {_tests_in_words(report.tests_before)}")
+    lines.append(f"- tests after: {_tests_in_words(report.tests_after)}")
+    if uncounted := report.effort.model_calls - report.effort.counted_calls:
+        lines.append(f"- the tokens of {uncounted} of {report.effort.model_calls} model calls are not known")
+    if estimated := report.effort.estimated_calls:
+        lines.append(f"- the tokens of {estimated} of {report.effort.model_calls} model calls are estimated")
+    if thinking := report.effort.thinking_tokens:
+        lines.append(f"- thinking: {timedelta(seconds=round(report.effort.thinking_seconds))}, {thinking:,} tokens")
+    if report.effort.usd:
+        lines.append(f"- cost: ${report.effort.usd:.4f}, by the prices that are known")
+    if words := report.effort.spent.of_the_cache_in_words:
+        lines.append(f"- {words}")
+    return "\n".join(lines)
+
+
+def _moment(moment: object) -> str:
+    return str(moment).replace("+00:00", " UTC")
+
+
+def _row(step: StepReport) -> tuple[str, ...]:
+    status = _VERIFIED[step.verification] if step.verification else step.status.value.replace("_", " ")
+    files = len({*step.files_created, *step.files_modified, *step.files_deleted})
+    return (
+        f"{step.number}. {_plain(step.title)}",
+        status,
+        str(step.attempts),
+        _tests(step.tests),
+        str(files),
+        *_effort(step.effort),
+    )
+
+
+def _total(report: Report) -> tuple[str, ...]:
+    attempts = sum(step.attempts for step in report.steps)
+    files = len(report.files_created) + len(report.files_modified) + len(report.files_deleted)
+    return ("**All**", "", str(attempts), "", str(files), *_effort(report.effort))
+
+
+def _effort(effort: Effort) -> tuple[str, ...]:
+    return (
+        str(timedelta(seconds=round(effort.seconds))),
+        str(effort.model_calls),
+        f"{effort.prompt_tokens:,}" + (f" ({effort.cached_tokens:,} cached)" if effort.cached_tokens else ""),
+        f"{effort.completion_tokens:,}",
+    )
+
+
+def _tests(counts: Counts | None) -> str:
+    return "" if counts is None else f"{counts.passed} ✓ {counts.failed} ✗ {counts.skipped} –"
+
+
+def _tests_in_words(counts: Counts | None) -> str:
+    if counts is None:
+        return "not known"
+    return f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """The first column to the left, numbers to the right."""
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    rule = "| --- | --- |" + " ---: |" * (len(rows[0]) - 2)
+    return "\n".join([head, rule, *body])
+
+
+def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
+    """What failed and what was skipped, each with its reason; and what there is to look at in a step."""
+    for step in steps:
+        why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(step.status)
+        if why:
+            yield f"## Step {step.number} {step.status.value}: {_plain(step.title)}"
+            yield _block(why)
+        if step.notes:
+            yield f"## To look at in step {step.number}: {_plain(step.title)}"
+            yield "\n".join(f"- {_plain(note)}" for note in step.notes)
+        if len(step.models) > 1:
+            yield f"Step {step.number} had replies of {_plain(' and '.join(step.models))}."
+
+
+def _files(what: str, paths: Sequence[str]) -> Iterator[str]:
+    if paths:
+        yield f"## {what}"
+        yield "\n".join(f"- {_plain(path)}" for path in paths)
+
+
+def _plain(text: str) -> str:
+    """Text in a line or a cell, to be read as it is."""
+    return _SPECIAL.sub(r"\\\g<0>", harmless(" ".join(text.split())))
+
+
+def _block(text: str) -> str:
+    """Lines as they are, in a fence that they do not end."""
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    lines = "\n".join(map(harmless, text.splitlines()))
+    return f"{'`' * (longest + 1)}text\n{lines}\n{'`' * (longest + 1)}"

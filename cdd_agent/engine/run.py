@@ -1,0 +1,253 @@
+"""One ticket's run as it is on the disk: the plan, the state, the record of its attempts; read and written, no more.
+
+While it is open it holds the ticket's lock: there is one writer of the state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Self
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.history import History
+from cdd_agent.engine.load_state import drift, open_state, renumbered, save
+from cdd_agent.engine.lock import TicketLock, others_at_work
+from cdd_agent.engine.prompt import Earlier, Prompt, step_digest, step_prompt
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import StepFailed
+from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished, Tone
+from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
+from cdd_agent.tickets.status import RunStatus, Verification
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.verification.targets import Agenda
+
+_NAMED = 6
+"""Files that are named in a sentence."""
+
+
+@dataclass
+class Run:
+    """A ticket's run. What this process believes of it is never ahead of the disk."""
+
+    ticket: Ticket
+    spec: TicketSpec
+    plan: ImplementationPlan
+    state: ExecutionState
+    record: RunRecord
+    history: History
+    lock: TicketLock
+    own: tuple[str, ...] = ()
+    """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    require: Literal["verified"] | None = None
+    """`verified`: a step that no tests have shown to be done fails the run."""
+    told_later: list[Event] = field(default_factory=list)
+    """What happened while nobody could be told."""
+    _met: set[str] = field(default_factory=set)
+    """The other runs in this project that were told of."""
+
+    @classmethod
+    def open(
+        cls,
+        root: Path,
+        ticket: Ticket,
+        plan: ImplementationPlan,
+        redactor: Redactor,
+        since: str,
+        *,
+        own: Iterable[str] = (),
+        require: Literal["verified"] | None = None,
+        start_over: bool = False,
+        lock: TicketLock | None = None,
+    ) -> Self:
+        """Take the ticket's lock, `since` now, or use the one given; read what there is, or with `start_over` set it
+        aside.
+
+        Raises `BadInput` for a state that cannot be read or is another plan's, or when another process is at work on
+        the ticket.
+        """
+        spec = ticket.read_spec()
+        record = RunRecord.of(root, ticket.slug, redactor)
+        record.prepare()
+        lock = lock or TicketLock.take(record.folder, ticket.slug, since)
+        try:
+            record.tidy()
+            remove_leftovers(ticket.folder)
+            opened = open_state(ticket, plan, record, start_over=start_over)
+        except BaseException:
+            lock.release()
+            raise
+        own = (*own, ticket.shown(ticket.folder))
+        history = History(record, _no_part_of_checkpoints(own))
+        return cls(ticket, spec, plan, opened.state, record, history, lock, own, require, [*opened.news])
+
+    def close(self) -> None:
+        self.lock.release()
+
+    @property
+    def next_step(self) -> PlanStep | None:
+        """The step that would run now: pending, interrupted, or failed. None when all are over."""
+        return ready(self.plan, self.state)
+
+    def agenda(self, step: PlanStep) -> Agenda:
+        """The ticket beside this step, which is about to run."""
+        left = [other for other in self.plan.order() if not self.state.of(other.number).status.over]
+        return Agenda(self.spec.acceptance_criteria, tuple(other for other in left if other.number != step.number))
+
+    def opened(self) -> PlanOpened:
+        return PlanOpened.of(self.spec.title, self.plan, self.state)
+
+    def summary(self) -> RunFinished:
+        return RunFinished.of(self.plan, self.state, self.require)
+
+    def accepts(self, verification: Verification) -> bool:
+        """Whether a step may be completed that was verified like this."""
+        return self.require is None or verification is Verification.PASSED
+
+    def refusal(self) -> StepFailed | None:
+        """Why nothing may be built on what there is: a step that is over, and that the run's rule does not accept."""
+        refused = [step for step in self.summary().unproven if self.state.of(step.step).status.over]
+        if self.require is None or not refused:
+            return None
+        one, numbers = len(refused) == 1, ", ".join(str(step.step) for step in refused)
+        steps = f"step {numbers} is" if one else f"steps {numbers} are"
+        back = f"`cdd undo {self.ticket.slug} --step {refused[0].step}` goes back to before "
+        return StepFailed(
+            f"`require: {self.require}` holds, and no tests have shown that {steps} done: nothing is built on that",
+            hint=f"{back}{'it' if one else 'the first'}; with `require: off` the run goes on as it is.",
+        )
+
+    def ended(self) -> RunFinished:
+        """The summary; when the last step is over, with what was committed of the changes, and what is left to be."""
+        if self.state.status is not RunStatus.COMPLETED:
+            return self.summary()
+        steps = [self.state.of(step.number) for step in self.plan.steps]
+        commits = tuple(step.commit for step in steps if step.commit)
+        left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
+        return replace(self.summary(), commits=commits, to_commit=left)
+
+    def news(self) -> list[Event]:
+        """What happened while nobody could be told, because whoever listened had left; told once."""
+        news, self.told_later = self.told_later, []
+        return news
+
+    def company(self) -> list[Event]:
+        """Other tickets that are at work in this project now, and what that means; each is told once."""
+        new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
+        self._met |= new.keys()
+        text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
+        text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
+        return [
+            Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING) for slug, who in new.items()
+        ]
+
+    def take_up(self, plan: ImplementationPlan) -> list[Event]:
+        """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
+        state = of_plan(self.state, plan)
+        told = renumbered(self.state, state)
+        if told:
+            state = save(self.ticket, plan, self.record, state)
+        self.state, self.plan = state, plan
+        edited = Notice("The plan was edited; the run goes on as it says now.")
+        return [edited, *told, *drift(plan, self.state), self.opened()]
+
+    def save(self, state: ExecutionState) -> None:
+        """The files first: what this process believes is never ahead of the disk."""
+        self.state = save(self.ticket, self.plan, self.record, state)
+
+    def attempt(self, step: int, number: int) -> Attempt:
+        """An attempt at the step that has this number now."""
+        return self.record.attempt(self.state.of(step).folder, number)
+
+    def put_back(self, step: int, *, forget: bool = True) -> tuple[str, ...]:
+        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept; it
+        can be repeated until that is known, if it does not `forget`."""
+        now = self.state.of(step)
+        if not now.standing:
+            return ()
+        back = self.attempt(step, now.attempts).journal.put_back(forget=forget)
+        if back.restored or back.kept:
+            self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
+        return back.kept
+
+    def interrupt(self, step: int) -> None:
+        """Put the step back: it is pending, and goes on from what was saved."""
+        self.put_back(step)
+        self.save(self.state.put_back(step))
+
+    def standing(self, *steps: StepExecution) -> list[Attempt]:
+        """The attempts of which something may be left, of steps in the order in which they were over."""
+        return [self.record.attempt(step.folder, number) for step in steps for number in step.standing]
+
+    def attempt_number(self, step: PlanStep, guidance: str) -> int:
+        """Of the attempt to make now: the last one, if it goes on, or a new one."""
+        now = self.state.of(step.number)
+        return now.attempts if not guidance and self._goes_on(step, now) else now.attempts + 1
+
+    def how_it_goes_on(self, number: int) -> str:
+        """What becomes of an interrupted step, for people."""
+        step = next((step for step in self.plan.steps if step.number == number), None)
+        now = self.state.of(number)
+        if step is None or not now.attempts:
+            return "starts again"
+        attempt = self.attempt(number, now.attempts)
+        if not self._goes_on(step, now) or (attempt.reply is None and not attempt.dialogue):
+            return "starts again"
+        return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
+
+    def prompt(self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int) -> Prompt:
+        earlier, unseen = self._last_failure(step.number, number)
+        return step_prompt(
+            self.record.root,
+            self.spec,
+            self.plan,
+            self.state,
+            step,
+            window=window,
+            beside=beside,
+            own=self.own,
+            earlier=earlier,
+            also_show=also_show | unseen,
+            guidance=self.attempt(step.number, number).guidance,
+        )
+
+    def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:
+        """Whether its last attempt does, of which nothing was seen yet: it was interrupted, the model gave no answer,
+        or the check could not be run. Not if the plan's step, or a file that the model was shown, has changed since."""
+        if now.attempts == now.forgotten:
+            return False
+        attempt = self.attempt(step.number, now.attempts)
+        if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
+            return attempt.failure is None
+        shown = attempt.shown
+        return (
+            shown is not None
+            and shown.step == step_digest(step, attempt.guidance)
+            and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.all_files.items())
+        )
+
+    def _last_failure(self, step: int, number: int) -> tuple[Earlier | None, frozenset[str]]:
+        for before in range(number - 1, self.state.of(step).forgotten, -1):
+            attempt = self.attempt(step, before)
+            if (failure := attempt.failure) is not None:
+                return Earlier(failure.detail, attempt.said), failure.unseen
+        return None, frozenset()
+
+
+def named(paths: Sequence[str]) -> str:
+    """Files as a sentence names them: the first few."""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more
+
+
+def _no_part_of_checkpoints(folders: Iterable[str]) -> tuple[str, ...]:
+    """The run's own files, conversations, tickets (they are the person's and the program's), and what a write in
+    progress has."""
+    literal = (re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in folders)
+    return (".cdd/runs", ".cdd/conversations", *sorted(set(literal)), "**/.cdd-*.tmp")

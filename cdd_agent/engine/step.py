@@ -1,0 +1,359 @@
+"""One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
+put back by whoever called it (`engine.py`)."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cdd_agent.dialogue.room import for_answers, left_out_in_words
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, Used, definitions
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.edits.formats.known import KnownNames
+from cdd_agent.edits.model import Reply, ReplyRefused
+from cdd_agent.edits.parse import parse_reply
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.history import History
+from cdd_agent.engine.prompt import Prompt, size_with_tools
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.step_tools import StepTools, refused_calls
+from cdd_agent.engine.transaction import Workbench
+from cdd_agent.errors import BadInput, CddError, NotApproved
+from cdd_agent.events import (
+    ChangesApplied,
+    CommandOutput,
+    CommandProposed,
+    Event,
+    Notice,
+    ReplyStarted,
+    TestsFinished,
+    TestsStarted,
+    Tone,
+    ToolFinished,
+)
+from cdd_agent.frontend import Frontend
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import ContextTooLong, Model, Request, RequestRejected
+from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.process.run import OutputChunk
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.status import Verification
+from cdd_agent.verification.baseline import Taken, is_of_use, take_baseline
+from cdd_agent.verification.checks import Check, check_for, project_check
+from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.taken_away import TestChanges, compare
+from cdd_agent.verification.targets import Assignment
+from cdd_agent.verification.testcode import Place, is_data, place_of
+from cdd_agent.verification.verdict import NOTHING_DONE, Before, Verdict, Work, judge_unchecked, useful_end, verify
+
+MakePrompt = Callable[[int | None, int], Prompt]
+"""Makes the prompt for a window of so many tokens, beside so many for something else."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended. `verification` is None when it failed; `detail` is then what the model should see."""
+
+    changes: ChangeSet
+    verification: Verification | None
+    reason: str = ""
+    """Why it is no better than that."""
+    detail: str = ""
+    unseen: frozenset[str] = frozenset()
+    insufficient: Verification | None = None
+    """How it was verified, where it failed because that is not enough for the run."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What an attempt did by the time that its check begins."""
+
+    changes: ChangeSet
+    attempt: Attempt
+    attempts: tuple[Attempt, ...]
+    """All at this step of which something may be left, this one included."""
+    has_edits: bool
+    history: History
+
+    async def is_something(self) -> bool:
+        """Whether there is anything to be checked: edits, also such as were there already, or what commands did."""
+        return self.has_edits or bool(self.changes.changes or (await self.history.net([self.attempt])).changes)
+
+    async def tests(self) -> TestChanges:
+        """What became of the tests that were there before the step, but for data that only its check changed: tests
+        tidy up. Takes the attempt's last checkpoint."""
+        await self.history.after(self.attempt)
+        versions = await self.history.versions(self.attempts, lambda path: place_of(path) is not Place.NONE)
+        known = {*self.changes.touched, *await self.history.by_commands(self.attempts)}
+        versions = tuple(file for file in versions if not is_data(file.path) or file.path in known)
+        return await asyncio.to_thread(compare, versions)
+
+
+class _NoRoomForTools(RequestRejected):
+    """The step alone may fit into the model's window, but not with what is said of tools."""
+
+
+@dataclass(frozen=True)
+class StepRunner:
+    """Makes attempts at steps. `model` is called only when a reply is needed that was not saved before."""
+
+    root: Path
+    model: Callable[[], Model]
+    frontend: Frontend
+    test_command: str | None
+    test_timeout: float
+    protected: Callable[[Path], bool]
+    commands: CommandRunner
+    tool_calls: ToolCalls = "auto"
+
+    def check_commands(self, plan: ImplementationPlan) -> None:
+        """Raises `BadInput` for a check that cannot be run, before anything else is."""
+        problems: list[BadInput] = []
+        for step in plan.steps:
+            if step.verify is None and self.test_command is None:
+                continue  # what the project holds is looked at when the step runs: it may have changed by then
+            try:
+                check_for(step, self.test_command, self.commands)
+            except BadInput as error:
+                problems.append(BadInput(f"Step {step.number}: {error.message}", hint=error.hint))
+        if problems:
+            raise BadInput("\n".join(problem.message for problem in problems), hint=problems[0].hint)
+
+    async def baseline(
+        self, step: PlanStep, left: Sequence[PlanStep], already: tuple[tuple[int, int], ...], record: RunRecord
+    ) -> AsyncGenerator[Event, None]:
+        """Take and save the baseline before `step`, if one of the steps that are left will be compared with it.
+
+        `already` are the steps, with their attempts, whose work is there.
+        """
+        if not is_of_use(left, self.test_command, self.commands):
+            return
+        check = project_check(self.test_command, self.commands)
+        taken = take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
+        async with aclosing(taken) as items:
+            async for item in items:
+                if isinstance(item, Taken):
+                    record.save_baseline(item.baseline.model_copy(update={"already": already}), item.output)
+                else:
+                    yield item
+
+    async def attempt(
+        self,
+        step: PlanStep,
+        prompt: MakePrompt,
+        attempt: Attempt,
+        before: Before,
+        history: History,
+        earlier: Sequence[Attempt] = (),
+    ) -> AsyncGenerator[Event | Outcome, None]:
+        """Yield what happens, then one `Outcome`. `earlier` are attempts at this step of which something may be left.
+
+        Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`, `GitUnusable` when no checkpoint can
+        be taken, or `BadInput` when the disk or the check's command refuses.
+        """
+        check = check_for(step, self.test_command, self.commands)
+        async for event in self._permitted(step, check):
+            yield event
+        bench = Workbench(self.root, step, attempt, history, self.frontend, self.protected, self.commands.clock)
+        try:
+            async with aclosing(self._reply(prompt, bench)) as events:
+                async for event in events:
+                    yield event
+            reply = await asyncio.to_thread(_usable, bench, attempt.reply or "")
+            for doubt in reply.doubts:
+                yield Notice(f"{doubt}.", Tone.WARNING)
+            async with aclosing(bench.change(reply.edits)) as events:
+                async for event in events:
+                    yield event
+        except ReplyRefused as refusal:
+            if bench.is_begun:
+                await history.after(attempt)
+            detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
+            yield Outcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
+            return
+        async for event in bench.begin():
+            yield event
+        if bench.changes.changes:
+            yield _applied(step, bench.changes)
+        done = _Done(bench.changes, attempt, (*earlier, attempt), reply.changes_files, history)
+        try:
+            async with aclosing(self._verified(step, check, done, before)) as items:
+                async for item in items:
+                    yield _with_doubts(item, reply) if isinstance(item, Outcome) else item
+        except BaseException:  # the check was stopped, and may have changed files by then
+            with suppress(CddError):  # that it was stopped counts more
+                await history.saw(attempt)
+            raise
+
+    async def _verified(
+        self, step: PlanStep, check: Check | None, done: "_Done", before: Before
+    ) -> AsyncGenerator[Event | Outcome, None]:
+        """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
+        the attempt's last checkpoint is taken."""
+        attempt, changes = done.attempt, done.changes
+        if check is None:
+            try:
+                check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
+            except BadInput as error:  # or settings that nobody can read
+                await done.history.after(attempt)
+                yield Outcome(changes, None, error.message, error.message)
+                return
+        assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
+        work = Work(changes, Asked.by(step, attempt.guidance), step.verify is not None, assignment)
+        if check is None or not (step.verify or await done.is_something()):
+            reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
+            tests = await done.tests()
+            refused = () if await done.is_something() else refused_calls(self.root, attempt.dialogue)
+            verdict = judge_unchecked(reason, replace(work, tests=tests, refused=refused))
+            yield TestsFinished(step.number, verdict.verification, verdict.reason, 0.0, verdict.notes)
+            yield _judged(done, verdict)
+            return
+        yield TestsStarted(step.number, check.shown)
+        checking = verify(check, self.commands, self.test_timeout, attempt.folder, before, work, done.tests)
+        async with aclosing(checking) as output:
+            async for item in output:
+                if isinstance(item, OutputChunk):
+                    yield CommandOutput(step.number, item.text)
+                    continue
+                attempt.save_output(item.output)
+                if item.tests is not None:
+                    attempt.save_tests(item.tests)
+                yield TestsFinished(step.number, item.verification, item.reason, item.seconds, item.notes)
+                yield _judged(done, item)
+
+    async def _permitted(self, step: PlanStep, check: Check | None) -> AsyncGenerator[Event, None]:
+        """A check that a person must agree to is asked about before anything is done, or paid for."""
+        if check is None or not self.commands.must_ask(check.command):
+            return
+        yield CommandProposed(check.shown, check.command.objection)
+        try:
+            await self.commands.ask(check.command)
+        except CommandRefused as refusal:
+            why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
+            raise NotApproved(why) from refusal
+
+    async def _reply(self, prompt: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
+        """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
+        attempt, tools = bench.attempt, StepTools(bench, self.commands)
+        try:
+            await tools.do_again(attempt.dialogue)
+        except ReplyRefused as refusal:
+            tools.start_anew()
+            yield Notice(f"What was done with tools cannot be done again: {refusal.message}", Tone.WARNING)
+        if attempt.reply is not None:
+            yield ReplyStarted(bench.step.number, "", saved=True)
+            return
+        model = self.model()
+        if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
+            try:
+                dialogue = Dialogue(model, tools.offered(), "on", clock=self.commands.clock.now, told=tools.hear)
+                async with aclosing(self._said(dialogue, prompt, tools)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except RequestRejected as error:
+                was_used = bool(attempt.dialogue)
+                if was_used:  # nor would it be taken when the step is tried again
+                    attempt.drop_dialogue()
+                if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong):
+                    raise
+                why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
+            yield Notice(f"{why}; the model is asked without them.", Tone.WARNING)
+        tools.start_anew()
+        async with aclosing(self._said(Dialogue(model), prompt, tools)) as events:
+            async for event in events:
+                yield event
+
+    async def _prompt(self, dialogue: Dialogue, make: MakePrompt) -> Prompt:
+        """Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`."""
+        window = dialogue.model.window
+        if not dialogue.tools:
+            return await asyncio.to_thread(make, window, 0)
+        taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
+        try:
+            return (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
+        except ContextTooLong as error:
+            text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
+            raise _NoRoomForTools(text, hint=error.hint) from error
+
+    async def _said(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> AsyncGenerator[Event, None]:
+        """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
+        bench, attempt = tools.bench, tools.bench.attempt
+        spoken = attempt.dialogue
+        if not spoken:
+            prompt = await self._prompt(dialogue, make)
+            for note in prompt.notes:
+                yield Notice(note, Tone.WARNING)
+            if prompt.left_out:
+                yield Notice(left_out_in_words(prompt.left_out), Tone.WARNING)
+            attempt.save_request(prompt.text, prompt.shown)
+            bench.show(prompt.shown)
+            spoken = prompt.request.messages
+        used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
+        async with aclosing(dialogue.turn(spoken, step=bench.step.number, used=used)) as items:
+            async for item in items:
+                match item:
+                    case Added(messages=messages, used=used):
+                        spoken += messages
+                        if any(message.tool_calls for message in messages):
+                            attempt.save_dialogue(spoken, used.seconds)
+                    case Turn(problem=""):
+                        attempt.save_reply(spoken[-1].content)
+                    case Turn(problem=problem):
+                        attempt.save_partial(spoken[-1].content)
+                        raise ReplyRefused(f"{problem} Nothing of it was used.")
+                    case _:
+                        if isinstance(item, ToolFinished):
+                            tools.next_call()
+                        for event in (*tools.news(), item):
+                            yield event
+                        if tools.stopped is not None:
+                            raise tools.stopped
+
+
+def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
+    declared = {file.path.removeprefix("./") for file in step.files_affected}
+    undeclared = tuple(path for path in changes.touched if declared and path not in declared)
+    return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
+
+
+def _usable(bench: Workbench, text: str) -> Reply:
+    """The reply, if it is one that this kind of step can do something with; it may have acted by tools."""
+    if not text.strip():
+        raise ReplyRefused("The model sent an empty reply.")
+    step = bench.step
+    own = [file.path for file in step.files_affected]
+    words = "\n".join(filter(None, (step.title, step.description, step.verify, bench.attempt.guidance)))
+    reply = parse_reply(text, KnownNames.of(bench.root, own, words))
+    has_acted = reply.changes_files or bench.changes.changes
+    written = bench.changes.touched
+    unclear = [doubt for doubt in reply.doubts if not has_acted or (doubt.is_asked and doubt.path not in written)]
+    if unclear:
+        hint = "Give a file in a code block whose info string is `language:path`. Write no file's name just above a "
+        hint += "block that is none."
+        raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
+    if step.files_affected and not has_acted:
+        hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
+        hint += "search/replace block below the file's path."
+        if bench.call_by_call:
+            hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
+        if refused := refused_calls(bench.root, bench.attempt.dialogue):
+            hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
+        raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
+    return reply
+
+
+def _with_doubts(outcome: Outcome, reply: Reply) -> Outcome:
+    """What failed may have failed because a block was taken for explanation: the model is told which."""
+    if outcome.verification is not None or not reply.doubts:
+        return outcome
+    return replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
+
+
+def _judged(done: _Done, verdict: Verdict) -> Outcome:
+    if verdict.verification is not None:
+        return Outcome(done.changes, verdict.verification, verdict.reason)
+    parts = (verdict.reason, verdict.advice, useful_end(verdict.output))
+    detail = "\n\n".join(filter(None, parts))
+    return Outcome(done.changes, None, verdict.reason, detail, unseen=verdict.to_show)

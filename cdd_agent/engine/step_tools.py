@@ -1,0 +1,203 @@
+"""The tools by which a model carries a step out: to look around freely, and to act by the rules of the workbench.
+
+Calls that were made before an interruption are made once more from the saved dialogue, and not by asking the model.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
+from cdd_agent.dialogue.turns import shown_call
+from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
+from cdd_agent.engine.transaction import Workbench
+from cdd_agent.errors import CddError
+from cdd_agent.events import Event, Notice
+from cdd_agent.files.read import read_source
+from cdd_agent.llm.port import Message, ToolCall
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.process.run import CommandResult, OutputChunk, result_of
+from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
+from cdd_agent.tools.base import Answer, Tool
+from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_tools
+
+_LONGEST_REFUSAL = 300
+"""Characters of a call and why it was refused, where they are told once more."""
+
+
+@dataclass
+class StepTools:
+    """The tools of one attempt, and how far the model is with them."""
+
+    bench: Workbench
+    commands: CommandRunner
+    stopped: CddError | None = None
+    """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
+    _told: list[Event] = field(default_factory=list)
+    """What people should hear of what they do."""
+    _calls: int = 0
+    """How many are over."""
+
+    def offered(self) -> tuple[Tool[Any], ...]:
+        """For a model that calls them."""
+        self.bench.call_by_call = True
+        commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
+        acting = (CreateFileTool(self), EditFileTool(self), commands)
+        return (*read_only_tools(self.bench.root), *acting)
+
+    def news(self) -> list[Event]:
+        """What people should hear; told once."""
+        news, self._told = self._told, []
+        return news
+
+    def next_call(self) -> None:
+        """A call is over."""
+        self._calls += 1
+
+    async def do_again(self, messages: Sequence[Message]) -> None:
+        """Write what the calls of a dialogue wrote before it was put back, and what commands made of that. What else
+        commands did was not put back.
+
+        Raises `ReplyRefused` where the files are no longer what they were then, and what `Workbench.change` raises.
+        """
+        self.bench.call_by_call = bool(messages)
+        journal = self.bench.attempt.journal
+        for call, answer in _answered(messages):
+            self.next_call()
+            if made := journal.made_by(self._calls - 1):
+                self.bench.write_as_command(made)
+            if "success" in answer and (edit := _edit_of(call)) is not None:
+                async for _ in self.bench.change([edit], is_approved=True):
+                    pass  # it was told when it was done first
+            else:
+                await asyncio.to_thread(self._remember, call, answer)
+        journal.set_calls_aside(self._calls)
+
+    def start_anew(self) -> None:
+        """A dialogue cannot go on: what it wrote is put back, and nothing counts of what was said."""
+        self.bench.start_anew()
+        self.bench.attempt.drop_dialogue()
+        self.bench.attempt.journal.set_calls_aside(0)
+        self._calls = 0
+
+    async def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+        """Do an action that changes a file: for the tools."""
+        edit = edit_of(action)
+        assert edit is not None, "commands have a runner of their own"
+        notes: list[str] = []
+        try:
+            async for event in self.bench.change([edit]):
+                self._told.append(event)
+                notes += [event.text] if isinstance(event, Notice) else []
+        except ReplyRefused as refusal:
+            why = "\n".join(filter(None, (refusal.message, refusal.hint)))
+            content = await asyncio.to_thread(self._present, edit.path) if refusal.unseen else ""
+            yield ActionResult(action, ActionStatus.FAILURE, content, why)
+            return
+        except CddError as error:
+            self.stopped = error
+            raise
+        yield ActionResult(action, ActionStatus.SUCCESS, "\n".join(notes))
+
+    async def execute(
+        self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """Run a command by the project's settings, and take over what it makes of the step's files."""
+        try:
+            async for event in self.bench.begin():
+                self._told.append(event)
+        except CddError as error:
+            self.stopped = error
+            raise
+        others: Set[PurePosixPath] | None = None
+
+        def starts() -> None:
+            nonlocal others
+            others = self.bench.attempt.journal.changed_since()
+
+        try:
+            result = await result_of(self.commands.run(command, cwd=cwd, env=env, starts=starts))
+        except BaseException:  # it was stopped, and is ended by now; that it was counts more than what fails here
+            with suppress(CddError):
+                await self._take_over(others)
+            raise
+        await self._take_over(others)
+        return result
+
+    async def hear(self, call: ToolCall, answer: str) -> None:
+        """The model gets to see this as the answer to a call. What it has read whole it may replace."""
+        await asyncio.to_thread(self._remember, call, _parsed(answer))
+
+    def _remember(self, call: ToolCall, answer: Answer) -> None:
+        if call.name == ReadFileTool.name and "output" in answer:
+            arguments = ReadArguments.model_validate_json(call.arguments)
+            if arguments == ReadArguments(path=arguments.path, start_line=1, end_line=None):
+                self.bench.remember(arguments.path, str(answer["output"]))
+        elif "content" in answer and (edit := _edit_of(call)) is not None:
+            self.bench.remember(edit.path, str(answer["content"]))
+
+    async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
+        """What the command made of the step's files; `others`: those changed before it. None: it did not start."""
+        if others is None:
+            return
+        try:
+            self.bench.take_over_from_command(self._calls, others)
+            await self.bench.history.saw(self.bench.attempt)
+        except CddError as error:
+            self.stopped = error
+            raise
+
+    def _present(self, path: str) -> str:
+        """What is in a file, as the tool that reads it says it."""
+        try:
+            source = read_source(self.bench.root, path)
+        except CddError as error:
+            return error.message
+        return source.as_text()
+
+
+def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
+    """The calls of a dialogue that were to do something and did not, each with what was said to it."""
+    looking = {tool.name for tool in read_only_tools(root)}
+    acting = ((call, answer) for call, answer in _answers(messages) if call.name not in looking)
+    refused = ((call, answer) for call, answer in acting if "error" in _parsed(answer) or answer.startswith('{"error"'))
+    said = (f"{shown_call(call)}: {_parsed(answer).get('error', answer)}" for call, answer in refused)
+    return tuple(dict.fromkeys(" ".join(text.split())[:_LONGEST_REFUSAL] for text in said))
+
+
+def _edit_of(call: ToolCall) -> Edit | None:
+    """What a call that was made once did to a file. Raises `ReplyRefused` for one that nobody can have made."""
+    kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
+    kind = kinds.get(call.name)
+    try:
+        return edit_of(kind.model_validate_json(call.arguments)) if kind else None
+    except ValidationError as error:
+        raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
+
+
+def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
+    """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
+    for call, answer in _answers(messages):
+        yield call, _parsed(answer)
+
+
+def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
+    """The same, with the answers as they were said."""
+    for place, message in enumerate(messages):
+        for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
+            yield call, answer.content
+
+
+def _parsed(answer: str) -> Answer:
+    """An answer as the model got to see it. One that was cut, so of a tool that only looks, is none."""
+    try:
+        parsed: Answer = json.loads(answer)
+    except ValueError:
+        return {}
+    return parsed

@@ -1,0 +1,188 @@
+"""A step's files while it is carried out: each change is judged, asked about, journalled and written, in this order.
+
+A reply in words makes its changes at once, at its end. A model with tools (`step_tools.py`) makes them call by call,
+and runs commands in between: what a command makes of a file that the step has written is the step's doing, too. Either
+way it is one transaction: the journal (`journal.py`) knows what all of it replaced.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.edits.model import Edit, ReplyRefused
+from cdd_agent.edits.targets import Protected
+from cdd_agent.engine.attempt import Attempt, Shown
+from cdd_agent.engine.history import History
+from cdd_agent.engine.journal import Made, is_file_or_free, made_at
+from cdd_agent.errors import NotApproved
+from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Event, Notice, Tone
+from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
+from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.frontend import ChangesApproved, Frontend
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.verification.mandate import Asked
+from cdd_agent.work_clock import WorkClock
+
+
+@dataclass
+class Workbench:
+    """The files of one attempt."""
+
+    root: Path
+    step: PlanStep
+    attempt: Attempt
+    history: History
+    frontend: Frontend
+    protected: Protected
+    clock: WorkClock
+    """Stands still while a person is asked."""
+    is_begun: bool = False
+    """Its checkpoint is taken."""
+    call_by_call: bool = False
+    """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
+    _seen: dict[str, str | None] = field(default_factory=dict)
+    """What the model knows of files, as `Terms` have it."""
+    _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
+    """What became of each file since the attempt began."""
+
+    def __post_init__(self) -> None:
+        if (shown := self.attempt.shown) is not None:
+            self.show(shown)
+
+    @property
+    def changes(self) -> ChangeSet:
+        """What the attempt made of the project's files so far."""
+        return ChangeSet(tuple(made for made in self._made.values() if made.before != made.after))
+
+    def show(self, shown: Shown) -> None:
+        """The model is shown this."""
+        self._seen |= shown.files
+
+    def remember(self, name: str, text: str) -> None:
+        """The model has read this, as all that is in a file. Where it is, it may replace the file."""
+        path = _plain(self.root, name)
+        if path is None or not (self.root / path).is_file():
+            return
+        content = read_bytes(self.root / path)
+        if content is not None and content.decode("utf-8-sig", errors="replace") == text:
+            self._seen[path] = digest(content)
+
+    async def change(self, edits: Sequence[Edit], *, is_approved: bool = False) -> AsyncGenerator[Event, None]:
+        """Do all of these edits, or none. A notice says what did not have to be done. Who is asked sees what would be
+        different.
+
+        Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
+        or `BadInput` when the disk refuses.
+        """
+        changes = await asyncio.to_thread(change_set, self.root, edits, self._terms(), self.protected)
+        for note in changes.notes:
+            yield Notice(f"{note}.")
+        if not changes.changes:
+            return
+        for change in changes.changes:
+            made = self._made.get(change.path)
+            if made is not None and made.after != change.before:
+                raise changed_meanwhile(change.path)
+        if not is_approved:
+            proposed = ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted)
+            yield proposed
+            is_looked_at = not isinstance(self.frontend, ChangesApproved)
+            asked = replace(proposed, diff=await asyncio.to_thread(changes.diff)) if is_looked_at else proposed
+            with self.clock.standing_still():
+                choice = await self.frontend.approve(asked)
+            if choice is not Choice.YES:
+                raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
+        async for event in self.begin(changes.touched):
+            yield event
+        with self.attempt.journal.writing(changes):
+            changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
+        for change in changes.changes:
+            self._take_over(change)
+
+    async def begin(self, touched: Sequence[str] = ()) -> AsyncGenerator[Event, None]:
+        """See that there is a checkpoint from before the attempt, in which all is that will be written."""
+        if not self.is_begun:
+            yield CheckpointStarted(self.step.number)
+            await self.history.before(self.attempt, self._declared() if self.call_by_call else tuple(touched))
+            self.is_begun = True
+            if unseen := self.history.unseen():
+                text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
+                yield Notice(text, Tone.WARNING)
+        if missed := await self.history.also(self.attempt, touched):
+            raise ReplyRefused(
+                f"{', '.join(missed)} is ignored by git: there would be no way back from a change of it.",
+                hint="Leave it alone; only where the plan names it for this step can it be changed.",
+            )
+
+    def take_over_from_command(self, call: int, others: Set[PurePosixPath]) -> None:
+        """What the command of a call made of the step's files, but for those that `others` had changed before, is the
+        step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
+        journal = self.attempt.journal
+        left = ((path, self.root / path) for path in sorted(journal.changed_since() - others))
+        made = {path: made_at(place) for path, place in left if is_file_or_free(place)}
+        if made:
+            journal.keep_made(call, made)
+        self._note_made(made)
+
+    def write_as_command(self, made: Mapping[PurePosixPath, Made | None]) -> None:
+        """Write once more what a command made of the step's files. Raises `ReplyRefused` where somebody else has
+        changed one since."""
+        journal = self.attempt.journal
+        for path in made:
+            if path not in self._made or path in journal.changed_since():
+                raise changed_meanwhile(path)
+        journal.note_made(made)
+        for path, file in made.items():
+            if file is None:
+                remove(self.root / path)
+            else:
+                put_file(self.root / path, (file.content,), file.permissions)
+        self._note_made(made)
+
+    def start_anew(self) -> None:
+        """What was written is put back, and nothing counts of what the model knew."""
+        self.attempt.journal.put_back()
+        self._made.clear()
+        self._seen.clear()
+        self.call_by_call = self.is_begun = False
+
+    def _declared(self) -> tuple[str, ...]:
+        """The files that the plan names for the step: they can be changed also where git ignores them."""
+        paths = (_plain(self.root, file.path) for file in self.step.files_affected)
+        return tuple(path for path in paths if path is not None)
+
+    def _terms(self) -> Terms:
+        """What the model knows, and what the step and its guidance ask for."""
+        asked = Asked.by(self.step, self.attempt.guidance)
+
+        def may_delete(path: str) -> bool:
+            places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))
+            return path in asked.notes or any(map(asked.to_remove, places))
+
+        return Terms(self._seen, may_delete, asked.to_shorten)
+
+    def _take_over(self, change: FileChange) -> None:
+        first, path = self._made.get(change.path), str(change.path)
+        self._made[change.path] = replace(change, before=first.before if first else change.before)
+        shown = self.attempt.shown
+        if first is None and shown is not None and path not in shown.all_files:
+            changed = {**shown.changed, path: digest(change.before)}
+            self.attempt.save_shown(shown.model_copy(update={"changed": changed}))
+        is_known = change.before is None or self._seen.get(path) == digest(change.before)
+        if is_known or change.after is None:  # who has changed a part has not seen the rest
+            self._seen[path] = digest(change.after)
+
+    def _note_made(self, made: Mapping[PurePosixPath, Made | None]) -> None:
+        for path, file in made.items():
+            self._made[path] = replace(self._made[path], after=file.content if file else None)
+
+
+def _plain(root: Path, path: str) -> str | None:
+    """A path as the project knows it; None for one that leads out of it."""
+    try:
+        return str(confine(root, path))
+    except PathRefused:
+        return None

@@ -1,0 +1,228 @@
+"""Reading one thing in a project for people and models: a file, some lines of it, or what is in a folder.
+
+Whatever it is, little of it is in memory at a time, nothing outside the project is opened, and nothing that would make
+the reader wait.
+"""
+
+import re
+import stat
+from dataclasses import dataclass
+from difflib import get_close_matches
+from io import BufferedReader
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.errors import CddError
+from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.walk import TOP, open_file, walk
+
+_LIMIT = 100_000
+"""Characters of a file that are shown."""
+_ENTRIES = 1_000
+"""Entries of a folder that are shown."""
+_SCANNED = 100_000_000
+"""Bytes that are looked through for the first line of a range."""
+_PIECE = 65_536
+_HEAD = 8_000
+"""Bytes in which a binary file shows itself, as for git."""
+_CANDIDATES = 20_000
+"""Entries among which a missing file's likely names are looked for."""
+_SECRETS = re.compile(
+    r"^\.env(?!\.(?:example|sample|template|dist)$)"
+    r"|\.(?:env|pem|key|p12|pfx|ppk|jks|keystore|kdbx)$"
+    r"|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$"
+    r"|^\.(?:netrc|npmrc|pypirc|pgpass|htpasswd|git-credentials)$|^_netrc$|^credentials$",
+    re.IGNORECASE,
+)
+
+_NO_FILE = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link that leads in a circle",
+}
+
+
+class SourceUnreadable(CddError):
+    """Something in the project that cannot, or must not, be shown."""
+
+
+class SourceMissing(SourceUnreadable):
+    """Nothing of this name is there."""
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A file's text or a folder's listing, as far as it is shown."""
+
+    path: PurePosixPath
+    text: str
+    size: int = 0
+    """Bytes of the whole file; 0 for a folder."""
+    cut: bool = False
+    """There is more than what is shown."""
+    replaced: bool = False
+    """Some bytes were not UTF-8; each is shown as `\ufffd`."""
+    is_folder: bool = False
+
+    @property
+    def note(self) -> str:
+        """What the reader must know besides the text; mostly empty."""
+        notes = []
+        if self.cut and self.is_folder:
+            notes.append(f"cut: only the first {_ENTRIES:,} entries are shown")
+        elif self.cut:
+            notes.append(
+                f"cut: {len(self.text):,} characters of a file of {self.size:,} bytes; ask for a range of lines"
+            )
+        if self.replaced:
+            notes.append("not UTF-8: what could not be decoded is shown as \ufffd")
+        return "; ".join(notes)
+
+    def as_text(self) -> str:
+        """The text, and the note below it where there is one."""
+        if not self.note:
+            return self.text
+        return f"{self.text}{'' if self.text.endswith(chr(10)) else chr(10)}… ({self.note})\n"
+
+
+def holds_secrets(name: str) -> bool:
+    """Whether a file of this name is likely to hold keys or passwords: not shown only because a model asks."""
+    return _SECRETS.search(name) is not None
+
+
+def is_binary(file: BufferedReader) -> bool:
+    """Whether a file that is about to be read has no text, judged by its beginning."""
+    return b"\0" in file.peek(_HEAD)[:_HEAD]
+
+
+def locate(root: Path, text: str) -> PurePosixPath:
+    """Like `confine`, for what is only looked at: the project itself (`.`) is fine, what belongs to git is not."""
+    try:
+        is_root = bool(text) and not PurePosixPath(text.replace("\\", "/")).parts
+        path = TOP if is_root else confine(root, text)
+    except UnicodeEncodeError as error:
+        raise PathRefused(f"{text!r} is not a usable path: no file can have that name") from error
+    if ".git" in {part.casefold() for part in (*path.parts, *resolved(root, path).parts)}:
+        raise SourceUnreadable(f"{path} is not shown: it belongs to git")
+    return path
+
+
+def resolved(root: Path, path: PurePosixPath) -> PurePosixPath:
+    """Where in the project a path leads, links followed; it is known to stay inside."""
+    return PurePosixPath((root / path).resolve().relative_to(root.resolve()).as_posix())
+
+
+def file_mode(root: Path, path: PurePosixPath) -> int:
+    """What is at a path, links followed. Raises `SourceMissing`, with a hint, or `SourceUnreadable`."""
+    try:
+        return (root / path).resolve().lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SourceMissing(f"{path} does not exist", hint=_alike(root, path)) from error
+    except OSError as error:
+        raise _refused_by_disk(path, error) from error
+
+
+def read_source(
+    root: Path,
+    text: str,
+    start: int | None = None,
+    end: int | None = None,
+    *,
+    limit: int = _LIMIT,
+) -> SourceText:
+    """A file's text, its lines from `start` to `end` (counted from 1, both included), or what is in a folder.
+
+    Raises `PathRefused` for what is outside the project, `SourceMissing` where nothing is, and `SourceUnreadable` for
+    what has no text to show (binary, a pipe, a device) or must not be shown: git's own files, and those
+    that hold secrets by their names.
+    """
+    path = locate(root, text)
+    place, mode = (root / path).resolve(), file_mode(root, path)
+    if stat.S_ISDIR(mode):
+        return _listing(root, path)
+    if not stat.S_ISREG(mode):
+        raise SourceUnreadable(f"{path} is not shown: it is {_NO_FILE.get(stat.S_IFMT(mode), 'not a file')}")
+    if holds_secrets(path.name) or holds_secrets(place.name):
+        raise SourceUnreadable(f"{path} is not shown: by its name it holds secrets")
+    try:
+        with open_file(place) as file:
+            return _excerpt(path, file, 1 if start is None else start, end, limit)
+    except OSError as error:
+        raise _refused_by_disk(path, error) from error
+
+
+def _excerpt(path: PurePosixPath, file: BufferedReader, start: int, end: int | None, limit: int) -> SourceText:
+    size = file.seek(0, 2)
+    file.seek(0)
+    if is_binary(file):
+        raise _binary(path, size)
+    if start < 1 or (end is not None and end < start):
+        raise SourceUnreadable(f"{path}: lines {start} to {end} are no range; lines are counted from 1")
+    _skip_lines(path, file, start - 1)
+    most = limit * 4  # bytes of that many characters
+    data = _read_lines(file, None if end is None else end - start + 1, most + 1)
+    if b"\0" in data:
+        raise _binary(path, size)
+    if start == 1:
+        data = data.removeprefix(b"\xef\xbb\xbf")
+    text = data.decode("utf-8", errors="replace")
+    shown = text[:limit]
+    return SourceText(
+        path,
+        shown,
+        size,
+        cut=len(data) > most or len(text) > limit,
+        replaced=not data.startswith(shown.encode()),
+    )
+
+
+def _skip_lines(path: PurePosixPath, file: BufferedReader, count: int) -> None:
+    lines, in_line = 0, False
+    while lines < count and (piece := file.readline(_PIECE)):
+        in_line = not piece.endswith(b"\n")
+        lines += not in_line
+        if file.tell() > _SCANNED:
+            raise SourceUnreadable(f"{path}: line {count + 1} is too far into the file to be looked for")
+    if count and not file.peek(1):
+        lines += in_line
+        raise SourceUnreadable(f"{path} has only {lines} line{'' if lines == 1 else 's'}")
+
+
+def _read_lines(file: BufferedReader, count: int | None, most: int) -> bytes:
+    if count is None:
+        return file.read(most)
+    data, lines = bytearray(), 0
+    while lines < count and (piece := file.readline(most - len(data))):
+        data += piece
+        lines += piece.endswith(b"\n")
+    return bytes(data)
+
+
+def _listing(root: Path, path: PurePosixPath) -> SourceText:
+    """What is directly in a folder and not ignored, a line each."""
+    entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
+    if [entry.path for entry in entries] == [path]:
+        raise SourceUnreadable(f"{path} could not be read: it is a folder that may not be looked into")
+    lines = [entry.shown_name for entry in entries[:_ENTRIES]] or ["(empty, or all of it is ignored by git)"]
+    return SourceText(path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True)
+
+
+def _binary(path: PurePosixPath, size: int) -> SourceUnreadable:
+    return SourceUnreadable(f"{path} is not shown: it is a binary file of {size:,} bytes")
+
+
+def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
+    return SourceUnreadable(f"{path} could not be read: {error.strerror or error}")
+
+
+def _alike(root: Path, path: PurePosixPath) -> str:
+    """A hint at what a missing file was probably meant to be: one of the same name elsewhere, or of a similar name."""
+    entries = list(islice(walk(root), _CANDIDATES))
+    names = {entry.name for entry in entries}
+    close = {name for name in names if name.casefold() == path.name.casefold()}
+    close = close or set(get_close_matches(path.name, names, cutoff=0.7))
+    paths = [entry.shown for entry in entries if entry.name in close][:_ENTRIES]
+    nearest = get_close_matches(str(path), paths, cutoff=0)
+    return f"Did you mean {' or '.join(nearest)}?" if nearest else ""

@@ -1,0 +1,197 @@
+"""Checkpoints: what a project's files were at a moment, to look at differences and to go back.
+
+A checkpoint holds tracked and untracked files that are not ignored: contents, links, permissions. It does not hold
+empty folders, what is inside nested repositories, or anything outside the project.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.git.restore import Change, CheckpointGone, Contents, Entry, TakenBack, put_back
+from cdd_agent.git.snapshot import Snapshots, names_in
+from cdd_agent.threads import in_thread, to_its_end
+
+_SUBMODULE = "160000"
+_ABSENT = "000000"
+_CONTENTS = "contents"
+_LONGEST_DIFF = 2_000_000
+"""Bytes of a difference that are read; more is for other tools."""
+_LONGEST_READ = 500_000
+"""Bytes of a file that are read to be looked at."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A snapshot under its name."""
+
+    name: str
+    """Its last part sorts by time."""
+    id: str
+
+    @property
+    def moment(self) -> str:
+        return self.name.rpartition("/")[2]
+
+    @property
+    def files(self) -> str:
+        """As git names the tree of its files."""
+        return f"{self.id}:files"
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one ticket."""
+
+    snapshots: Snapshots
+    prefix: str
+
+    @classmethod
+    async def open(cls, root: Path, folder: Path, prefix: str, leave_out: Sequence[str] = ()) -> Checkpoints:
+        """`folder` is for what they need, `prefix` keeps their names apart from those of other tickets. Nobody else may
+        use them meanwhile.
+
+        Raises `GitUnusable`, or `BadInput` when the folder cannot be written. For `leave_out` see `Snapshots.open`.
+        """
+        snapshots = await Snapshots.open(root, folder, leave_out)
+        await snapshots.remove_locks(prefix)
+        return cls(snapshots, prefix)
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """What could not be read, and so is in none."""
+        return frozenset(self.snapshots.unseen)
+
+    async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
+        """Take one, in place of an older one of that name. `also` are files that it holds though they are ignored.
+
+        A file that was asked for once stays part of later ones; ask before it is changed, even if it is not there yet.
+        No name may be a folder of another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
+        """
+        return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
+
+    async def find(self, name: str) -> Checkpoint | None:
+        """The one that was taken under a name, if it is still there."""
+        known = await self.snapshots.find(f"{self.prefix}/{name}")
+        return Checkpoint(name, known) if known else None
+
+    async def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
+        """The files that differ, by path; permissions included.
+
+        What only one of the two could see is no change: it may not have been readable, or in a repository within the
+        project at the time of the other, and there all the same. Nor is a file that was ignored before taken for new.
+        """
+        if before.id == after.id:
+            return ()
+        target = self.snapshots.folder / "changes"
+        arguments = ("-r", "-z", "--no-renames", "--no-abbrev", before.files, after.files)
+        await self._compare(*arguments, target=target)
+        old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
+        found, repositories = await in_thread(partial(_changes, target, old.modes, new.modes), name="changes")
+        found |= await self._changed_permissions(after, old.modes, new.modes, found)
+        hidden = old.unseen | new.unseen | repositories
+        seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
+        rules_changed = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
+        created = {path for path in seen if not seen[path].before and (rules_changed or path in new.also)}
+        unknown = await self.ignored(before, created - old.also)
+        return tuple(seen[path] for path in sorted(seen.keys() - unknown))
+
+    async def diff(self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()) -> str:
+        """What differs, as a unified diff; of a very long one, the beginning."""
+        target = self.snapshots.folder / "diff"
+        how = ("--no-ext-diff", "--no-textconv", "--find-renames", "--binary")
+        where = [f":(top,literal){path}" for path in paths]
+        await self._compare("-r", "-p", *how, before.files, after.files, "--", *where, target=target)
+        with target.open("rb") as file:
+            data = file.read(_LONGEST_DIFF + 1)
+        text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
+        return text + ("\n… (more was changed)\n" if len(data) > _LONGEST_DIFF else "")
+
+    async def read(self, changes: Sequence[Change]) -> dict[str, tuple[bytes | None, bytes | None]]:
+        """What was in files before and after these changes; of very long ones, the beginning.
+
+        Raises `CheckpointGone`.
+        """
+        entries = [entry for change in changes for entry in (change.before, change.after) if entry]
+        contents = await self._contents({entry.content for entry in entries})
+
+        def beginning(entry: Entry | None) -> bytes | None:
+            return None if entry is None else b"".join(contents.chunks(entry.content))[:_LONGEST_READ]
+
+        try:
+            return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
+        finally:
+            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
+
+    async def put_back(self, changes: Sequence[Change]) -> TakenBack:
+        """Make the files as they were before these changes; with before and after exchanged, do them again.
+
+        A file that is no longer as it was after is kept and named. Each one is put back whole or not at all, and to do
+        it once more is harmless. Raises `BadInput` when the disk refuses, `CheckpointGone` where a content is gone.
+        """
+        contents = await self._contents({change.before.content for change in changes if change.before})
+        try:
+            return await to_its_end(partial(put_back, self.snapshots.root, changes, contents), name="put back")
+        finally:
+            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)  # it may be large
+
+    async def expect_contents(self, changes: Iterable[Change]) -> None:
+        """Raises `CheckpointGone` where changes could not be put back."""
+        await self._contents({change.before.content for change in changes if change.before})
+
+    async def _compare(self, *arguments: str, target: Path) -> None:
+        result = await self.snapshots.git("diff-tree", *arguments, stdout=target, codes=(0, 128))
+        if result.return_code:
+            raise CheckpointGone
+
+    async def _changed_permissions(
+        self, after: Checkpoint, old: Mapping[str, int], new: Mapping[str, int], others: Collection[str]
+    ) -> dict[str, Change]:
+        """The files of which nothing but unusual permissions changed."""
+        paths = {path for path, _ in old.items() ^ new.items()}.difference(others)
+        if not paths:
+            return {}
+        target = self.snapshots.folder / "listed"
+        await self.snapshots.git("ls-tree", "-r", "-z", after.files, stdout=target)
+        entries = (line.partition("\t") for line in names_in(target))
+        known = {path: head.split(" ") for head, _, path in entries if path in paths}
+        return {
+            path: Change(path, Entry(mode, content, old.get(path)), Entry(mode, content, new.get(path)))
+            for path, (mode, _, content) in known.items()
+        }
+
+    async def ignored(self, checkpoint: Checkpoint, missing: Collection[str]) -> set[str]:
+        """Which of these files a checkpoint may miss only because they were ignored."""
+        return await self.snapshots.ignored_by(checkpoint.id, missing) if missing else set()
+
+    async def _contents(self, ids: set[str]) -> Contents:
+        if not ids:
+            return Contents()
+        target = self.snapshots.folder / _CONTENTS
+        names = self.snapshots.input(f"{name}\n" for name in sorted(ids))
+        await self.snapshots.git("cat-file", "--batch", "--buffer", stdin=names, stdout=target)
+        return await in_thread(partial(Contents.read, target), name="contents")
+
+
+def _changes(listed: Path, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
+    """Read `git diff-tree -z`: `:mode mode id id letter`, NUL, path, NUL. The changes, and repositories within."""
+    fields = [os.fsdecode(part) for part in listed.read_bytes().split(b"\0")]
+    found, repositories = dict[str, Change](), set[str]()
+    for head, path in zip(fields[0::2], fields[1::2], strict=False):
+        was, now, was_id, now_id, _ = head.removeprefix(":").split(" ")
+        if _SUBMODULE in (was, now):
+            repositories.add(path)
+            continue
+        before = None if was == _ABSENT else Entry(was, was_id, old.get(path))
+        after = None if now == _ABSENT else Entry(now, now_id, new.get(path))
+        found[path] = Change(path, before, after)
+    return found, repositories
+
+
+def _is_in(path: str, places: Collection[str]) -> bool:
+    """Whether it is one of these files, or in one of these folders."""
+    return bool(places) and any(place in places for place in (path, *map(str, PurePosixPath(path).parents)))

@@ -1,0 +1,295 @@
+"""Putting files back as a checkpoint had them, without ever touching what somebody else has changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.files.atomic import put_file, put_link, remove_leftovers
+from cdd_agent.files.walk import open_file
+from cdd_agent.git.snapshot import USUAL_PERMISSIONS
+
+_LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file in a checkpoint: git's mode, the id of its content, and permissions where they are unusual.
+
+    Two are equal when git would say so.
+    """
+
+    mode: str
+    content: str
+    permissions: int | None = field(default=None, compare=False)
+
+
+class CheckpointGone(CddError):
+    """What a checkpoint holds is no longer in git's store."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A checkpoint of this run is no longer there: the repository was cleaned, or made anew",
+            hint="The files stay as they are. `skip keep` goes on from them; `--start-over` begins anew.",
+        )
+
+
+_UNKNOWN = Entry("", "")
+"""Something that no checkpoint holds: a pipe, or what may not be read."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One file in two checkpoints; None where it is not there. `path` is relative to the project."""
+
+    path: str
+    before: Entry | None
+    after: Entry | None
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """What became of files: `restored` are as they were before, `kept` were changed since and left alone."""
+
+    restored: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a file, in bytes."""
+
+    source: Path
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Where the contents of files are kept, by their ids."""
+
+    places: Mapping[str, Piece] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, source: Path) -> Contents:
+        """Of what `git cat-file --batch` wrote: `id blob size`, newline, content, newline.
+
+        Raises `CheckpointGone` for a content that git does not have.
+        """
+        places: dict[str, Piece] = {}
+        with source.open("rb") as file:
+            while head := file.readline():
+                name, kind, *size = head.decode().split()
+                if kind != "blob" or not size:
+                    raise CheckpointGone
+                places[name] = Piece(source, file.tell(), int(size[0]))
+                file.seek(int(size[0]) + 1, os.SEEK_CUR)
+        return cls(places)
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        piece = self.places[name]
+        left = piece.size
+        with piece.source.open("rb") as file:
+            file.seek(piece.start)
+            while left and (data := file.read(min(left, _CHUNK))):
+                left -= len(data)
+                yield data
+
+
+def held(content: bytes, permissions: int) -> Entry:
+    """A file with this content, as a checkpoint would hold it; permissions of 0 are those of any new file."""
+    return Entry(
+        _EXECUTABLE if permissions & stat.S_IXUSR else _PLAIN,
+        _name(Entry(_PLAIN, "0" * 40), [content], len(content)),
+        None if not permissions or permissions in USUAL_PERMISSIONS else permissions,
+    )
+
+
+def is_there(root: Path, path: str, entry: Entry | None) -> bool:
+    """Whether a path holds just this now; None: nothing."""
+    return _look(root, path, entry) == entry
+
+
+def put_back(root: Path, changes: Sequence[Change], contents: Contents) -> TakenBack:
+    """Put every file back that still is as it was after; first those that go, as their places may be needed."""
+    for folder in {(root / change.path).parent for change in changes}:
+        if _is_reached(root, folder):
+            remove_leftovers(folder)
+    fates = dict[str, _Fate]()
+    for change in sorted(changes, key=lambda change: change.before is not None):
+        fates[change.path] = _take_back(root, change, contents)
+
+    def those(fate: _Fate) -> tuple[str, ...]:
+        return tuple(sorted(path for path in fates if fates[path] is fate))
+
+    return TakenBack(those(_Fate.RESTORED), those(_Fate.KEPT))
+
+
+class _Fate(Enum):
+    RESTORED = auto()
+    KEPT = auto()
+    WAS_SO = auto()
+    """It was as before already."""
+
+
+def _take_back(root: Path, change: Change, contents: Contents) -> _Fate:
+    is_as_after = _look(root, change.path, change.after) == change.after
+    if is_as_after and change.before and change.before == change.after:
+        return _restore_permissions(root / change.path, change.before, change.after)
+    if is_as_after and change.before != change.after:
+        return _Fate.RESTORED if _restore(root, root / change.path, change.before, contents) else _Fate.KEPT
+    place = root / change.path
+    if change.before is None and not os.path.lexists(place) and _is_reached(root, place.parent):
+        _remove_empty_parents(root, place)  # a write that was killed may have made them
+    return _Fate.WAS_SO if _look(root, change.path, change.before) == change.before else _Fate.KEPT
+
+
+def _restore(root: Path, place: Path, entry: Entry | None, contents: Contents) -> bool:
+    """Whether it could be done: not where something that was kept is in the way."""
+    if entry is None:
+        _remove(root, place)
+        return True
+    if not _is_reached(root, place.parent) or not _make_room(place):
+        return False
+    if entry.mode == _LINK:
+        put_link(place, os.fsdecode(b"".join(contents.chunks(entry.content))))
+    else:
+        put_file(place, contents.chunks(entry.content), _permissions(place, entry))
+    return True
+
+
+def _restore_permissions(place: Path, before: Entry, after: Entry) -> _Fate:
+    """For a file of which nothing else was changed."""
+    now = stat.S_IMODE(place.lstat().st_mode)
+    if _is_like(now, before):
+        return _Fate.WAS_SO
+    if not _is_like(now, after):
+        return _Fate.KEPT
+    try:
+        place.chmod(_permissions(place, before))
+    except OSError as error:
+        raise BadInput(f"{place} could not be changed: {error.strerror or error}") from error
+    return _Fate.RESTORED
+
+
+def _is_like(permissions: int, entry: Entry) -> bool:
+    if entry.permissions is None:
+        return permissions in USUAL_PERMISSIONS
+    return permissions == entry.permissions
+
+
+def _remove(root: Path, place: Path) -> None:
+    """Remove a file, and the folders that are empty without it."""
+    try:
+        place.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
+    _remove_empty_parents(root, place)
+
+
+def _remove_empty_parents(root: Path, place: Path) -> None:
+    for folder in place.parents:
+        if folder == root:
+            break
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:  # it is not empty
+            break
+
+
+def _permissions(place: Path, entry: Entry) -> int:
+    """Those of the checkpoint. Usual ones are those of the file that is there, but for whether it can be run."""
+    if entry.permissions is not None:
+        return entry.permissions
+    now = stat.S_IMODE(place.lstat().st_mode) if place.is_file() and not place.is_symlink() else 0
+    if now not in USUAL_PERMISSIONS:
+        now = 0o666 & ~_umask()
+    return now | (now & 0o444) >> 2 if entry.mode == _EXECUTABLE else now & ~0o111
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)  # there is no way to ask; in the moment between, new files are private
+    os.umask(mask)
+    return mask
+
+
+def _is_reached(root: Path, folder: Path) -> bool:
+    """Whether a file can be made in a folder: neither it nor one above it is a link, or anything else but a folder."""
+    inside = [place for place in (folder, *folder.parents) if place != root and place.is_relative_to(root)]
+    return all(_is_folder(place) for place in inside if os.path.lexists(place))
+
+
+def _is_folder(place: Path) -> bool:
+    return stat.S_ISDIR(place.lstat().st_mode)
+
+
+def _is_hollow(folder: Path) -> bool:
+    """Whether there is nothing in a folder but empty folders."""
+    with os.scandir(folder) as items:
+        return all(item.is_dir(follow_symlinks=False) and _is_hollow(Path(item)) for item in items)
+
+
+def _make_room(place: Path) -> bool:
+    """Remove a folder with nothing in it from where a file has to go; whether the place is free for one."""
+    if not os.path.lexists(place) or not _is_folder(place):
+        return True
+    try:
+        if not _is_hollow(place):
+            return False
+        for folder, _, _ in os.walk(place, topdown=False):
+            Path(folder).rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def _look(root: Path, path: str, like: Entry | None) -> Entry | None:
+    """What is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
+
+    `like` tells how contents are named.
+    """
+    place = root / path
+    try:
+        if not _is_reached(root, place.parent):
+            return None  # what is behind a link has another name
+        found = place.lstat()
+        if stat.S_ISDIR(found.st_mode):
+            return None
+        return _describe(place, found, like) if like else _UNKNOWN
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError:
+        return _UNKNOWN
+    except OSError as error:
+        raise BadInput(f"{place} cannot be read: {error.strerror or error}") from error
+
+
+def _describe(place: Path, found: os.stat_result, like: Entry) -> Entry:
+    if stat.S_ISLNK(found.st_mode):
+        target = os.fsencode(place.readlink())
+        return Entry(_LINK, _name(like, [target], len(target)))
+    if not stat.S_ISREG(found.st_mode):
+        return _UNKNOWN
+    mode = _EXECUTABLE if found.st_mode & stat.S_IXUSR else _PLAIN
+    if os.name == "nt":
+        mode = like.mode if like.mode != _LINK else _PLAIN  # no file says there that it can be run
+    with open_file(place) as file:
+        return Entry(mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size))
+
+
+def _name(like: Entry, chunks: Iterable[bytes], size: int) -> str:
+    """The id that git gives to a content: of its length in bytes, and the content."""
+    sha = hashlib.new("sha1" if len(like.content) == 40 else "sha256", usedforsecurity=False)
+    sha.update(b"blob %d\0" % size)
+    for chunk in chunks:
+        sha.update(chunk)
+    return sha.hexdigest()

@@ -1,0 +1,372 @@
+"""The files of a project as git objects, made with an index and settings of their own.
+
+In a git repository the objects go into that repository's own store, where most of them are already, and the references
+under `refs/cdd/`, which no branch, tag, stash or `git log` knows of. (Not under `refs/worktree/`: cleaning up in one
+worktree removes what only the references of another one hold.) Elsewhere both are in a private
+repository. HEAD, index, stash, hooks and settings of the user are neither read for it nor touched; what `.gitignore`
+says counts. Bytes are taken as they are: no line ends, filters or encodings are converted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import read_bytes, remove, remove_leftovers, write_atomic
+from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.git.repository import Repository, repository_of
+from cdd_agent.harmless import harmless
+from cdd_agent.threads import in_thread
+
+_ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"  # in git, this file wins over all others
+_CONFIG = (
+    "advice.addEmbeddedRepo=false",
+    "core.bare=false",
+    "core.checkStat=default",
+    "core.fsync=committed,loose-object,reference",  # what a checkpoint is made of survives a cut of power
+    "core.fsyncMethod=batch",
+    "core.logAllRefUpdates=false",
+    f"core.protectNTFS={'true' if os.name == 'nt' else 'false'}",  # elsewhere, a file may be called `git~1`
+    "core.sparseCheckout=false",
+    "core.splitIndex=false",
+    "core.trustCtime=true",
+    "diff.ignoreSubmodules=all",  # or else `git status` is run in repositories within, by their own settings
+    "gc.auto=0",
+)
+USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
+"""Permissions that need no note: those that git knows apart."""
+_NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
+# What git says of something that is no part of a snapshot: it may not be read, has just gone, is a pipe or a socket,
+# has a name that git keeps for itself, or is a repository within the project that has no commit yet. And what was to
+# be left out is also ignored.
+_LEFT_OUT = re.compile(
+    r"""
+    ^error:\ '(?P<folder>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
+    | ^error:\ open\("(?P<file>.*?)"\):\ (?:Permission\ denied|No\ such\ file\ or\ directory)$
+    | ^error:\ (?P<special>[^\n]*):\ can\ only\ add\ regular\ files,\ symbolic\ links\ or\ git-directories$
+    | ^error:\ invalid\ path\ '(?P<reserved>.*?)'$
+    | ^error:\ unable\ to\ (?:index\ file|stat|add)\ '.*?'(?::\ [^\n]*|\ to\ index)?$
+    | ^warning:\ could\ not\ open\ directory\ '(?P<closed>.*?)/':\ [^\n]*$
+    | ^(?P<hidden>(?!error:|fatal:)[^\n]*):\ Permission\ denied$
+    | ^(?:warning|hint):\ [^\n]*$
+    | ^fatal:\ adding\ files\ failed$
+    | ^The\ following\ paths\ are\ ignored\ [^\n]*(?:\n(?!error:|fatal:|warning:|hint:)[^\n]*)*$
+    """,
+    re.DOTALL | re.MULTILINE | re.VERBOSE,  # a name may have more than one line
+)
+_HINT = "Check that the folder can be written and the disk has space; files that may not be read can go to .gitignore."
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What git does not know of the files in a snapshot."""
+
+    modes: Mapping[str, int]
+    """Unusual permissions, by path."""
+    unseen: frozenset[str]
+    """What was there and could not be read; of a folder, all that is in it."""
+    also: frozenset[str]
+    """The ignored files that were asked for, whether they were there or not."""
+
+
+@dataclass
+class Snapshots:
+    """Makes snapshots of a project, and keeps references to them under names.
+
+    A snapshot is a git tree with the entry `files`, the tree of the project's files, and where needed the lists of its
+    `Notes` as `modes`, `unseen` and `also`.
+    """
+
+    root: Path
+    folder: Path
+    """Private to one process at a time: the index, what git is told and says, and outside a repository everything."""
+    index: Path
+    git: Git
+    """With the private index and settings."""
+    references: Git
+    namespace: str
+    prefix: str
+    """Of the project in the repository, with a slash at its end; empty at its top."""
+    leave_out: tuple[str, ...]
+    unseen: set[str] = field(default_factory=set)
+    """Files and folders that could not be read, and so are in no snapshot."""
+    _also: set[str] = field(default_factory=set)
+    """Ignored files that are part of the project: tracked all the same, or asked for."""
+    _notes: dict[str, Notes] = field(default_factory=dict)
+    """Of snapshots that are known already."""
+    _stored: dict[str, str] = field(default_factory=dict)
+    """The ids of lists that are stored already."""
+
+    @classmethod
+    async def open(cls, root: Path, folder: Path, leave_out: Sequence[str] = ()) -> Snapshots:
+        """Prepare snapshots of `root`, with `folder` for what they need: no other process may use it meanwhile.
+
+        `root` is a resolved path. `leave_out` are patterns of files that are no part of the snapshots, from `root`, as
+        in git's `:(glob)`; `folder` never is. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
+        """
+        began_without = (folder / "refs" / "cdd").exists()  # a project that became a repository meanwhile
+        repository = None if began_without else await repository_of(root)
+        plain = Git(root)
+        form = [f"--object-format={repository.object_format}"] if repository else []
+        await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))
+        index = await in_thread(partial(_prepare, folder, repository), name="index")
+        top = repository.top if repository else root
+        env = {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
+        if repository:
+            env["GIT_OBJECT_DIRECTORY"] = str(repository.objects)
+        settings = repository.settings if repository else ()
+        git = Git(root, env, (*plain.config, *settings, *_CONFIG))
+        prefix = f"{root.relative_to(top).as_posix()}/" if root != top else ""
+        whose = f"{repository.worktree if repository else ''}:{prefix}"
+        namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
+        keeper = {"GIT_DIR": str(repository.shared if repository else folder), "GIT_WORK_TREE": str(top)}
+        references = Git(top, keeper, git.config)
+        snapshots = cls(root, folder, index, git, references, namespace, prefix, tuple(leave_out))
+        if repository:
+            await repository.tracked_though_ignored(root, snapshots._everything(), folder / "listed")
+            snapshots._also = set(names_in(folder / "listed"))
+        return snapshots
+
+    async def take(self, name: str, also: Iterable[str] = ()) -> str:
+        """Make a snapshot and keep it under a name; the object's id. `also` are files to include though ignored.
+
+        What was asked for once stays part of later snapshots.
+        """
+        asked = set(also)
+        self._also |= asked
+        try:
+            tree, unseen = await self._tree()
+        except GitUnusable:  # the index may be torn or locked, or know objects that somebody has removed since
+            await in_thread(self._forget_index, name="index")
+            tree, unseen = await self._tree()
+        self.unseen |= unseen
+        modes = await in_thread(partial(self._unusual_modes, self.folder / "listed"), name="modes")
+        notes = {"also": self._also, "modes": modes, "unseen": unseen}
+        entries = [f"040000 tree {tree}\tfiles\0"]
+        for kind, lines in notes.items():
+            if lines:
+                entries.append(f"100644 blob {await self._store(lines)}\t{kind}\0")
+        made = await self.git("mktree", "-z", stdin=self.input(entries))
+        snapshot = made.stdout.strip()
+        self._notes[snapshot] = _as_notes(modes, unseen, self._also)
+        await self._refer(f"{self.namespace}/{name}", snapshot)
+        return snapshot
+
+    async def find(self, name: str) -> str | None:
+        """The object of the snapshot that is kept under a name."""
+        found = await self.references("rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1))
+        return found.stdout.strip() or None
+
+    async def notes(self, snapshot: str) -> Notes:
+        """What a snapshot has beside its files."""
+        if snapshot in self._notes:
+            return self._notes[snapshot]
+        asked = self.input(f"{snapshot}:{kind}\n" for kind in ("modes", "unseen", "also"))
+        target = self.folder / "notes"
+        await self.git("cat-file", "--batch", stdin=asked, stdout=target)
+        modes, unseen, also = await in_thread(partial(_read_batch, target), name="notes")
+        self._notes[snapshot] = _as_notes(modes, unseen, also)
+        return self._notes[snapshot]
+
+    async def ignored_by(self, snapshot: str, paths: Iterable[str]) -> set[str]:
+        """Which of these paths the ignore files are about that were there at the time of a snapshot."""
+        rules = self.folder / "rules" / "files"
+        await in_thread(partial(_copy_ignore_files, self.root, self.prefix, rules), name="rules")
+        index = {"GIT_INDEX_FILE": str(self.folder / "rules" / "index")}
+        git = replace(self.git, folder=rules, env={**self.git.env, **index, "GIT_WORK_TREE": str(rules)})
+        await git("read-tree", f"{snapshot}:files")
+        parents = {parent for path in paths for parent in Path(path).parents}
+        listed = self.input(f"{(parent / '.gitignore').as_posix()}\0" for parent in parents)
+        into = f"--prefix={rules}/{self.prefix}"
+        await git("checkout-index", "--quiet", "--force", "-z", "--stdin", into, stdin=listed, codes=(0, 1))
+        asked = self.input(f"{self.prefix}{path}\0" for path in paths)
+        target = self.folder / "listed"
+        await git("check-ignore", "-z", "--stdin", "--no-index", stdin=asked, stdout=target, codes=(0, 1))
+        return {name.removeprefix(self.prefix) for name in names_in(target)}
+
+    def input(self, parts: Iterable[str]) -> Path:
+        """A file for git to read. Raises `BadInput`."""
+        path = self.folder / "input"
+        try:
+            path.write_bytes(os.fsencode("".join(parts)))
+        except OSError as error:
+            raise BadInput(f"{path} could not be written: {error.strerror or error}", hint=_HINT) from error
+        return path
+
+    async def _tree(self) -> tuple[str, set[str]]:
+        """The tree of all files as they are now, and what could not be read. The files are listed in `listed`."""
+        result = await self.git("add", "--ignore-errors", "--all", "--", *self._everything(), codes=(0, 1, 128))
+        unseen = _unseen(result.stderr) if result.return_code or result.stderr else set()
+        unseen = {name.removeprefix(self.prefix) for name in unseen}
+        await self.git("ls-files", "-z", stdout=self.folder / "listed")
+        if missing := await in_thread(self._not_added_yet, name="ignored"):
+            asked = self.input(f"{path}\0" for path in missing)
+            await self.git("update-index", "--add", "--replace", "-z", "--stdin", stdin=asked)
+            await self.git("ls-files", "-z", stdout=self.folder / "listed")
+        return await self._write_tree(), unseen
+
+    def _everything(self) -> list[str]:
+        """The pathspecs of all that belongs to the project, from its folder."""
+        out = [f":(exclude,glob){pattern}{end}" for pattern in self.leave_out for end in ("", "/**")]
+        if self.folder.is_relative_to(self.root):
+            out.append(f":(exclude,literal){self.folder.relative_to(self.root).as_posix()}")
+        return [".", *out]
+
+    def _not_added_yet(self) -> list[str]:
+        """The ignored files that are there and can be read, neither behind a link nor in a repository within."""
+        listed = b"\0" + (self.folder / "listed").read_bytes()
+        missing = [path for path in sorted(self._also) if b"\0%s\0" % os.fsencode(path) not in listed]
+        return [path for path in missing if _is_own_file(self.root, path)]
+
+    async def _write_tree(self) -> str:
+        prefix = [f"--prefix={self.prefix}"] if self.prefix else []
+        result = await self.git("write-tree", *prefix, codes=(0, 128))
+        if result.return_code == 0:
+            return result.stdout.strip()
+        if f"prefix {self.prefix} not found" not in result.stderr:
+            raise GitUnusable(f"A checkpoint could not be made: {harmless(result.stderr.strip())}", hint=_HINT)
+        return (await self.git("mktree")).stdout.strip()  # there are no files
+
+    def _forget_index(self) -> None:
+        try:
+            for path in (self.index, Path(f"{self.index}.lock")):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise BadInput(f"{self.index} could not be removed: {error.strerror or error}", hint=_HINT) from error
+
+    def _unusual_modes(self, listed: Path) -> list[str]:
+        """The permissions that git does not keep, a line each: `600 path`."""
+        lines = []
+        top, lstat = os.fsencode(self.root) + b"/", os.lstat
+        for name in listed.read_bytes().split(b"\0")[:-1]:  # in large projects, half of the time goes by here
+            try:
+                mode = lstat(top + name).st_mode
+            except OSError:
+                continue
+            if mode not in _NEEDS_NO_NOTE and stat.S_ISREG(mode):
+                lines.append(f"{stat.S_IMODE(mode):o} {os.fsdecode(name)}")
+        return lines
+
+    async def _store(self, lines: Iterable[str]) -> str:
+        text = "".join(f"{line}\0" for line in sorted(lines))
+        if text not in self._stored:
+            made = await self.git("hash-object", "-w", "--no-filters", "--stdin", stdin=self.input([text]))
+            self._stored[text] = made.stdout.strip()
+        return self._stored[text]
+
+    async def remove_locks(self, prefix: str) -> None:
+        """Remove what a git that was killed has left beside the references under `prefix`, where nobody else writes.
+        Raises `BadInput`."""
+
+        def remove_all() -> None:
+            for lock in (Path(self.references.env["GIT_DIR"]) / self.namespace / prefix).rglob("*.lock"):
+                remove(lock)
+
+        await in_thread(remove_all, name="locks")
+
+    async def _refer(self, reference: str, target: str) -> None:
+        try:
+            await self.references("update-ref", reference, target)
+        except GitUnusable:
+            lock = Path(self.references.env["GIT_DIR"]) / f"{reference}.lock"
+            if not lock.exists():
+                raise
+            remove(lock)  # of a git that was stopped
+            await self.references("update-ref", reference, target)
+
+
+def _read_batch(answers: Path) -> list[list[str]]:
+    """The lists in what `git cat-file --batch` wrote: `id blob size`, newline, content, newline; or `name missing`."""
+    found = []
+    with answers.open("rb") as file:
+        while head := file.readline().split():
+            content = file.read(int(head[2]) + 1) if len(head) == 3 else b""
+            found.append([os.fsdecode(line) for line in content.split(b"\0")[:-1]])
+    return found
+
+
+def names_in(listed: Path) -> Iterator[str]:
+    """What git listed, each ended by a NUL."""
+    return (os.fsdecode(name) for name in listed.read_bytes().split(b"\0") if name)
+
+
+def _prepare(folder: Path, repository: Repository | None) -> Path:
+    """Write the private settings; the index to use."""
+    remove_leftovers(folder / "info")
+    contents = {"attributes": _ATTRIBUTES, "exclude": repository.exclude if repository else b""}
+    for name, content in contents.items():
+        path = folder / "info" / name
+        if read_bytes(path) != content:
+            write_atomic(path, content)
+    return _fresh_index(folder)
+
+
+def _fresh_index(folder: Path) -> Path:
+    """An index of this process alone: a killed process's git may still have the last one.
+
+    It goes on from that one, moved and not copied: git compares its time with the files', to know what may have changed
+    in the moment it was written.
+    """
+    fresh = folder / f"index-{secrets.token_hex(4)}"
+    try:
+        known = sorted(folder.glob("index-*"), key=lambda path: path.lstat().st_mtime_ns)
+        complete = [path for path in known if path.suffix != ".lock"]
+        if complete:
+            complete[-1].replace(fresh)
+        for path in known:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"{fresh} could not be written: {error.strerror or error}", hint=_HINT) from error
+    return fresh
+
+
+def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
+    """Begin a folder of ignore files with those of the folders that a project is in."""
+    try:
+        shutil.rmtree(target.parent, ignore_errors=True)
+        (target / prefix).mkdir(parents=True)
+        for number, place in enumerate((target / prefix).relative_to(target).parents if prefix else ()):
+            content = read_bytes(root.parents[number] / ".gitignore")
+            if content is not None:
+                (target / place / ".gitignore").write_bytes(content)
+    except OSError as error:
+        raise BadInput(f"{target} could not be written: {error.strerror or error}", hint=_HINT) from error
+
+
+def _as_notes(modes: Iterable[str], unseen: Iterable[str], also: Iterable[str]) -> Notes:
+    """`modes` are lines of the form `600 path`."""
+    entries = (line.split(" ", 1) for line in modes)
+    return Notes({path: int(mode, 8) for mode, path in entries}, frozenset(unseen), frozenset(also))
+
+
+def _unseen(stderr: str) -> set[str]:
+    """What git could not read. Any other error, such as a full disk, would leave a hole in the snapshot."""
+    found = {name for match in _LEFT_OUT.finditer(stderr) for name in match.groups() if name}
+    rest = _LEFT_OUT.sub("", stderr).strip()
+    if rest:
+        raise GitUnusable(f"A checkpoint could not be made: {harmless(rest.splitlines()[0])}", hint=_HINT)
+    return found
+
+
+def _is_own_file(root: Path, path: str) -> bool:
+    """Whether it is a file or link that can be read, neither behind a link nor in a repository within the project."""
+    place = root / path
+    if ".." in place.parts or not place.is_relative_to(root):
+        return False
+    inner = [parent for parent in place.parents if parent != root and parent.is_relative_to(root)]
+    if any(parent.is_symlink() or os.path.lexists(parent / ".git") for parent in inner):
+        return False
+    try:
+        mode = place.lstat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and os.access(place, os.R_OK))

@@ -1,0 +1,426 @@
+"""Which commands may run in a project, and running them.
+
+A command is started without a shell, if its program is on the list; what else may run, and how, is a matter of
+`commands.mode`. This is a seat belt against accidents, not a sandbox: an allowed `python` can do whatever its user can.
+"""
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from cdd_agent.config import Commands
+from cdd_agent.errors import BadInput
+from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.harmless import UNSEEN
+from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
+from cdd_agent.process.run import CommandResult, OutputChunk, result_of, run_command, shell_argv
+from cdd_agent.work_clock import WorkClock
+
+ALWAYS_ALLOWED = (
+    *("ls", "pwd", "cat", "echo", "wc", "head", "tail"),
+    *("python", "python3", "pip", "pytest", "ruff", "black", "mypy", "flake8", "make"),
+)
+_LONGEST = 100_000  # characters
+_log = logging.getLogger(__name__)
+
+# What a text is made of, to a POSIX shell. The first that matches wins.
+_PIECE = re.compile(
+    r"""
+      (?P<blank> [ \t]+ )
+    | (?P<continued> \\\n )
+    | \\ (?P<escaped> . )
+    | ' (?P<single> [^']* ) '
+    | " (?P<double> (?: [^"\\] | \\. )* ) "
+    | (?P<operator> [|;&<>]+ | \n | ` | \$\( )
+    | (?P<open> ['"\\] )
+    | (?P<plain> \$ | [^ \t\n\\'"|;&<>`$]+ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
+_EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+_OFF_LIST_HINT = (
+    "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`, or put it into a script or a "
+    "Makefile target that an allowed program runs."
+)
+_PATH_HINT = (
+    "Only the plain name of a program can be on the list (`commands.allow`); a script is run by one: "
+    "`python script.py`, a Makefile target. Or set `commands.mode: ask`."
+)
+_CD_HINT = "Nothing carries over from one command to the next; the folder of a command is its `cwd`."
+_OWN_SHELL_HINT = "Put it into a script or a Makefile target, and name that."
+_SHELL_HINT = (
+    "Put it into a script or a Makefile target that an allowed program runs, or set `commands.mode: ask` in "
+    ".cdd/config.yaml."
+)
+
+
+class CommandRefused(BadInput):
+    """A command text that is not run. `program` is the one that is not `allowed`, where that is why; `allowed` are the
+    programs that may run, where the text itself is why."""
+
+    def __init__(self, message: str, *, hint: str = "", program: str = "", allowed: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.program = program
+        self.allowed = allowed
+
+    def as_result(self) -> "Refused":
+        """What became of the command, for whoever waits for a result."""
+        return Refused(
+            "",
+            self.message,
+            126,
+            started=False,
+            refused=True,
+            program=self.program,
+            allowed=self.allowed,
+            hint=self.hint,
+        )
+
+
+@dataclass(frozen=True)
+class Refused(CommandResult):
+    """Nothing ran; `stderr` says why. `program` and `allowed` are as in `CommandRefused`."""
+
+    program: str = ""
+    allowed: tuple[str, ...] = ()
+    hint: str = ""
+    """What a person can do about it; a model cannot."""
+
+    @property
+    def failure(self) -> str:
+        return "\n".join(filter(None, (self.stderr, self.hint)))
+
+
+class Permission(StrEnum):
+    """What a person says to a command that is not let through by itself."""
+
+    YES = "yes"
+    NO = "no"
+    ALWAYS = "always"
+    """Yes, and to the same command in the same folder again, as long as the session lasts."""
+
+
+Permit = Callable[[str, str], Awaitable[Permission]]
+"""Asks a person: the command, and why it is asked about."""
+
+
+async def nobody(command: str, reason: str) -> Permission:
+    """Where nobody is there to ask, the answer is no."""
+    del command, reason
+    return Permission.NO
+
+
+@dataclass(frozen=True)
+class Words:
+    """A command text as a POSIX shell would read it, without anything being done about it."""
+
+    argv: tuple[str, ...]
+    operator: str
+    """The first thing that only a shell can do: a pipe, a second command, a redirection, a substitution; or empty."""
+    expands: bool
+    """A shell might change the words: variables, patterns, comments. Without one they stay as they are."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command text that was judged, and how it is started."""
+
+    text: str
+    argv: tuple[str, ...]
+    folder: Path
+    objection: str = ""
+    """Why a person has to be asked before it is started; empty when it may run."""
+    in_shell: bool = False
+
+
+def split(text: str) -> Words:
+    """Read a command text. Raises `CommandRefused` for one that is no command: empty, or a quote is not closed."""
+    words: list[str] = []
+    word: str | None = None
+    operator, expands = "", False
+    for piece in _PIECE.finditer(text):
+        kind = piece.lastgroup or ""
+        content = piece[kind]
+        match kind:
+            case "blank" if word is not None:
+                words.append(word)
+                word = None
+            case "blank" | "continued":
+                pass
+            case "open":
+                raise CommandRefused(f"{_shown(content)} in the command has no end")
+            case "operator":
+                operator = operator or content
+            case "double":
+                inner = _double_quoted(content)
+                word = (word or "") + inner.argv[0]
+                operator, expands = operator or inner.operator, expands or inner.expands
+            case "plain":
+                word = (word or "") + content
+                expands = expands or _EXPANDED.search(content) is not None
+            case _:
+                word = (word or "") + content
+    words += [word] if word is not None else []
+    if not operator and (not words or not words[0]):
+        raise CommandRefused("The command is empty")
+    return Words(tuple(words), operator, expands)
+
+
+def _double_quoted(content: str) -> Words:
+    found = [piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content) if piece["operator"]]
+    plain = re.sub(r'\\([$`"\\])|\\\n', lambda piece: piece[1] or "", content)
+    return Words((plain,), found[0] if found else "", "$" in content)
+
+
+class IShellExecutor(Protocol):
+    """What runs commands; a `CommandRunner` does."""
+
+    async def execute(
+        self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """Run a command text to its end. A command that fails or is refused is a result, too."""
+        ...
+
+
+@dataclass(frozen=True)
+class CommandRunner:
+    """Runs command texts in a project, as far as its settings and the person allow."""
+
+    root: Path
+    settings: Commands = field(default_factory=Commands)
+    permit: Permit = nobody
+    clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
+    """Stands still while a person is asked."""
+    always: set[tuple[str, Path]] = field(default_factory=set, repr=False, compare=False)
+    """The commands that a person lets through from now on, and their folders."""
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The list of programs that run without a question."""
+        return tuple(sorted({*ALWAYS_ALLOWED, *self.settings.allow}))
+
+    async def execute(
+        self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """The result alone, as `IShellExecutor`."""
+        return await result_of(self.run(command, cwd=cwd, env=env))
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        limit: float | None = None,
+        starts: Callable[[], None] = lambda: None,
+    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        """Run a command text: its output as it comes, then one `CommandResult`, a `Refused` one if nothing ran.
+
+        `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds;
+        `starts` is called when nothing is in the way of the command any more. Nothing is raised but what that raises,
+        or `permit`.
+        """
+        try:
+            folder = self._folder(cwd)
+            judged = self._judged(command, folder)
+            _check_variables(env or {})
+            await self.ask(judged)
+            starts()
+            _make(folder)
+        except CommandRefused as refusal:
+            _log.info("Refused %.1000r: %.1000r", command, refusal.message)
+            yield refusal.as_result()
+            return
+        async with aclosing(self.start(judged, env=env, limit=limit)) as items:
+            async for item in items:
+                yield item
+
+    def judge(
+        self,
+        text: str,
+        cwd: Path | None = None,
+        *,
+        also: Callable[[str], bool] = lambda program: False,
+        trusted: bool = False,
+    ) -> Command:
+        """How a text would be started. Raises `CommandRefused`; one with an `objection` is for `ask` to decide.
+
+        `also` tells of a program that it may run though it is not on the list. A `trusted` text is a person's own: it
+        may name any program, and is not asked about.
+        """
+        unsafe, folder = self.settings.mode == "unsafe", cwd or self.root
+        text = _readable(text, unsafe=unsafe)
+        if unsafe:
+            return self._unsafe(text, folder)
+        words = split(text)
+        if reason := _needs_shell(words):
+            command = Command(text, shell_argv(text), folder, reason, in_shell=True)
+            refusal = CommandRefused(reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT)
+        else:
+            program, argv = words.argv[0], self._started(words.argv, folder)
+            if trusted or program in self.allowed or also(program):
+                return Command(text, argv, folder)
+            reason = f"`{program}` is not on the list of allowed commands"
+            command = Command(text, argv, folder, reason)
+            hint = _PATH_HINT if _is_path(program) else _CD_HINT if program == "cd" else _OFF_LIST_HINT
+            refusal = CommandRefused(reason, hint=hint, program=program)
+        if trusted or self.settings.mode == "safe":
+            raise refusal
+        return command
+
+    def _judged(self, text: str, folder: Path) -> Command:
+        """As `judge`; whoever hears that a text is not one that may run hears which programs may."""
+        try:
+            return self.judge(text, folder)
+        except CommandRefused as refusal:
+            refusal.allowed = () if self.settings.mode == "unsafe" else self.allowed
+            raise
+
+    def must_ask(self, command: Command) -> bool:
+        """A person has to say yes to it, and has not yet said "always"."""
+        return bool(command.objection) and (command.text, command.folder) not in self.always
+
+    async def ask(self, command: Command) -> None:
+        """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
+        if not self.must_ask(command):
+            return
+        with self.clock.standing_still():
+            permission = await self.permit(command.text, command.objection)
+        if permission is Permission.NO:
+            raise CommandRefused(f"{command.objection}, and it was not approved", allowed=self.allowed)
+        if permission is Permission.ALWAYS:
+            self.always.add((command.text, command.folder))
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        env: Mapping[str, str] | None = None,
+        limit: float | None = None,
+    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        """Run a judged command without a question: its output as it comes, then one `CommandResult`."""
+        if self.settings.mode == "unsafe":
+            _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
+        _log.info("Running %.1000r in %s", command.text, command.folder)
+        items = run_command(
+            command.argv,
+            cwd=command.folder,
+            limit=self.settings.timeout if limit is None else limit,
+            env=self._with_own_programs(env) if command.in_shell else env,
+            hide=self.settings.hide_env,
+            passed=self.settings.pass_env,
+        )
+        async with aclosing(items):
+            async for item in items:
+                if isinstance(item, CommandResult):
+                    end = "its time was up" if item.timed_out else f"code {item.return_code}"
+                    _log.info("Ended %.1000r after %.1f s: %s", command.text, item.seconds, end)
+                yield item
+
+    def _unsafe(self, text: str, folder: Path) -> Command:
+        """A shell, whatever the text; but what a shell would only start means the project's own Python here too."""
+        with contextlib.suppress(CommandRefused):
+            words = split(text)
+            if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
+                return Command(text, as_started(words.argv, self.root), folder)
+        return Command(text, shell_argv(text), folder, in_shell=True)
+
+    def _started(self, argv: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
+        if _is_path(argv[0]):
+            return (str(cwd.absolute() / argv[0]), *argv[1:])
+        return as_started(argv, self.root)
+
+    def _with_own_programs(self, env: Mapping[str, str] | None) -> Mapping[str, str]:
+        """A shell looks programs up by itself: the project's own come first, unless the command has its own PATH."""
+        path = os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path()))
+        return {"PATH": path, **(env or {})}
+
+    def _folder(self, cwd: str | None) -> Path:
+        try:
+            return self.root.resolve() / confine_folder(self.root, cwd or "")
+        except PathRefused as refusal:
+            raise CommandRefused(refusal.message) from refusal
+
+
+def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, object]:
+    """A result in the form that the `execute_command` tool promises to models."""
+    match result:
+        case Refused(program=str(program), allowed=allowed) if program:
+            return {"error": f"Command '{program}' is not allowed", "allowed_commands": list(allowed)}
+        case Refused(allowed=allowed) if allowed:
+            return {"error": result.stderr, "allowed_commands": list(allowed)}
+        case CommandResult(refused=True):
+            return {"error": result.stderr}
+        case CommandResult(timed_out=True):
+            said = {name: text for name, text in (("stdout", result.stdout), ("stderr", result.stderr)) if text}
+            return {"error": f"Command timed out after {result.limit:g} seconds", **said}
+        case CommandResult(started=False) if result.return_code != 127:
+            return {"error": f"Failed to execute command: {result.stderr}"}
+        case _:
+            return {
+                "success": True,
+                "command": command,
+                "return_code": result.return_code,
+                "stdout": result.stdout,
+                "stderr": result.stderr,
+                "cwd": cwd,
+            }
+
+
+def _readable(text: str, *, unsafe: bool) -> str:
+    """The text without what surrounds it, if it is one that people can see and a program can be given."""
+    text = text.replace("\r\n", "\n").strip(" \t\r\n")
+    if not text:
+        raise CommandRefused("The command is empty")
+    if len(text) > _LONGEST:
+        raise CommandRefused(f"The command is too long: {len(text)} characters")
+    odd = re.search("[\0\ud800-\udfff]", text) if unsafe else _UNSEEN.search(text)
+    if odd:
+        raise CommandRefused(f"The command holds a control character: U+{ord(odd[0]):04X}")
+    return text
+
+
+def _needs_shell(words: Words) -> str:
+    """Why the words need a shell, in words; empty when they do not."""
+    if words.operator:
+        return f"{_shown(words.operator)} needs a shell, and commands run without one"
+    if assignment := _ASSIGNMENT.match(words.argv[0]):
+        return f"`{assignment[0]}` before a program needs a shell, and commands run without one; use `env`"
+    return ""
+
+
+def _shown(operator: str) -> str:
+    return {"\n": "a line break", "`": "a backtick", "\\": "a backslash", "'": "a quote", '"': "a quote"}.get(
+        operator, f"`{operator}`"
+    )
+
+
+def _is_path(program: str) -> bool:
+    return Path(program).name != program
+
+
+def _check_variables(env: Mapping[str, str]) -> None:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise CommandRefused(f"{name!r} cannot be set: a variable has a name without `=`, and neither has a NUL")
+
+
+def _make(folder: Path) -> None:
+    """Make the folder where it is missing; the answer to a question may have taken hours, so it is judged again."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        confined = folder.resolve() == folder
+    except OSError as error:
+        raise CommandRefused(f"{folder} cannot be worked in: {error.strerror or error}") from error
+    if not confined:
+        raise CommandRefused(f"{folder} leads somewhere else now")

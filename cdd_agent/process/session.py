@@ -1,0 +1,56 @@
+"""`execute_command_tool`: commands for callers that keep many sessions apart, each in a folder of its own."""
+
+import os
+import re
+from pathlib import Path
+
+from cdd_agent.config import Commands, switched
+from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.process.policy import CommandRunner, as_tool_answer
+from cdd_agent.process.run import result_of
+from cdd_agent.threads import waited_for
+
+_ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
+
+
+def execute_command_tool(
+    command: str, workspace_id: str, agent_id: str, session_id: str, cwd: str | None = None
+) -> dict[str, object]:
+    """Run a command in a session's own folder, which is made when missing, and wait for its end.
+
+    `cwd` is relative to that folder and cannot leave it. Returns `{"success": True, "command", "return_code", "stdout",
+    "stderr", "cwd"}`, also for a command that fails by itself, or `{"error": ...}`. Works with and without a running
+    event loop, which it holds up either way.
+    """
+    if not _are_texts(command, cwd or ""):
+        return {"error": "Failed to execute command: `command` and `cwd` are texts"}
+    try:
+        folder = _session_folder(workspace_id, agent_id, session_id)
+        folder.mkdir(parents=True, exist_ok=True)
+    except PathRefused as refusal:
+        return {"error": refusal.message}
+    except OSError as error:
+        return {"error": f"Failed to execute command: the session's folder cannot be made: {error.strerror or error}"}
+    runner = CommandRunner(folder, switched(Commands(), os.environ))
+    return as_tool_answer(command, waited_for(result_of(runner.run(command, cwd=cwd))), cwd or ".")
+
+
+def _are_texts(*values: object) -> bool:
+    """What a model sends can be anything."""
+    return all(isinstance(value, str) for value in values)
+
+
+def _session_folder(*ids: str) -> Path:
+    for one in ids:
+        if not isinstance(one, str) or not _ID.fullmatch(one):
+            raise PathRefused(f"{one!r} is not an id: letters, digits and `-_.@+=,`, at most 128, no dot at the start")
+    base = _base()
+    return base.resolve() / confine_folder(base, "/".join(ids))
+
+
+def _base() -> Path:
+    if chosen := os.environ.get("CDD_WORKSPACES"):
+        return Path(chosen).absolute()
+    from platformdirs import user_data_path
+
+    return user_data_path("cdd-agent") / "workspaces"

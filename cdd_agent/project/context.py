@@ -1,0 +1,194 @@
+"""What a model is told of a project before it is asked anything: its files, where it runs, and files in full."""
+
+import os
+import platform
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Any, Literal, get_args
+
+from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
+from cdd_agent.files.walk import Entry, Kind, walk
+from cdd_agent.git.status import current_branch
+from cdd_agent.harmless import fenced, harmless
+from cdd_agent.process.programs import find_program
+
+_LINES = 1_000
+"""Lines of the tree, about."""
+_WIDTH = 200
+"""Entries of one folder in the tree."""
+_DEPTH = 30
+_COUNTED = 100_000
+"""Entries that are looked at."""
+_GITIGNORE = 10_000
+"""Characters of the `.gitignore` that are shown."""
+
+FileStatus = Literal["found", "not_found"]
+
+
+@dataclass(frozen=True)
+class FileContext:
+    """A file that was asked for; `content` is None when there is no such file, or it cannot be read."""
+
+    file_path: str
+    content: str | None
+    status: FileStatus
+    problem: str = ""
+    """Why it cannot be read."""
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(FileStatus):
+            raise ValueError(f"status is {' or '.join(get_args(FileStatus))}, not {self.status!r}")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where commands will run."""
+
+    os: str
+    python: str
+    shell: str
+    cwd: str
+    git: str
+
+
+@dataclass(frozen=True)
+class ContextResult:
+    """What a model is told of a project."""
+
+    repo_tree: str
+    environment_info: Environment
+    gitignore_content: str
+    """The `.gitignore` at the root; empty without one."""
+    file_contexts: tuple[FileContext, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def as_text(self) -> str:
+        """All of it in Markdown, whatever the files hold."""
+        environment = "\n".join(f"- {name}: {value}" for name, value in asdict(self.environment_info).items())
+        parts = [f"## Environment\n\n{environment}", f"## Files\n\n{fenced(self.repo_tree)}"]
+        if self.gitignore_content:
+            parts.append(f"## .gitignore\n\n{fenced(self.gitignore_content)}")
+        for file in self.file_contexts:
+            without = f"({file.problem})" if file.problem else "There is no such file."
+            parts.append(f"## {file.file_path}\n\n{without if file.content is None else fenced(file.content)}")
+        return "\n\n".join(parts) + "\n"
+
+
+def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
+    """The context of a project, with some of its files (or folders: what is in them) in full.
+
+    Raises `PathRefused` when one of the paths is outside the project.
+    """
+    return ContextResult(
+        repo_tree=repo_tree(root),
+        environment_info=_environment(root),
+        gitignore_content=_gitignore(root),
+        file_contexts=tuple(_file(root, path) for path in paths),
+    )
+
+
+def _file(root: Path, text: str) -> FileContext:
+    try:
+        source = read_source(root, text)
+    except SourceMissing:
+        return FileContext(harmless(text), None, "not_found")
+    except SourceUnreadable as error:
+        return FileContext(harmless(text), None, "found", error.message)
+    return FileContext(harmless(str(source.path)), source.as_text(), "found")
+
+
+def _gitignore(root: Path) -> str:
+    try:
+        return read_source(root, ".gitignore", limit=_GITIGNORE).as_text()
+    except SourceUnreadable:
+        return ""
+
+
+def _environment(root: Path) -> Environment:
+    branch = current_branch(root)
+    return Environment(
+        os=f"{platform.system()} {platform.release()} ({platform.machine()})",
+        python=platform.python_version(),
+        shell=PurePath(os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown").name,
+        cwd=harmless(str(root.absolute())),
+        git=harmless(f"branch {branch}" if branch else "no repository" if find_program("git") else "not installed"),
+    )
+
+
+@dataclass(slots=True)
+class _Node:
+    """A file or folder of the tree."""
+
+    line: str
+    inner: list["_Node"] = field(default_factory=list)
+    files: int = 0
+    """How many are in it, at any depth."""
+
+
+def entries(root: Path, without: Collection[str] = ()) -> list[Entry]:
+    """What is in a project, as far as it is looked at; `without` some files and folders, with all that is in them."""
+    found = (entry for entry in walk(root) if not _is_in(entry.text, without))
+    return list(islice(found, _COUNTED + 1))
+
+
+def repo_tree(root: Path, found: Sequence[Entry] | None = None) -> str:
+    """The project's files as a tree: as many of its levels as fit, with counts for what does not.
+
+    `found` are its entries, for whoever has them already.
+    """
+    found = entries(root) if found is None else found
+    top = _tree(harmless(root.absolute().name) or ".", found[:_COUNTED])
+    more = [f"… and more: only {_COUNTED:,} entries were looked at"] if len(found) > _COUNTED else []
+    return "\n".join([top.line, *_drawn(top, _levels(top)), *more]) + "\n"
+
+
+def _is_in(path: str, places: Collection[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)
+
+
+def _tree(name: str, entries: Iterable[Entry]) -> _Node:
+    top = _Node(f"{name}/")
+    above = [top]
+    for entry in entries:
+        del above[entry.text.count("/") + 1 :]
+        node = _Node(entry.shown_name)
+        above[-1].inner.append(node)
+        if entry.kind is Kind.FOLDER:
+            above.append(node)
+        else:
+            for folder in above:
+                folder.files += 1
+    return top
+
+
+def _levels(top: _Node) -> int:
+    """How many levels of the tree fit; the first always does."""
+    levels, level, lines = 0, [top], 0
+    while level and levels < _DEPTH:
+        level = [inner for node in level for inner in node.inner[:_WIDTH]]
+        lines += len(level)
+        if lines > _LINES:
+            break
+        levels += 1
+    return levels
+
+
+def _drawn(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
+    """What is in a folder, down to a level; below that, how much there is."""
+    shown, more = folder.inner[:_WIDTH], len(folder.inner) - _WIDTH
+    for node in shown:
+        is_last = node is shown[-1] and more <= 0
+        closed = node.inner and levels == 1
+        yield f"{indent}{'└── ' if is_last else '├── '}{node.line}{f' ({_count(node)})' if closed else ''}"
+        if levels > 1:
+            yield from _drawn(node, levels - 1, indent + ("    " if is_last else "│   "))
+    if more > 0:
+        yield f"{indent}└── … and {more:,} more"
+
+
+def _count(folder: _Node) -> str:
+    return f"{folder.files:,} file{'' if folder.files == 1 else 's'}"

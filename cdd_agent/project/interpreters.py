@@ -1,0 +1,127 @@
+"""Pythons other than this program's own, asked whether they can read a text: a project may be for a newer one.
+
+A text is only compiled, and not run: in isolated mode, without the site's packages, in an empty folder, for a bounded
+time. An interpreter that is itself a file of the project is not started.
+"""
+
+import re
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.process.programs import find_program, own_python
+from cdd_agent.process.run import result_of, run_command
+from cdd_agent.threads import waited_for
+
+Version = tuple[int, int]
+
+OURS: Version = (sys.version_info.major, sys.version_info.minor)
+NEWEST: Version = (3, 30)
+"""Up to which one is looked for by its name."""
+_SECONDS = 10.0
+"""For one of them; and after so many, no other is asked."""
+_QUESTION = """\
+import sys
+print("Python %d.%d" % sys.version_info[:2])
+try:
+    compile(sys.stdin.buffer.read(), "file", "exec", dont_inherit=True)
+except SyntaxError as error:
+    print("line %d: %s" % (error.lineno or 1, error.msg))
+except ValueError as error:
+    print(error)
+"""
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What an interpreter says of a text."""
+
+    version: Version
+    wrong: str
+    """What is wrong with it, as a clause; empty if it can be read."""
+    is_of_project: bool = False
+    """It is the one of the project's own environment: no other counts."""
+
+
+def opinion(root: Path, source: bytes) -> Opinion | None:
+    """What the Python for which a project is written says of a text, as far as there is one here beside this program's.
+
+    That of the project's own environment decides. Without one, any newer one that `requires-python` allows may say that
+    the text can be read; where all deny it, the newest is quoted.
+    """
+    until = time.monotonic() + _SECONDS
+    with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
+        text = Path(folder, "text")
+        text.write_bytes(source)
+        own = own_python(root)
+        if own and _is_outside(root, own) and (said := _asked(own.resolve(), text)):
+            return Opinion(*said, is_of_project=True)
+        found: list[Opinion] = []
+        for program in _candidates(root):
+            if time.monotonic() > until:
+                break
+            said = _asked(program, text)
+            if said is None or said[0] <= OURS or not allows(root, said[0]):
+                continue
+            if not said[1]:
+                return Opinion(*said)
+            found.append(Opinion(*said))
+    return max(found, key=lambda one: one.version, default=None)
+
+
+def allows(root: Path, version: Version) -> bool:
+    """Whether `requires-python` in pyproject.toml lets a project run on a version. What cannot be read forbids none."""
+    try:
+        settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        wanted = str(settings["project"]["requires-python"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
+    return all(_fits(version, *clause) for clause in re.findall(r"([<>=~!]=?)\s*(\d+)\.(\d+)([.\d*]*)", wanted))
+
+
+def _fits(version: Version, operator: str, major: str, minor: str, rest: str) -> bool:
+    named = (int(major), int(minor))
+    match operator:
+        case ">=" | ">":
+            return version >= named
+        case "<":
+            return version < named or (version == named and re.fullmatch(r"[.0*]*", rest) is None)
+        case "<=":
+            return version <= named
+        case "==" | "=":
+            return version == named
+        case "~=":
+            return version == named if rest else version >= named
+        case _:
+            return True
+
+
+def _candidates(root: Path) -> Iterator[Path]:
+    """Those on the PATH, the newest first."""
+    names = [f"python3.{minor}" for minor in range(NEWEST[1], OURS[1], -1)]
+    for name in (*names, "python", "python3"):
+        if (found := find_program(name)) and _is_outside(root, found):
+            yield found
+
+
+def _is_outside(root: Path, program: Path) -> bool:
+    try:
+        return not program.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def _asked(program: Path, text: Path) -> tuple[Version, str] | None:
+    """None for one that does not answer: a shim for a version that is not there, a text that is nested too deeply."""
+    run = run_command(
+        [str(program), "-I", "-S", "-B", "-W", "ignore", "-c", _QUESTION], cwd=text.parent, limit=_SECONDS, stdin=text
+    )
+    result = waited_for(result_of(run))
+    said = re.fullmatch(r"Python (\d+)\.(\d+)\r?\n(.*)", result.stdout, re.DOTALL)
+    if result.return_code or result.timed_out or said is None:
+        return None
+    return (int(said[1]), int(said[2])), " ".join(said[3].split())

@@ -1,0 +1,76 @@
+"""A project's rules for agents: the files in which people write down how work is to be done here."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.errors import CddError
+from cdd_agent.files.read import read_source
+from cdd_agent.harmless import harmless
+from cdd_agent.project.unfilled import without_unfilled
+
+NAMES = ("AGENTS.md", "CLAUDE.md", "CDD.md")
+LONGEST = 20_000
+"""Characters of one file that are used."""
+LONGEST_TOGETHER = 40_000
+
+
+@dataclass(frozen=True)
+class ProjectRules:
+    """What the files say, the nearest first, and what has to be said of how they were read."""
+
+    text: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def section(self) -> str:
+        """As a part of a prompt; empty where there are none."""
+        return f"# The project's rules\n\n{self.text}" if self.text else ""
+
+
+def project_rules(root: Path) -> ProjectRules:
+    """The rules at the project's root, then those of the folders around it, up to the top of its git repository.
+
+    A file that says the same as one before it (they are often links to each other) is there once. What `cdd init` left
+    for people to fill in is not there while nobody has.
+    """
+    parts: list[str] = []
+    notes: list[str] = []
+    seen: set[str] = set()
+    room = LONGEST_TOGETHER
+    for folder, shown in _folders(root.resolve()):
+        for name in NAMES:
+            path = f"{shown}{name}"
+            if not os.path.lexists(folder / name):
+                continue
+            try:
+                source = read_source(folder, name, limit=LONGEST)
+            except CddError as error:
+                notes.append(f"The rules in {path} are left out: {error.message}.")
+                continue
+            text = without_unfilled(source.text.strip())
+            if source.is_folder or not text or text in seen:
+                continue
+            seen.add(text)
+            if not room:
+                notes.append(f"The rules in {path} are left out: the others have {LONGEST_TOGETHER:,} characters.")
+                continue
+            if source.cut or len(text) > room:
+                text = text[:room]
+                notes.append(f"The rules in {path} are cut: only the first {len(text):,} characters are used.")
+            room -= len(text)
+            parts.append(f"## {harmless(path)}\n\n{text}")
+    return ProjectRules("\n\n".join(parts), tuple(notes))
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, str]]:
+    """The root and the folders above it that are in the same repository, each with how its files are named."""
+    yield root, ""
+    above: list[Path] = []
+    for folder in (root, *root.parents):
+        if folder != root:
+            above.append(folder)
+        if (folder / ".git").exists():
+            yield from ((outer, "../" * depth) for depth, outer in enumerate(above, start=1))
+            return

@@ -1,0 +1,262 @@
+"""Finding files and lines in a project: all files, files by name, lines by what is in them.
+
+What git ignores is not found. Each answer says whether it is all there is.
+"""
+
+import posixpath
+import re
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from itertools import takewhile
+from json import dumps, loads
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.files.found import Found
+from cdd_agent.files.paths import confine
+from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
+from cdd_agent.files.walk import Entry, Kind, open_file, walk
+from cdd_agent.process.run import CommandResult, run_command
+
+_FILES, _LINES = 1_000, 200
+_SECONDS = 20.0
+_MAX_LINE = 300
+"""Characters of a line that are shown."""
+_MAX_FILE = 5_000_000
+"""Bytes; files that people read are smaller."""
+_MAX_PATTERN = 2_000
+_MAX_ALTERNATIVES = 100
+_PACKAGE = Path(__file__).resolve().parents[2]
+"""The folder that this package is imported from."""
+_CHILD = "import sys; sys.path.insert(0, sys.argv[1]); import cdd_agent.project.search as s; s.search(sys.argv[2])"
+_LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
+"""What a line of the searching process is, by its first character."""
+_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+
+
+class PatternRefused(BadInput):
+    """A regular expression or a file pattern that means nothing."""
+
+
+class SearchFailed(CddError):
+    """A search that came to no answer."""
+
+
+def list_files(root: Path, under: str = ".", limit: int = _FILES) -> Found:
+    """All files in a folder and in the folders below it. Raises `SourceMissing` where nothing is."""
+    return _gathered(_entries(root, locate(root, under)), limit)
+
+
+def glob_files(root: Path, pattern: str, limit: int = _FILES) -> Found:
+    """Files whose path from the root matches: `*` and `?` within a name, `**` for any folders, `[ab]`, `{a,b}`.
+
+    Raises `PatternRefused` for a pattern that means nothing, `PathRefused` for one that leaves the project.
+    """
+    glob = _Glob(root, pattern)
+    entries = (entry for entry in walk(root, glob.folder) if entry.kind is Kind.UNREADABLE or glob.matches(entry))
+    return _gathered(entries, limit)
+
+
+async def grep_files(
+    root: Path,
+    pattern: str,
+    under: str = ".",
+    glob: str | None = None,
+    ignore_case: bool = False,
+    limit: int = _LINES,
+    *,
+    seconds: float = _SECONDS,
+) -> Found:
+    """Lines that a regular expression (Python's) matches, as `path:number:line`, in a file or below a folder.
+
+    `glob` keeps to files that match it; without a `/` it is about the name alone. Binary files, large ones and those
+    that hold secrets are left out. Some expressions take for ever on some lines, so the search is a process of its
+    own, which is ended when its time is up; what it found until then is the answer.
+
+    Raises `PatternRefused`, which says what is wrong with the expression and where.
+    """
+    wanted = _checked(root, pattern, under, glob, ignore_case, limit)
+    argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE), dumps(asdict(wanted))]
+    answer, result = list[str](), CommandResult("", "", 0)
+    async with aclosing(run_command(argv, cwd=_PACKAGE, limit=seconds, whole=True)) as output:
+        async for item in output:
+            if isinstance(item, CommandResult):
+                result = item
+            elif item.stream == "stdout":
+                answer.append(item.text)
+    return _answered(wanted, "".join(answer).split("\n")[:-1], result)
+
+
+def search(wanted: str) -> None:
+    """The work of the process that `grep_files` starts: writes what it finds as it finds it."""
+    for line in _search(_Wanted(**loads(wanted))):
+        sys.stdout.buffer.write(line.encode("utf-8", errors="replace") + b"\n")
+        sys.stdout.buffer.flush()
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the searching process is told."""
+
+    root: str
+    pattern: str
+    under: str
+    glob: str | None
+    ignore_case: bool
+    limit: int
+
+
+def _checked(root: Path, pattern: str, under: str, glob: str | None, ignore_case: bool, limit: int) -> _Wanted:
+    """What can be refused without a search is refused."""
+    path = locate(root, under)
+    file_mode(root, path)
+    if len(pattern) > _MAX_PATTERN:
+        raise PatternRefused(f"A regular expression of {len(pattern):,} characters is too long")
+    if glob is not None:
+        glob = glob.replace("\\", "/")
+        glob = glob if "/" in glob else f"**/{glob}"
+        _Glob(root, glob)
+    return _Wanted(str(root.absolute()), pattern, str(path), glob, ignore_case, limit)
+
+
+def _search(wanted: _Wanted) -> Iterator[str]:
+    try:
+        expression = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
+    except re.error as error:
+        yield f"{_WRONG}{error.msg}{'' if error.pos is None else f' (character {error.pos + 1})'}"
+        return
+    except (OverflowError, RecursionError) as error:
+        yield f"{_WRONG}{error}"
+        return
+    root, found, left_out = Path(wanted.root), 0, 0
+    glob = None if wanted.glob is None else _Glob(root, wanted.glob)
+    for entry in _entries(root, PurePosixPath(wanted.under)):
+        if entry.kind is not Kind.FILE or (glob and not glob.matches(entry)):
+            continue
+        text = _text(root, entry)
+        left_out += text is None
+        for number, line in enumerate((text or "").split("\n"), 1):
+            if match := expression.search(line.removesuffix("\r")):
+                if found == wanted.limit:
+                    yield _CUT
+                    return
+                yield f"{_LINE}{entry.shown}:{number}:{_around(line, match.start())}"
+                found += 1
+    if left_out:
+        files = "1 file was" if left_out == 1 else f"{left_out:,} files were"
+        yield f"{_NOTE}{files} not searched: over {_MAX_FILE // 1_000_000} MB, unreadable, or holding secrets"
+    yield _DONE
+
+
+def _text(root: Path, entry: Entry) -> str | None:
+    """A file's text; empty for a binary one, None for one that is left out."""
+    if holds_secrets(entry.name):
+        return None
+    try:
+        with open_file(root / entry.text) as file:
+            if is_binary(file):
+                return ""
+            data = file.read(_MAX_FILE + 1)
+    except OSError:
+        return None
+    return data.decode("utf-8", errors="replace") if len(data) <= _MAX_FILE else None
+
+
+def _around(line: str, at: int) -> str:
+    """The line without its end, or, of a long one, the part where the match is."""
+    line = line.removesuffix("\r")
+    if len(line) <= _MAX_LINE:
+        return line
+    start = max(0, min(at - _MAX_LINE // 3, len(line) - _MAX_LINE))
+    end = start + _MAX_LINE
+    return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
+
+
+def _answered(wanted: _Wanted, lines: Iterable[str], result: CommandResult) -> Found:
+    """What the searching process wrote, as an answer."""
+    said: dict[str, list[str]] = {kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)}
+    for line in lines:
+        said[line[0]].append(line[1:])
+    found = tuple(said[_LINE])
+    if said[_WRONG]:
+        raise PatternRefused(f"{wanted.pattern!r} is not a regular expression: {said[_WRONG][0]}")
+    if result.timed_out:
+        return Found(found, cut=True, note=f"not everything was searched: it took longer than {result.seconds:.0f} s")
+    if not said[_DONE] and not said[_CUT]:
+        raise SearchFailed(f"The search ended early. {result.stderr.strip().rpartition(chr(10))[2]}".strip())
+    return Found(found, cut=bool(said[_CUT]), note="; ".join(said[_NOTE]))
+
+
+class _Glob:
+    """A file pattern with its alternatives."""
+
+    def __init__(self, root: Path, pattern: str) -> None:
+        paths = [confine(root, text) for text in _expanded(pattern.replace("\\", "/"))]
+        self._patterns = [path.parts for path in paths]
+        plain = ["/".join(takewhile(_is_plain, path.parts[:-1])) for path in paths]
+        self.folder = PurePosixPath(posixpath.commonpath(plain))
+        """Everything that matches is in it."""
+
+    def matches(self, entry: Entry) -> bool:
+        names = entry.path.parts
+        return any(_fits(names, pattern) for pattern in self._patterns)
+
+
+def _fits(names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    """Name by name, `**` for any number of them, at the end for at least one.
+
+    `fnmatch` is never slow over a name, whatever the stars.
+    """
+    places = {0}
+    for number, part in enumerate(pattern, 1):
+        if part == "**":
+            first = min(places, default=len(names) + 1) + (number == len(pattern))
+            places = set(range(first, len(names) + 1))
+        else:
+            places = {at + 1 for at in places if at < len(names) and fnmatchcase(names[at], part)}
+    return len(names) in places
+
+
+def _is_plain(name: str) -> bool:
+    return not re.search(r"[*?\[]", name)
+
+
+def _expanded(pattern: str) -> list[str]:
+    """The pattern once for each choice that its braces give."""
+    unfinished, finished = [pattern], list[str]()
+    while unfinished:
+        text = unfinished.pop()
+        if group := _ALTERNATIVES.search(text):
+            choices = group[1].split(",")
+            unfinished += [text[: group.start()] + choice + text[group.end() :] for choice in choices]
+        else:
+            finished.append(text)
+        if len(unfinished) + len(finished) > _MAX_ALTERNATIVES:
+            raise PatternRefused(f"{pattern[:60]!r} is not usable: too many alternatives")
+    return finished
+
+
+def _entries(root: Path, path: PurePosixPath) -> Iterator[Entry]:
+    """One file, or what is in a folder."""
+    mode = file_mode(root, path)
+    if stat.S_ISDIR(mode):
+        yield from walk(root, path)
+    elif stat.S_ISREG(mode):
+        yield Entry(str(resolved(root, path)), Kind.FILE)
+
+
+def _gathered(entries: Iterable[Entry], limit: int) -> Found:
+    lines: list[str] = []
+    closed = 0
+    for entry in entries:
+        closed += entry.kind is Kind.UNREADABLE
+        if entry.kind in (Kind.FILE, Kind.LINK):
+            if len(lines) == limit:
+                return Found(tuple(lines), cut=True)
+            lines.append(entry.shown)
+    folders = "1 folder" if closed == 1 else f"{closed:,} folders"
+    return Found(tuple(lines), note=f"{folders} could not be looked into" if closed else "")

@@ -1,0 +1,124 @@
+"""Doing actions: each ends in one `ActionResult`, whatever happens."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.actions.model import (
+    Action,
+    ActionFailed,
+    ActionResult,
+    ActionStatus,
+    ChatWithUserAction,
+    CreateFileAction,
+    EditAction,
+    ExecuteAction,
+    FileAlreadyExistsError,
+    MultipleMatchesFoundError,
+    ReadAction,
+    ResearchAction,
+    SearchTextNotFoundError,
+)
+from cdd_agent.edits.build import creation, edit
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.errors import CddError
+from cdd_agent.files.read import read_source
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.web.pages import PageReader
+from cdd_agent.web.search import IWebSearcher, research
+
+Permit = Callable[[ChangeSet], Awaitable[bool]]
+"""Whether these changes may be written."""
+
+
+async def _permitted(changes: ChangeSet) -> bool:
+    del changes
+    return True
+
+
+@dataclass(frozen=True)
+class ActionRunner:
+    """Does actions in a project, one at a time. Nothing carries over from one to the next."""
+
+    root: Path
+    commands: CommandRunner
+    pages: PageReader
+    searcher: IWebSearcher
+    ask: Callable[[str], Awaitable[str]]
+    """Asks the person; raises `NotApproved` where there is nobody."""
+    protected: Callable[[Path], bool] = lambda place: False
+    """Tells of a resolved place that no action may write to it."""
+    permit: Permit = _permitted
+    wrote: Callable[[ChangeSet], None] = lambda changes: None
+    """Is told of changes that were written."""
+
+    async def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+        """Yield a command's output as it comes, then one `ActionResult`. A failure is a result, not an exception."""
+        try:
+            if isinstance(action, ExecuteAction):
+                async with aclosing(self._execute(action)) as items:
+                    async for item in items:
+                        yield item
+            else:
+                yield await self._result(action)
+        except CddError as error:
+            yield _failed(action, error, self._present_content(action, error))
+
+    async def _result(self, action: Action) -> ActionResult:
+        match action:
+            case CreateFileAction(file_path=path, content=content):
+                changes = await asyncio.to_thread(creation, self.root, path, content, self.protected)
+                return await self._write(action, changes)
+            case EditAction(file_path=path, find=find, replace=replace):
+                changes = await asyncio.to_thread(edit, self.root, path, find, replace, self.protected)
+                return await self._write(action, changes)
+            case ReadAction(source=source) if action.is_remote():
+                return ActionResult(action, ActionStatus.SUCCESS, (await self.pages.read(source.strip())).as_text())
+            case ReadAction(source=source) if "://" in source:
+                raise ActionFailed(f"{source} cannot be read: only http and https addresses can")
+            case ReadAction(source=source):
+                text = await asyncio.to_thread(read_source, self.root, source)
+                return ActionResult(action, ActionStatus.SUCCESS, text.as_text())
+            case ChatWithUserAction(prompt=prompt):
+                return ActionResult(action, ActionStatus.COMPLETED, await self.ask(prompt))
+            case ResearchAction(queries=queries):
+                report = await research(self.searcher, queries)
+                return ActionResult(action, ActionStatus.SUCCESS, report.as_text())
+            case _:
+                raise TypeError(f"{action.action_type} is not done by anyone; only reports hold it")
+
+    async def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
+        if changes.changes and not await self.permit(changes):
+            raise ActionFailed("The person did not approve of this change; nothing was written")
+        changes.apply(self.root)
+        self.wrote(changes)
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(changes.notes))
+
+    async def _execute(self, action: ExecuteAction) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+        async with aclosing(self.commands.run(action.command, cwd=action.cwd, env=action.env)) as items:
+            async for item in items:
+                yield item if isinstance(item, OutputChunk) else _executed(action, item)
+
+    def _present_content(self, action: Action, error: CddError) -> str:
+        """What whoever asked for a change needs to see to do better, as `read` would show it."""
+        needs_it = FileAlreadyExistsError | SearchTextNotFoundError | MultipleMatchesFoundError
+        if not isinstance(error, needs_it) or not isinstance(action, CreateFileAction | EditAction):
+            return ""
+        try:
+            return read_source(self.root, action.file_path).text
+        except CddError as unreadable:
+            return unreadable.message
+
+
+def _executed(action: ExecuteAction, result: CommandResult) -> ActionResult:
+    """Standard output, and as the error what was said on standard error; of a failure, why it is one before that."""
+    if result.return_code == 0 and not result.timed_out:
+        return ActionResult(action, ActionStatus.SUCCESS, result.stdout, result.stderr, result.return_code)
+    return ActionResult(action, ActionStatus.FAILURE, result.stdout, result.failure, result.return_code)
+
+
+def _failed(action: Action, error: CddError, output: str) -> ActionResult:
+    return ActionResult(action, ActionStatus.FAILURE, output, "\n".join(filter(None, (error.message, error.hint))))

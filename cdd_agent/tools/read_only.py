@@ -1,0 +1,194 @@
+"""The tools that only look: at files, folders and history. Socrates and the Planner have these and no others."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from cdd_agent.actions.model import Written
+from cdd_agent.files.found import Found
+from cdd_agent.files.read import read_source
+from cdd_agent.git.status import git_diff, git_log, git_status
+from cdd_agent.project.search import glob_files, grep_files, list_files
+from cdd_agent.tools.base import A, Answer, Arguments, Tool
+
+_MOST_LINES = 1000
+
+
+class _ReadOnlyTool(Tool[A]):
+    category = "Files"
+    acts = False
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+
+class ReadArguments(Arguments):
+    path: Written = Field(description="The file or folder, relative to the project.")
+    start_line: int = Field(1, ge=1, description="The first line to show, from 1.")
+    end_line: int | None = Field(None, ge=1, description="The last line to show; without it, to the end.")
+
+
+class ReadFileTool(_ReadOnlyTool[ReadArguments]):
+    """Read a text file of the project, or some of its lines. A folder gives its listing. Very long files are cut."""
+
+    name = "read_file"
+    tags = ("file", "read")
+    returns = "`output`: the text; `cut`: whether some of it was left out; or `error`."
+    examples = (
+        {"path": "README.md"},
+        {"path": "src/app.py", "start_line": 40, "end_line": 80},
+        {"path": "src"},
+    )
+    arguments = ReadArguments
+
+    async def run(self, arguments: ReadArguments) -> Answer:
+        source = await asyncio.to_thread(
+            read_source, self._root, arguments.path, start=arguments.start_line, end=arguments.end_line
+        )
+        return {"output": source.as_text(), "cut": source.cut}
+
+
+class _ListArguments(Arguments):
+    path: str = Field(".", description="The folder, relative to the project.")
+    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many entries at most.")
+
+
+class ListFilesTool(_ReadOnlyTool[_ListArguments]):
+    """List the files under a folder, without those that git ignores."""
+
+    name = "list_files"
+    tags = ("file", "list", "folder")
+    returns = "`output`: one path a line; `cut`: whether there are more; or `error`."
+    examples = ({}, {"path": "src"}, {"path": "tests", "limit": 50})
+    arguments = _ListArguments
+
+    async def run(self, arguments: _ListArguments) -> Answer:
+        return _found(await asyncio.to_thread(list_files, self._root, arguments.path, limit=arguments.limit))
+
+
+class _GlobArguments(Arguments):
+    pattern: Written = Field(description="As in `src/**/*.py`; `**` stands for any folders.")
+    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many files at most.")
+
+
+class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
+    """Find files by a pattern of their paths, without those that git ignores."""
+
+    name = "glob_files"
+    tags = ("file", "find", "pattern")
+    returns = "`output`: one path a line; `cut`: whether there are more; or `error`."
+    examples = ({"pattern": "**/*.py"}, {"pattern": "src/**/test_*.py"}, {"pattern": "*.md", "limit": 20})
+    arguments = _GlobArguments
+
+    async def run(self, arguments: _GlobArguments) -> Answer:
+        return _found(await asyncio.to_thread(glob_files, self._root, arguments.pattern, limit=arguments.limit))
+
+
+class _GrepArguments(Arguments):
+    pattern: Written = Field(description="A regular expression of Python, matched line by line.")
+    path: str = Field(".", description="The folder or file to search, relative to the project.")
+    glob: str | None = Field(None, description="Only files whose path fits, as in `*.py`.")
+    ignore_case: bool = Field(False, description="Upper and lower case are the same.")
+    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many lines at most.")
+
+
+class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
+    """Search the text of the project's files by a regular expression, without those that git ignores."""
+
+    name = "grep_files"
+    tags = ("file", "search", "text")
+    returns = "`output`: `path:line: text` for each line found; `cut`: whether there are more; or `error`."
+    examples = (
+        {"pattern": "def login"},
+        {"pattern": "TODO|FIXME", "path": "src", "glob": "*.py"},
+        {"pattern": "user name", "ignore_case": True, "limit": 20},
+    )
+    arguments = _GrepArguments
+
+    async def run(self, arguments: _GrepArguments) -> Answer:
+        found = await grep_files(
+            self._root,
+            arguments.pattern,
+            arguments.path,
+            glob=arguments.glob,
+            ignore_case=arguments.ignore_case,
+            limit=arguments.limit,
+        )
+        return _found(found)
+
+
+class _NoArguments(Arguments):
+    pass
+
+
+class _GitTool(_ReadOnlyTool[A]):
+    category = "Git"
+
+
+class GitStatusTool(_GitTool[_NoArguments]):
+    """Show the branch, and which files are changed, staged or new."""
+
+    name = "git_status"
+    tags = ("git", "status")
+    returns = "`output`: as `git status` says it, in short form; or `error`."
+    examples = ({},)
+    arguments = _NoArguments
+
+    async def run(self, arguments: _NoArguments) -> Answer:
+        return _found(await git_status(self._root))
+
+
+class _LogArguments(Arguments):
+    path: str | None = Field(None, description="Only commits that changed this file or folder.")
+    limit: int = Field(20, ge=1, le=200, description="How many commits at most.")
+
+
+class GitLogTool(_GitTool[_LogArguments]):
+    """Show the latest commits: hash, date, author and subject."""
+
+    name = "git_log"
+    tags = ("git", "history")
+    returns = "`output`: one commit a line, the latest first; `cut`: whether there are more; or `error`."
+    examples = ({}, {"path": "src/app.py"}, {"limit": 5})
+    arguments = _LogArguments
+
+    async def run(self, arguments: _LogArguments) -> Answer:
+        return _found(await git_log(self._root, arguments.path, arguments.limit))
+
+
+class _DiffArguments(Arguments):
+    path: str | None = Field(None, description="Only this file or folder.")
+    staged: bool = Field(False, description="What is staged for the next commit, instead of what is not.")
+    commit: Written | None = Field(None, description="What this commit changed, instead: a hash, or as `HEAD~1`.")
+
+
+class GitDiffTool(_GitTool[_DiffArguments]):
+    """Show what is changed and not staged, what is staged, or what a commit changed."""
+
+    name = "git_diff"
+    tags = ("git", "changes")
+    returns = "`output`: a unified diff; `cut`: whether some of it was left out; or `error`."
+    examples = ({}, {"path": "src/app.py", "staged": True}, {"commit": "HEAD~1"})
+    arguments = _DiffArguments
+
+    async def run(self, arguments: _DiffArguments) -> Answer:
+        return _found(await git_diff(self._root, arguments.path, arguments.staged, arguments.commit))
+
+
+def read_only_tools(root: Path) -> tuple[Tool[Any], ...]:
+    """All of them, for one project."""
+    return (
+        ReadFileTool(root),
+        ListFilesTool(root),
+        GlobFilesTool(root),
+        GrepFilesTool(root),
+        GitStatusTool(root),
+        GitLogTool(root),
+        GitDiffTool(root),
+    )
+
+
+def _found(found: Found) -> Answer:
+    return {"output": found.as_text(), "cut": found.cut}

@@ -1,0 +1,124 @@
+"""The baseline: what the project's own check says before a run changes anything.
+
+Old failures are then not blamed on a step, and a test that vanishes is missed. It is taken once for a run.
+"""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationInfo, field_validator
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import BaselineStarted, BaselineTaken
+from cdd_agent.files.json_file import Saved
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
+from cdd_agent.verification.outcomes import Result, SuiteRun
+from cdd_agent.verification.pytest_run import NOTHING_COLLECTED
+
+
+class Baseline(Saved):
+    """What the project's own check said before a run changed anything."""
+
+    step: int
+    """The step that it was taken before: the first, unless the run is older than its baseline."""
+    command: str | None = None
+    """None: there was nothing to run."""
+    return_code: int | None = None
+    """None: it did not come to its end."""
+    seconds: float = 0.0
+    problem: str = ""
+    """Why its outcome cannot be used, as a clause."""
+    tests: SuiteRun | None = None
+    """None where it does not tell, or is of no use: nothing is known then."""
+    already: tuple[tuple[int, int], ...] = ()
+    """Steps, with the number of their attempt, whose work was there already."""
+
+    @field_validator("tests")
+    @classmethod
+    def _only_if_of_use(cls, tests: SuiteRun | None, so_far: ValidationInfo) -> SuiteRun | None:
+        """Also of one that an earlier version saved."""
+        return None if so_far.data.get("problem") else tests
+
+    @property
+    def is_empty(self) -> bool:
+        """Tests were looked for, and there are none."""
+        return self.tests is not None and not self.tests.results
+
+
+def is_of_use(steps: Iterable[PlanStep], test_command: str | None, commands: CommandRunner) -> bool:
+    """Whether one of these steps will be compared with a baseline: by the project's check, or test by test."""
+    try:
+        project = project_check(test_command, commands)
+        own = (check_for(step, test_command, commands) for step in steps if step.verify is not None)
+        tests = project is None or project.is_pytest
+        return any(step.verify is None for step in steps) or any(check.is_pytest and tests for check in own if check)
+    except BadInput:  # that is a matter of the steps that use it
+        return False
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A baseline to be saved, with the whole output."""
+
+    baseline: Baseline
+    output: str = ""
+
+
+async def take_baseline(
+    step: int, check: Check | None, commands: CommandRunner, limit: float, folder: Path
+) -> AsyncGenerator[BaselineStarted | Taken | BaselineTaken, None]:
+    """Run the project's check once before `step`, as `run_check` does; that there is nothing to run is known then too.
+
+    One that fails, or that is of no use, ends nothing: nothing is known then, and every failure counts as new.
+    """
+    if check is None:
+        yield Taken(Baseline(step=step))
+        return
+    yield BaselineStarted(step, check.shown)
+    taken = Taken(Baseline(step=step, command=check.shown))
+    try:
+        async with aclosing(run_check(check, commands, limit, folder)) as items:
+            async for item in items:
+                if isinstance(item, Ran):
+                    taken = Taken(_baseline(step, check, item), item.output)
+    except BadInput as error:
+        taken = Taken(Baseline(step=step, command=check.shown, problem=error.message))
+    yield taken
+    yield _told(taken.baseline)
+
+
+def _baseline(step: int, check: Check, ran: Ran) -> Baseline:
+    result = ran.result
+    problem = ""
+    if result.timed_out:
+        problem = f"it was still running after {result.limit:g} s and was ended"
+    elif check.is_pytest and ran.tests is None:
+        problem = f"it left no report of its tests (exit code {result.return_code})"
+    elif ran.tests and (not ran.tests.is_finished or result.return_code not in (0, 1, NOTHING_COLLECTED)):
+        problem = f"it did not come to its end (exit code {result.return_code})"
+    return Baseline(
+        step=step,
+        command=check.shown,
+        return_code=None if result.timed_out else result.return_code,
+        seconds=result.seconds,
+        problem=problem,
+        tests=ran.tests,
+    )
+
+
+def _told(baseline: Baseline) -> BaselineTaken:
+    tests = baseline.tests
+    return BaselineTaken(
+        baseline.step,
+        baseline.command or "",
+        return_code=baseline.return_code,
+        passed=tests.count(Result.PASSED) if tests else None,
+        failed=tests.count(Result.FAILED) if tests else None,
+        skipped=tests.count(Result.SKIPPED) if tests else None,
+        seconds=baseline.seconds,
+        problem=baseline.problem,
+    )

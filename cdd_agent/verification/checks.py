@@ -1,0 +1,241 @@
+"""Checks: which command decides about a step, and running it.
+
+The command is the step's own (`**Verify:**` in the plan), else the config's, else found by what the project holds. It
+is run by the same runner as every other command. What its outcome means is for `verify.py` to say.
+"""
+
+import asyncio
+import json
+import re
+import shlex
+import shutil
+import tempfile
+import tomllib
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.config import Commands, runs_others
+from cdd_agent.errors import BadInput
+from cdd_agent.process.policy import Command, CommandRefused, CommandRunner, split
+from cdd_agent.process.programs import as_started
+from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.tickets.plan import NO_CHECK, PlanStep
+from cdd_agent.verification import pytest_run
+from cdd_agent.verification.junit import ReportUnreadable
+from cdd_agent.verification.outcomes import SuiteRun
+
+_BEGINNING = "check-"
+"""Of the names of the folders in which checks report."""
+_NPM_PLACEHOLDER = "no test specified"  # what `npm init` writes as the test script
+_INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One command that decides about a step."""
+
+    command: Command
+    found: bool = False
+    """Nobody asked for it by name: it was found by what the project holds, and may have nothing to say yet."""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.command.argv
+
+    @property
+    def shown(self) -> str:
+        """As people write it."""
+        return self.command.text
+
+    @property
+    def script(self) -> str:
+        """The file of the project that the command runs, where its words name one."""
+        if self.command.in_shell or self.is_pytest:
+            return ""
+        program, *words = split(self.shown).argv
+        named = words[0] if words and _INTERPRETERS.fullmatch(program) else program
+        return named.removeprefix("./")
+
+    @property
+    def is_pytest(self) -> bool:
+        return not self.command.in_shell and pytest_run.is_pytest(self.argv)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a check did, before anybody says what it means."""
+
+    result: CommandResult
+    tests: SuiteRun | None = None
+    """None where a command does not tell of each test, or did not come to telling it in a way that can be read."""
+
+    @property
+    def output(self) -> str:
+        out, err = self.result.stdout, self.result.stderr
+        return out + ("\n" if out and err else "") + err
+
+
+def check_for(step: PlanStep, test_command: str | None, commands: CommandRunner) -> Check | None:
+    """What verifies this step; None when there is nothing to run. Raises `BadInput` for an unusable command.
+
+    The plan's own is judged like any command that a model asks for, but may also use the program of the project's
+    tests. In the check's `command` is whether a person has to be asked.
+    """
+    if step.verify is None or step.verify == test_command:
+        return project_check(test_command, commands)
+    if step.verify == NO_CHECK:
+        return None
+    return _judged(step.verify, commands, also=lambda program: program == _test_program(test_command, commands.root))
+
+
+def project_check(test_command: str | None, commands: CommandRunner) -> Check | None:
+    """What runs the project's tests; None when there is nothing to run. Raises `BadInput`."""
+    return parse_command(test_command, commands.root, commands.settings) if test_command else detect(commands.root)
+
+
+def detect(root: Path) -> Check | None:
+    """The project's own tests, by the files it holds; None when no test framework is found."""
+    if _uses_pytest(root):
+        return _found(root, "pytest")
+    if _NPM_PLACEHOLDER not in (test := _npm_test(root)) and test:
+        return _found(root, "npm", "test")
+    if (root / "Cargo.toml").is_file():
+        return _found(root, "cargo", "test")
+    if (root / "go.mod").is_file():
+        return _found(root, "go", "test", "./...")
+    makefile = next((root / name for name in ("GNUmakefile", "Makefile", "makefile") if (root / name).is_file()), None)
+    if makefile and re.search(r"^test\s*:(?!=)", _text(makefile), re.MULTILINE):
+        return _found(root, "make", "test")
+    return None
+
+
+def parse_command(command: str, root: Path, settings: Commands | None = None) -> Check:
+    """The person's own command for tests: it may use any program, but a shell only in unsafe mode."""
+    return _judged(command, CommandRunner(root, settings or Commands()), trusted=True)
+
+
+async def run_check(
+    check: Check, commands: CommandRunner, limit: float, folder: Path
+) -> AsyncGenerator[OutputChunk | Ran, None]:
+    """Run a check: its output as it comes, then what it did. While it runs it has a new folder of its own in `folder`;
+    see `remove_abandoned`.
+
+    Raises `BadInput` when it cannot be started: no reply of a model would mend that.
+    """
+    # Bytecode of a file rewritten within the same second and with the same size would be taken for current.
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    with _new_folder(folder) as scratch:
+        report = scratch / "report.xml"
+        argv = pytest_run.with_report(check.argv, report) if check.is_pytest else check.argv
+        shown = pytest_run.WithoutMention(report)
+        async with aclosing(commands.start(replace(check.command, argv=argv), env=env, limit=limit)) as items:
+            async for item in items:
+                if isinstance(item, OutputChunk):
+                    if text := shown.pass_on(item.text):
+                        yield replace(item, text=text)
+                    continue
+                if not item.started:
+                    raise BadInput(
+                        f"The check `{check.shown}` could not be run: {item.stderr.removeprefix('Error: ')}",
+                        hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
+                    )
+                if shown.held:
+                    yield OutputChunk(shown.held, "stdout")
+                result = replace(item, stdout=pytest_run.without_mention(report, item.stdout))
+                yield await asyncio.to_thread(_ran, check, result, report, commands.root)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove what checks left in `folder` whose run was killed. To be called when none is running there."""
+    for left in folder.glob(f"{_BEGINNING}*"):
+        shutil.rmtree(left, ignore_errors=True)  # it is in nobody's way
+
+
+@contextmanager
+def _new_folder(parent: Path) -> Iterator[Path]:
+    """One whose name nobody can guess."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix=_BEGINNING, dir=parent.absolute(), ignore_cleanup_errors=True)
+    except OSError as error:
+        raise BadInput(
+            f"No folder for a check's report could be made in {parent}: {error.strerror or error}"
+        ) from error
+    with made as folder:
+        yield Path(folder)
+
+
+def _ran(check: Check, result: CommandResult, report: Path, root: Path) -> Ran:
+    if not check.is_pytest:
+        return Ran(result)
+    try:
+        return Ran(result, pytest_run.read_back(report, check.argv, root))
+    except ReportUnreadable:
+        return Ran(result)
+
+
+def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:
+    try:
+        return Check(commands.judge(command, **how))
+    except CommandRefused as refusal:
+        hint = refusal.hint or "Write `none` for no check."
+        raise BadInput(f"The check `{command}` cannot be run: {refusal.message}", hint=hint) from refusal
+
+
+def _test_program(test_command: str | None, root: Path) -> str | None:
+    """The program that runs the project's tests; None for a shell and the like, which would run anything."""
+    try:
+        check = parse_command(test_command, root) if test_command else detect(root)
+    except BadInput:  # that is a matter of the steps that use it
+        return None
+    program = split(check.shown).argv[0] if check else None
+    return program if program and not runs_others(Path(program).name) else None
+
+
+def _found(root: Path, *argv: str) -> Check:
+    started = as_started(argv, root)
+    shown = argv if started[1:] == argv[1:] else (Path(started[0]).name, *started[1:])
+    return Check(Command(shlex.join(shown), started, root), found=True)
+
+
+def _uses_pytest(root: Path) -> bool:
+    if any((root / name).is_file() for name in ("pytest.ini", "conftest.py", ".pytest.ini")):
+        return True
+    if "pytest" in _toml(root / "pyproject.toml").get("tool", {}):
+        return True
+    configured = (("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]"))
+    if any(section in _text(root / name) for name, section in configured):
+        return True
+    folders = (root, *(root / name for name in ("tests", "test")))
+    return any(file for folder in folders if folder.is_dir() for file in _test_files(folder))
+
+
+def _test_files(folder: Path) -> list[Path]:
+    depth = ("*", "*/*", "*/*/*") if folder.name in ("tests", "test") else ("*",)
+    return [
+        file
+        for pattern in depth
+        for file in folder.glob(f"{pattern}.py")
+        if file.name.startswith("test_") or file.stem.endswith("_test")
+    ]
+
+
+def _npm_test(root: Path) -> str:
+    try:
+        scripts = json.loads(_text(root / "package.json") or "{}").get("scripts", {})
+        return str(scripts.get("test", ""))
+    except (ValueError, AttributeError) as error:
+        raise BadInput(f"{root / 'package.json'} cannot be read: {error}") from error
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path} cannot be read: {error}", hint="Set test_command in .cdd/config.yaml.") from error
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

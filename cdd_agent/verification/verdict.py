@@ -1,0 +1,387 @@
+"""What a check's outcome means for a step.
+
+Of pytest the outcome of each test is known: nothing that passed before may fail, be gone or be skipped, nothing that is
+new may fail, and nothing that the step is about. Any other command passes by its exit code.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.harmless import fenced
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.tickets.status import Verification
+from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.checks import Check, Ran, run_check
+from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
+from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.outcomes import Difference, Reference, Result, SuiteRun
+from cdd_agent.verification.pytest_run import NOTHING_COLLECTED
+from cdd_agent.verification.taken_away import TestChanges, TestOf, fitting
+from cdd_agent.verification.targets import Agenda, Assignment, Targets
+
+_END_LINES, _END_CHARACTERS = 80, 6000
+_NAMED, _LISTED = 3, 20
+"""Tests that are named in a line, and in a list."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What is known from before a step."""
+
+    baseline: Baseline | None = None
+    reference: Reference = field(default_factory=Reference)
+    agenda: Agenda = field(default_factory=Agenda)
+
+    @property
+    def is_without_tests(self) -> bool:
+        """No test is known, and there was nothing that could have run some that are not."""
+        return not self.reference.tests and (
+            self.baseline is None or not self.baseline.command or self.baseline.is_empty
+        )
+
+    @property
+    def step(self) -> int:
+        """The step before which old failures were there already."""
+        return self.baseline.step if self.baseline else 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a step did, and what it was asked to do."""
+
+    changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
+    asked: Asked = field(default_factory=Asked)
+    has_own_check: bool = False
+    assignment: Assignment | None = None
+    """None: it is for no test in particular."""
+    tests: TestChanges = field(default_factory=TestChanges)
+    """What became of the tests that were there, by their text."""
+    refused: tuple[str, ...] = ()
+    """Calls that were to do something and did not, where nothing was changed: each with the reason."""
+
+
+Look = Callable[[], Awaitable[TestChanges]]
+"""What became of the tests by now, the check's own doings included."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`verification` is None when the check failed; `reason` says what was seen, in a line."""
+
+    verification: Verification | None
+    reason: str
+    output: str = ""
+    seconds: float = 0.0
+    advice: str = ""
+    """What a model has to know to do better, beside the output."""
+    notes: tuple[str, ...] = ()
+    """What a person should look at, also when the check passed."""
+    tests: SuiteRun | None = None
+    to_show: frozenset[str] = frozenset()
+    """Files that a model has to see to do better: those of tests that are to be put back."""
+
+
+@dataclass(frozen=True)
+class _Objection:
+    """Why a step is not believed: to people in a line, and to the model with what to do about it."""
+
+    reason: str
+    advice: str = ""
+
+
+async def verify(
+    check: Check,
+    commands: CommandRunner,
+    limit: float,
+    folder: Path,
+    before: Before | None = None,
+    work: Work | None = None,
+    look: Look | None = None,
+) -> AsyncGenerator[OutputChunk | Verdict, None]:
+    """Run a check, with a folder in `folder` for what it reports: its output as it comes, then one `Verdict`.
+
+    Raises `BadInput` when it cannot be started.
+    """
+    async with aclosing(run_check(check, commands, limit, folder)) as items:
+        async for item in items:
+            if isinstance(item, OutputChunk):
+                yield item
+                continue
+            work = work or Work()
+            work = replace(work, tests=await look()) if look else work
+            yield await asyncio.to_thread(judge, check, item, before or Before(), work)
+
+
+def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
+    """What a check's result means. A timeout is a failure, and so is a run that did not come to its end."""
+    tests, asked = ran.tests, work.asked
+    seen = before.reference.compare(tests, work.changes.touched) if tests else Difference()
+    changes = work.changes.changes
+    harness = changes_of_harness(changes, is_pytest=check.is_pytest, script=check.script)
+    free = first_settings(changes) if before.is_without_tests else ()  # they hide none
+    targets = work.assignment.targets(seen.old_failures) if work.assignment else Targets()
+    counted = _counted(tests, seen, before, work, targets) if tests else ()
+    objections = [
+        *(
+            _about_tests(check, ran.result, tests, targets, counted)
+            if tests
+            else _about_exit(check, ran.result, before)
+        ),
+        *_about_missing(check, seen, work, tests),
+        *_about_test_files(work, seen),
+        *_about_harness([path for path in harness if path not in free and not asked.names_file(path)]),
+    ]
+    verification: Verification | None = Verification.PASSED
+    reason = f"`{check.shown}` passed"
+    if objections:
+        verification, reason = None, objections[0].reason
+    elif tests and seen.old_failures:
+        verification = Verification.BASELINE
+        reason = f"`{check.shown}`: {tests.count(Result.PASSED)} passed, {len(seen.old_failures)} failed {_as(before)}"
+    elif tests and not tests.count(Result.PASSED):
+        verification, reason = Verification.NONE, f"`{check.shown}` {_nothing_ran(tests)}"
+    return Verdict(
+        verification,
+        reason,
+        ran.output,
+        ran.result.seconds,
+        advice="\n\n".join(objection.advice for objection in objections if objection.advice),
+        notes=(
+            *_notes(seen, asked, counted, targets, dict.fromkeys((*harness, *conftests(changes)))),
+            *_notes_on_test_files(work),
+        ),
+        tests=tests,
+        to_show=frozenset(work.tests.contents),
+    )
+
+
+def judge_unchecked(reason: str, work: Work) -> Verdict:
+    """What it means for a step that there was nothing to run, or nothing to be checked."""
+    objections = [*_about_test_files(work, Difference()), *_about_doing_nothing(work)]
+    return Verdict(
+        None if objections else Verification.NONE,
+        objections[0].reason if objections else reason,
+        advice="\n\n".join(objection.advice for objection in objections),
+        notes=tuple(_notes_on_test_files(work)),
+        to_show=frozenset(work.tests.contents),
+    )
+
+
+def _counted(tests: SuiteRun, seen: Difference, before: Before, work: Work, targets: Targets) -> tuple[str, ...]:
+    """The failures that count: new ones, and those that the step has to fix. A step's own check that is aimed at some
+    tests says what the step is for: then all."""
+    baseline = before.baseline.tests if before.baseline else None
+    is_aimed = work.has_own_check and not (baseline and tests.selection.is_no_narrower(baseline))
+    return tests.having(Result.FAILED) if is_aimed else (*seen.new_failures, *targets.due)
+
+
+def _about_exit(check: Check, result: CommandResult, before: Before) -> Iterator[_Objection]:
+    """The end of a run that tells nothing of its tests: of another program, or one that did not come to its end."""
+    baseline = before.baseline
+    if result.timed_out:
+        yield _Objection(_too_slow(check, result))
+    elif result.return_code:
+        failed_before = baseline and baseline.command == check.shown and baseline.return_code
+        yield _Objection(f"{_failed(check, result)}{f', {_as(before)}' if failed_before else ''}")
+    elif check.is_pytest:
+        yield _Objection(f"`{check.shown}` ended with exit code 0, but left no report of its tests", _CUT_SHORT)
+
+
+def _about_tests(
+    check: Check, result: CommandResult, tests: SuiteRun, targets: Targets, counted: Sequence[str]
+) -> Iterator[_Objection]:
+    """The tests that failed; if none that counts did, whether the run ended as they say."""
+    code = result.return_code
+    others = [test for test in tests.having(Result.FAILED) if test not in counted]
+    if result.timed_out:
+        yield _Objection(_too_slow(check, result))
+    elif counted:
+        reason = f"{_failed(check, result)}: {_in_a_line(counted)}{_why_not_excused(targets, counted)}"
+        yield _Objection(reason, _to_fix(tests, targets, counted, len(others)))
+    elif not tests.is_finished:
+        yield _Objection(f"`{check.shown}` was ended in the middle of a test (exit code {code})", _CUT_SHORT)
+    elif code not in (0, 1, NOTHING_COLLECTED):
+        yield _Objection(_failed(check, result))
+    elif code == 0 and others:
+        yield _Objection(f"`{check.shown}` ended with exit code 0, but {_in_a_line(others)} failed", _DISAGREE)
+    elif code == 1 and not others:
+        yield _Objection(f"`{check.shown}` ended with exit code 1, but no test failed", _DISAGREE)
+    elif not tests.count(Result.PASSED) and not others and not check.found:
+        yield _Objection(f"`{check.shown}` {_nothing_ran(tests)} (exit code {code})")
+
+
+def _about_missing(check: Check, seen: Difference, work: Work, tests: SuiteRun | None) -> Iterator[_Objection]:
+    asked, now = work.asked, _called_now(work, tests)
+    if gone := [test for test in seen.gone if not asked.to_remove(test) and _function(test) not in now]:
+        yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", f"{_GONE}\n{_as_list(gone)}")
+    if skipped := [test for test in seen.skipped if not asked.to_skip(test)]:
+        yield _Objection(f"`{check.shown}` skips {_in_a_line(skipped)}", f"{_SKIPPED}\n{_as_list(skipped)}")
+
+
+def _called_now(work: Work, tests: SuiteRun | None) -> set[str]:
+    """The tests that are called otherwise, or are a part of others now, and pass there."""
+    passed = set(map(_function, tests.having(Result.PASSED))) if tests else set[str]()
+    return {str(before) for before, now in work.tests.moved.items() if str(now) in passed}
+
+
+def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
+    """Tests that were taken away, by their text; those that a run missed are told by it."""
+    missed = {_function(test) for test in (*seen.gone, *seen.skipped)}
+    gone, less, skipped = (
+        [str(test) for test in tests if str(test) not in missed] for tests in work.tests.objectionable(work.asked)
+    )
+    shown = _contents(work, (*work.tests.gone, *work.tests.less)) if gone or less else ""
+    if gone:
+        reason = f"tests are taken away, and the step does not ask for it: {_in_a_line(gone)}"
+        yield _Objection(reason, f"{_TAKEN_AWAY}\n{_as_list(gone)}{'' if less else shown}")
+    if less:
+        reason = f"tests are emptied, and the step does not ask for it: {_in_a_line(less)}"
+        yield _Objection(reason, f"{_EMPTIED}\n{_as_list(less)}{shown}")
+    if skipped:
+        reason = f"tests are skipped, and the step does not ask for it: {_in_a_line(skipped)}"
+        yield _Objection(reason, f"{_SKIPPED}\n{_as_list(skipped)}")
+
+
+def _contents(work: Work, lost: Sequence[TestOf]) -> str:
+    """Test files as they were, where they will not be put back: a command has changed them, and no edit."""
+    written = set(work.changes.touched)
+    contents = {path: text for path, text in work.tests.contents.items() if path not in written}
+    contents = {path: text for path, text in contents.items() if any(test.file == path for test in lost)}
+    parts = [f"{path} was:\n{fenced(text, '')}" for path, text in fitting(contents, _END_CHARACTERS)]
+    return "".join(f"\n\n{part}" for part in parts)
+
+
+def _about_doing_nothing(work: Work) -> Iterator[_Objection]:
+    if work.refused:
+        yield _Objection(f"nothing was done: {work.refused[0]}", f"{NOTHING_DONE}\n{_as_list(work.refused)}")
+
+
+def _about_harness(changed: Sequence[str]) -> Iterator[_Objection]:
+    if changed:
+        reason = f"the reply changes how tests are run, and the step does not name {_in_a_line(changed)}"
+        yield _Objection(reason, f"{_HARNESS}\n{_as_list(changed)}")
+
+
+def _notes(
+    seen: Difference, asked: Asked, counted: Sequence[str], targets: Targets, harness: Iterable[str]
+) -> Iterator[str]:
+    """What happened with leave, or is not the step's doing."""
+    if gone := [test for test in seen.gone if asked.to_remove(test)]:
+        yield f"no longer there, as the step asks: {_in_a_line(gone)}"
+    if skipped := [test for test in seen.skipped if asked.to_skip(test)]:
+        yield f"skipped, as the step asks: {_in_a_line(skipped)}"
+    others = [test for test in seen.old_failures if test not in counted]
+    for number in sorted({targets.later[test] for test in others if test in targets.later}):
+        left = [test for test in others if targets.later.get(test) == number]
+        yield f"failed before too, and left to step {number}: {_in_a_line(left)}"
+    if others := [test for test in others if test not in targets.later]:
+        yield f"failed before too: {_in_a_line(others)}"
+    if changed := list(harness):
+        yield f"how tests are run was changed: {_in_a_line(changed)}"
+
+
+def _notes_on_test_files(work: Work) -> Iterator[str]:
+    """What is no reason to object, and for a person to look at."""
+    tests, asked = work.tests, work.asked
+    moved = [
+        f"{before} → {now}" for before, now in tests.moved.items() if not asked.to_remove_in(before.file, before.parts)
+    ]
+    if moved:
+        yield f"tests have another name or place, or are a part of others: {_in_a_line(moved)}"
+    if weaker := [str(test) for test in tests.weaker]:
+        yield f"tests that were there check less, or may be skipped: {_in_a_line(weaker)}"
+    if changed := [str(test) for test in tests.changed if not asked.names_file(test.file)]:
+        yield f"tests that were there are changed, and the step does not name their files: {_in_a_line(changed)}"
+
+
+# ------------------------------------------------------------------------------------------------- words
+
+_CUT_SHORT = "Pytest did not come to its end: something ended it, such as `os._exit`, `sys.exit` or `pytest.exit`."
+_DISAGREE = "The exit code and the tests have to agree: something beside the tests decides about one of them."
+_GONE = """\
+These tests were there before and have to be there and run. A step may remove, rename or move only a test that its own
+text names for that. Put them back as they were:"""
+_SKIPPED = """\
+These tests are skipped or expected to fail, and so verify nothing. A step may skip only a test that its own text names
+for that. Make them run and pass:"""
+_TAKEN_AWAY = """\
+These tests were there before the step, and are not there any more. A step may remove or replace only a test that its
+own text names for that. Put them back as they were, and make the code right instead:"""
+_EMPTIED = """\
+These tests do nothing or check nothing any more, or for fewer values. Only a step whose own text names a test for that
+may take it away. Put them back as they were, and make the code right instead:"""
+NOTHING_DONE = """\
+Nothing was changed, and these calls were refused or failed. Do what the step asks by calls that can be made, or by
+files in the reply. If nothing has to be changed, say so in words, and call nothing that changes something:"""
+_HARNESS = """\
+Only a step that names such a file may change there how tests are run (settings, hooks, what is collected). Leave these
+as they were; what tests share can be fixtures:"""
+
+
+def _function(test: str) -> str:
+    """A test's id without the values that it is run for."""
+    return test.partition("[")[0]
+
+
+def _failed(check: Check, result: CommandResult) -> str:
+    return f"`{check.shown}` failed (exit code {result.return_code})"
+
+
+def _too_slow(check: Check, result: CommandResult) -> str:
+    return f"`{check.shown}` was still running after {result.limit:g} s and was ended"
+
+
+def _as(before: Before) -> str:
+    return f"as before step {before.step}"
+
+
+def _nothing_ran(tests: SuiteRun) -> str:
+    skipped = tests.count(Result.SKIPPED)
+    return f"ran no test: {skipped} skipped or expected to fail" if skipped else "found no tests"
+
+
+def _why_not_excused(targets: Targets, counted: Sequence[str]) -> str:
+    due = [test for test in counted if test in targets.due]
+    if not due:
+        return ""
+    which = "which" if len(due) == len(counted) else f"of which {_in_a_line(due)}"
+    return f", {which} failed before too and this step has to fix: {targets.due[due[0]]}"
+
+
+def _to_fix(tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int) -> str:
+    """Which tests have to pass. Where others fail too, the output may be about those: then with their own words."""
+    due = targets.due
+    named = [
+        f"{test} (failed before too; it is for this step to fix: {due[test]})" if test in due else test
+        for test in counted
+    ]
+    have_to = f"These tests have to pass:\n{_as_list(named)}"
+    if not others:
+        return have_to
+    words = "\n\n".join(f"{test}:\n{tests.texts.get(test, '')}" for test in counted[:_LISTED])[:_END_CHARACTERS]
+    return f"{have_to}\n\nFailures that were there before do not count ({others}).\n\n{words}"
+
+
+def _in_a_line(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _as_list(names: Sequence[str]) -> str:
+    more = [f"- and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return "\n".join([*(f"- {name}" for name in names[:_LISTED]), *more])
+
+
+def useful_end(output: str) -> str:
+    """The part of a failed check's output that tells why: pytest's failures, else the end."""
+    failures = re.search(r"^=+ (FAILURES|ERRORS) =+$", output, re.MULTILINE)
+    lines = (output[failures.start() :] if failures else output).strip().splitlines()
+    cut = [*lines[:20], "…", *lines[20 - _END_LINES :]] if failures and len(lines) > _END_LINES else lines[-_END_LINES:]
+    text = "\n".join(cut)
+    return text if len(text) <= _END_CHARACTERS else "…" + text[-_END_CHARACTERS:]

@@ -1,0 +1,68 @@
+"""What is kept of an attempt: as it was where it is used again, without secrets where it is only looked at."""
+
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.engine.attempt import Attempt, Failure, Shown
+from cdd_agent.llm.port import Message, ToolCall
+
+KEY = "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Attempt:
+    return Attempt(tmp_path, tmp_path / ".cdd/runs/x/step-01/attempt-1")
+
+
+def test_of_what_was_not_saved_there_is_nothing(attempt: Attempt) -> None:
+    assert (attempt.guidance, attempt.dialogue, attempt.said) == ("", (), "")
+    assert [attempt.reply, attempt.shown, attempt.tests, attempt.span, attempt.failure] == [None] * 5
+
+
+def test_texts_are_kept_without_secrets_and_the_reply_word_for_word(attempt: Attempt) -> None:
+    attempt.begin(f"use {KEY}")
+    attempt.save_request(f"prompt with {KEY}", Shown(step="1", files={}))
+    attempt.save_partial(KEY)
+    attempt.save_output(KEY)
+    attempt.save_diff(KEY)
+    attempt.save_failure(Failure(detail=KEY))
+    assert [path.name for path in attempt.folder.iterdir() if KEY in path.read_text()] == []
+    attempt.save_reply(f"key = {KEY}")
+    assert attempt.reply == f"key = {KEY}"
+
+
+def test_one_that_is_there_already_is_set_aside_and_one_that_was_only_begun_is_begun_again(attempt: Attempt) -> None:
+    attempt.begin("first")
+    attempt.begin("second")
+    assert [path.name for path in attempt.folder.parent.iterdir()] == ["attempt-1"]
+    attempt.save_reply("of a run whose state is gone")
+    attempt.begin("third")
+    assert (attempt.guidance, attempt.reply) == ("third", None)
+    (aside,) = attempt.folder.parent.glob("attempt-1.aside-*")
+    assert (aside / "reply.md").read_text() == "of a run whose state is gone"
+
+
+def test_what_the_model_said_is_its_words_its_calls_and_its_reply(attempt: Attempt) -> None:
+    call = ToolCall("1", "read_file", '{"path": "a"}')
+    attempt.save_dialogue([Message("user", "Do it."), Message("assistant", "Let me look.", tool_calls=(call,))], 0.0)
+    attempt.save_reply("Done.")
+    assert attempt.said == 'Let me look.\n\n→ read_file {"path": "a"}\n\nDone.'
+    attempt.drop_dialogue()
+    assert attempt.said == ""
+    assert len(list(attempt.folder.glob("*.aside-*"))) == 2
+
+
+def test_what_an_older_version_kept_is_read(attempt: Attempt) -> None:
+    attempt.begin("")
+    (attempt.folder / "shown.json").write_text('{"step": "1", "files": {"a": null}}')
+    (attempt.folder / "dialogue.json").write_text(
+        '{"messages": [{"role": "user", "content": "Do it.", "tool_calls": [], "tool_call_id": null}]}'
+    )
+    point = '{"name": "step-01/attempt-1/20261122T101500123456-before", "id": "1234"}'
+    (attempt.folder / "span.json").write_text(f'{{"before": {point}, "after": null, "closed": null, "paths": ["a"]}}')
+    assert attempt.shown is not None
+    assert attempt.shown.all_files == {"a": None}
+    assert ([message.content for message in attempt.dialogue], attempt.dialogue_seconds) == (["Do it."], 0.0)
+    assert attempt.span is not None
+    assert attempt.span.stretches == ()

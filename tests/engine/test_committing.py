@@ -1,0 +1,148 @@
+"""`commit: step`: each completed step is one commit on the user's branch, and what they had staged stays theirs."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.events import Notice, StepCommitted, StepsUndone
+from tests.engine.tool_steps import FORMAT, calls, create, execute, run_with
+from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+
+TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+REPLIES = (says("a.txt", "good"), says("b.txt", "good"))
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def subjects(sandbox: Sandbox) -> list[str]:
+    return git(sandbox.root, "log", "--format=%s").splitlines()
+
+
+@pytest.fixture
+def repository(sandbox: Sandbox) -> Sandbox:
+    """A project under git, with something staged, where steps are committed."""
+    sandbox.flags = {"commit": "step"}
+    sandbox.write(*TWO)
+    (sandbox.root / "mine.txt").write_text("one\n")
+    for words in (["init", "-q"], ["config", "user.name", "A"], ["config", "user.email", "a@localhost"]):
+        git(sandbox.root, *words)
+    git(sandbox.root, "add", ".")
+    git(sandbox.root, "commit", "-qm", "start")
+    (sandbox.root / "mine.txt").write_text("two\n")
+    git(sandbox.root, "add", "mine.txt")
+    return sandbox
+
+
+async def test_each_completed_step_is_a_commit_of_its_files_alone(repository: Sandbox) -> None:
+    events = await run_all(repository.replies(*REPLIES))
+
+    assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
+    assert git(repository.root, "show", "--format=", "--name-status", "HEAD") == "A\tb.txt\n"
+    assert git(repository.root, "diff", "--cached", "--name-status") == "M\tmine.txt\n"
+    names = [event.commit for event in events if isinstance(event, StepCommitted)]
+    assert names == git(repository.root, "log", "--format=%H", "--reverse", "-2").split()
+    assert [step["commit"] for step in repository.state()["step_executions"].values()] == names
+    assert f"Cdd-Step: {SLUG}/2/1" in git(repository.root, "log", "-1", "--format=%B")
+
+
+async def test_a_failed_step_is_not_committed(repository: Sandbox) -> None:
+    await run_all(repository.replies(says("a.txt", "bad")))
+    assert subjects(repository) == ["start"]
+
+
+async def test_undo_leaves_the_commit_on_the_branch_and_says_so(repository: Sandbox) -> None:
+    await run_all(repository.replies(*REPLIES))
+    engine = repository.engine()
+    (undone,) = [event for event in await collect(engine.undo()) if isinstance(event, StepsUndone)]
+    engine.close()
+    assert undone.commits == (git(repository.root, "rev-parse", "HEAD").strip(),)
+    assert git(repository.root, "status", "--porcelain", "b.txt") == " D b.txt\n"
+
+
+async def test_where_nothing_can_be_committed_no_model_is_asked(repository: Sandbox) -> None:
+    (repository.root / ".git/MERGE_HEAD").write_text(git(repository.root, "rev-parse", "HEAD"))
+    engine = repository.replies(*REPLIES).engine()
+    with pytest.raises(CddError, match="A merge is in progress"):
+        await collect(engine.run_all())
+    engine.close()
+    assert repository.model.requests == []
+
+
+async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(repository: Sandbox) -> None:
+    lock = "import pathlib; pathlib.Path('.git/index.lock').touch()"
+    repository.write(Step("a.txt", f'python -c "{lock}"'), TWO[1])
+    engine = repository.replies(*REPLIES).engine()
+    await collect(engine.recover())
+    events = await collect(engine.run_all())
+    engine.close()
+    assert "It was not committed: The repository is locked." in [e.text for e in events if isinstance(e, Notice)]
+    assert engine.stopped_by is not None
+    assert engine.stopped_by.exit_code is ExitCode.FAILED
+    assert repository.statuses() == ["completed", "pending"]
+
+
+EDITS = "python -c \"open('a.txt', 'a').write('half of an idea')\""
+
+
+@pytest.mark.parametrize("with_tools", [False, True])
+async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them(
+    repository: Sandbox, with_tools: bool
+) -> None:
+    """The check stands for a person here: nobody can tell the two."""
+    repository.write(Step("a.txt", EDITS, also=("c.txt",)), TWO[1])
+    first = calls(create("a.txt", "good\n"), create("c.txt", "c\n")) if with_tools else says("a.txt", "good")
+    events = await run_all(repository.replies(first, *(["Done."] if with_tools else [])))
+    assert subjects(repository) == ["start"]
+    told = [event.text for event in events if isinstance(event, Notice)]
+    assert "It was not committed: a.txt: changed while the step ran, by you or by its check" in told
+    assert repository.statuses() == ["completed", "pending"]
+    assert repository.text("a.txt") == "good\nhalf of an idea"
+
+    await run_all(repository.replies(REPLIES[1]))
+    assert subjects(repository) == ["Make b.txt", "start"]
+
+
+async def test_what_a_command_of_the_step_made_of_its_file_is_committed(repository: Sandbox) -> None:
+    repository.write(TWO[0])
+    await run_all(repository.replies(calls(create("a.txt", "good\n\n\n")), calls(execute(FORMAT)), "Done."))
+    assert git(repository.root, "show", "HEAD:a.txt") == "good\n"
+
+
+async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -> None:
+    repository.write(TWO[0])
+    repository.replies(calls(create("a.txt", "good\n")), calls(create("c.txt", "c\n")), "Done.")
+    mine = repository.root / "a.txt"
+    events = await run_with(repository, "create_file(file_path=a.txt", lambda: mine.write_text("good, and mine\n"))
+    assert "It was not committed: a.txt" in str(events)
+    assert subjects(repository) == ["start"]
+
+
+def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: Sandbox) -> None:
+    code = (
+        "import os, signal, sys, asyncio\nfrom pathlib import Path\n"
+        "from cdd_agent.engine.engine import Engine\n"
+        "from tests.engine.test_committing import REPLIES\nfrom tests.projects import Sandbox, run_all\n"
+        "Engine._settle = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit': 'step'}}).replies(*REPLIES)\n"
+        "asyncio.run(run_all(sandbox))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    died = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], env=environment, timeout=60)
+    assert died.returncode == -signal.SIGKILL
+    assert subjects(repository) == ["Make a.txt", "start"]
+    first = git(repository.root, "rev-parse", "HEAD").strip()
+
+    import asyncio
+
+    asyncio.run(run_all(repository.replies(REPLIES[1])))
+
+    assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
+    assert repository.state()["step_executions"]["1"]["commit"] == first
+    assert repository.statuses() == ["completed", "completed"]

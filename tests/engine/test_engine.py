@@ -1,0 +1,718 @@
+"""Steps are transactions: each becomes true as a whole or leaves no trace, and any run can go on."""
+
+import asyncio
+import json
+from contextlib import aclosing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.engine.engine import Engine
+from cdd_agent.errors import BadInput, ExitCode, NotApproved
+from cdd_agent.events import (
+    AttemptFailed,
+    ChangesPutBack,
+    Choice,
+    CommandOutput,
+    Event,
+    Notice,
+    Proposal,
+    ReplyDelta,
+    ReplyStarted,
+    RunFinished,
+    StepFinished,
+    TestsFinished,
+)
+from cdd_agent.files.atomic import _temporary
+from cdd_agent.frontend import Nobody
+from cdd_agent.git.restore import held
+from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+
+T = TypeVar("T")
+
+
+def lose_state(sandbox: Sandbox) -> None:
+    """The ticket's own file and its copy."""
+    (sandbox.ticket / "execution-state.json").unlink()
+    (sandbox.root / ".cdd/runs" / SLUG / "state.json").unlink()
+
+
+def hash_of(sandbox: Sandbox, path: str) -> str:
+    """What a journal knows a file's content by."""
+    found = held((sandbox.root / path).read_bytes(), 0).content
+    assert isinstance(found, str)
+    return found
+
+
+def of(kind: type[T], events: list[Event]) -> list[T]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+async def test_a_plan_is_carried_out_and_its_state_kept(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b/c.txt", check("b/c.txt"), "Step 1"))
+    sandbox.replies(says("a.txt", "good"), says("b/c.txt", "good"))
+
+    events = await run_all(sandbox)
+
+    assert sandbox.text("b/c.txt") == "good\n"
+    assert of(RunFinished, events)[-1].status is RunStatus.COMPLETED
+    state = sandbox.state()
+    assert (state["ticket_slug"], state["status"], state["current_step"]) == (SLUG, "completed", 3)
+    assert state["completed_at"]
+    first = state["step_executions"]["1"]
+    assert (first["files_created"], first["files_modified"], first["verification"]) == (["a.txt"], [], "passed")
+
+
+async def test_steps_run_in_the_order_of_their_dependencies(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("b.txt"), "Step 2"), Step("b.txt", check("b.txt")))
+    sandbox.replies(says("b.txt", "good"), says("a.txt", "x"))
+    events = await run_all(sandbox)
+    assert [event.step for event in of(StepFinished, events)] == [2, 1]
+
+
+async def test_the_prompt_holds_what_the_step_needs_and_ends_with_the_step(sandbox: Sandbox) -> None:
+    (sandbox.root / "old.txt").write_text("present content")
+    sandbox.write(Step("a.txt", check("a.txt")), Step("old.txt", check("a.txt"), description="Word for word *this*."))
+    sandbox.replies(says("a.txt", "good"), says("old.txt", "new"))
+
+    await run_all(sandbox)
+
+    system, user = (message.content for message in sandbox.model.requests[1].messages)
+    for stable in ("Say words", "a.txt says good", "Keep it short.", "1. Make a.txt", "language:path"):
+        assert stable in system
+    assert system == sandbox.model.requests[0].messages[0].content
+    assert "present content" in user
+    assert "created a.txt" in user
+    assert (
+        user.index("present content") < user.index("# Step 2 of 2: Make old.txt") < user.index("Word for word *this*.")
+    )
+
+
+async def test_a_failed_attempt_is_taken_back_and_tried_again_with_the_reason(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("before\n")
+    sandbox.write(Step("a.txt", check("a.txt")))
+    sandbox.replies("Two files.\n\n```text:a.txt\nbad\n```\n```text:new/extra.txt\nx\n```\n", says("a.txt", "good"))
+
+    events = await run_all(sandbox, attempts=3)
+
+    assert sandbox.text("a.txt") == "good\n"
+    assert not (sandbox.root / "new").exists()
+    assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("a.txt", "new/extra.txt"), ())]
+    assert "it says bad" in sandbox.prompt()
+    assert "before" in sandbox.prompt()
+    assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
+    assert sandbox.state()["step_executions"]["1"]["files_created"] == []
+
+
+async def test_after_the_last_attempt_the_step_is_failed_and_its_files_stay_to_be_looked_at(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt"))
+    sandbox.replies(says("a.txt", "bad"), says("a.txt", "worse"))
+
+    events = await run_all(sandbox, attempts=2)
+
+    assert [event.will_retry for event in of(AttemptFailed, events)] == [True, False]
+    assert sandbox.text("a.txt") == "worse\n"
+    assert sandbox.statuses() == ["failed", "pending"]
+    assert sandbox.state()["status"] == "failed"
+    assert len(sandbox.model.requests) == 2
+
+
+async def test_a_later_run_retries_the_failed_step_from_where_it_started(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "bad")))
+
+    events = await run_all(sandbox.replies(says("b.txt", "x") + says("a.txt", "good")))
+
+    assert of(ChangesPutBack, events)[0].restored == ("a.txt",)
+    assert "it says bad" in sandbox.prompt()
+    assert "a.txt does not exist yet" in sandbox.prompt()
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_a_persons_edit_of_a_failed_step_is_kept_and_told_and_shown_to_the_model(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "bad")))
+    (sandbox.root / "a.txt").write_text("almost, by hand\n")
+
+    events = await run_all(sandbox.replies(says("a.txt", "good")))
+
+    assert of(ChangesPutBack, events)[0].kept == ("a.txt",)
+    assert "almost, by hand" in sandbox.prompt()
+    assert sandbox.text("a.txt") == "good\n"
+
+
+async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    before = (sandbox.ticket / "execution-state.json").read_bytes()
+
+    events = await run_all(sandbox.replies())
+
+    assert [type(event) for event in events] == [RunFinished]
+    assert sandbox.model.requests == []
+    assert (sandbox.ticket / "execution-state.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("All done, tests pass!", "gives no file"),
+        ("```python\nprint(1)\n```", "gives no file"),
+        (says("../out.txt", "x"), "leaves the project"),
+        (says(".cdd/config.yaml", "x"), "must not be written"),
+        (says(f"tickets/{SLUG}/execution-state.json", "{}"), "must not be written"),
+        ("```text:a.txt\ncut", "never closed"),
+        (ScriptedReply("```text:a.txt\ngood\n```\n", stop=StopReason.LENGTH), "length limit"),
+        (ScriptedReply("I can't", stop=StopReason.REFUSED), "content filter"),
+    ],
+)
+async def test_a_reply_that_cannot_be_used_fails_the_attempt_and_writes_nothing(
+    sandbox: Sandbox, reply: str | ScriptedReply, words: str
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    events = await run_all(sandbox.replies(reply))
+    assert words in (of(StepFinished, events)[0].error or "")
+    assert sorted(path.name for path in sandbox.root.iterdir()) == [".cdd", "tickets"]
+    assert not (sandbox.root.parent / "out.txt").exists()
+    assert sandbox.statuses() == ["failed"]
+
+
+async def test_a_file_that_the_model_had_not_seen_is_shown_to_it_on_the_next_attempt(sandbox: Sandbox) -> None:
+    (sandbox.root / "other.txt").write_text("precious")
+    sandbox.write(Step("a.txt", check("a.txt")))
+    both = says("a.txt", "good") + says("other.txt", "precious and more")
+
+    await run_all(sandbox.replies(both, both), attempts=2)
+
+    assert "precious" not in sandbox.prompt(0)
+    assert "precious" in sandbox.prompt(1)
+    assert sandbox.text("other.txt") == "precious and more"
+
+
+async def test_a_file_edited_while_the_model_writes_is_not_overwritten(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("old")
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+
+    async with aclosing(engine.run_all()) as events:
+        async for event in events:
+            if isinstance(event, ReplyStarted):
+                (sandbox.root / "a.txt").write_text("a person's edit")
+    engine.close()
+
+    assert sandbox.text("a.txt") == "a person's edit"
+    assert "changed by someone else" in sandbox.state()["step_executions"]["1"]["error"]
+
+
+async def test_a_step_that_names_no_files_is_completed_by_words(sandbox: Sandbox) -> None:
+    sandbox.write(Step(None), Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies("I would use SQLite.", says("a.txt", "good")))
+    assert sandbox.state()["step_executions"]["1"]["verification"] == "none"
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+async def test_without_a_test_framework_a_step_is_completed_and_says_that_it_is_unverified(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    events = await run_all(sandbox.replies(says("a.txt", "good")))
+    assert of(TestsFinished, events)[0].reason == "no tests were found"
+    assert of(StepFinished, events)[0].verification is Verification.NONE
+    assert of(RunFinished, events)[0].unverified == 1
+
+
+async def test_a_check_that_takes_too_long_fails(sandbox: Sandbox) -> None:
+    sandbox.flags = {"test_timeout": 0.5}
+    sandbox.write(Step("a.txt", 'python -c "import time; time.sleep(60)"'))
+    events = await run_all(sandbox.replies(says("a.txt", "good")))
+    assert "still running after 0.5 s" in (of(StepFinished, events)[0].error or "")
+
+
+async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    error = AuthenticationFailed("no")
+    engine = sandbox.replies(error, says("a.txt", "good")).engine()
+    events = await collect(engine.run_all(attempts=3))
+    engine.close()
+    assert engine.stopped_by is error
+    assert engine.stopped_by.exit_code is ExitCode.BAD_INPUT
+    assert of(StepFinished, events)[0].error == "no"
+    assert len(sandbox.model.requests) == 1
+
+
+async def test_a_provider_that_asks_to_come_back_later_leaves_the_step_pending(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    engine = sandbox.replies(RateLimited("Later.", retry_after=600), says("a.txt", "good")).engine()
+    events = await collect(engine.run_all(attempts=3))
+    engine.close()
+    assert engine.stopped_by
+    assert engine.stopped_by.exit_code is ExitCode.COME_BACK_LATER
+    assert "at 12:10" in str(of(Notice, events)[-1].text)
+    assert sandbox.statuses() == ["pending"]
+    assert len(sandbox.model.requests) == 1
+
+    await run_all(sandbox.replies(says("a.txt", "good")))
+
+    assert sandbox.statuses() == ["completed"]
+    assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
+
+
+async def test_a_retry_after_the_model_could_not_be_asked_works(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(AuthenticationFailed("no")))
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    assert sandbox.statuses() == ["completed"]
+
+
+class Refusal(Nobody):
+    async def approve(self, proposal: Proposal) -> Choice:
+        return Choice.NO
+
+
+async def test_changes_that_are_not_approved_leave_no_trace_and_cost_no_second_reply(sandbox: Sandbox) -> None:
+    sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    await collect(engine.run_all())
+    engine.close()
+    assert isinstance(engine.stopped_by, NotApproved)
+    assert sandbox.statuses() == ["pending"]
+    assert not (sandbox.root / "a.txt").exists()
+
+    sandbox.flags = {"approval": "auto"}
+    events = await run_all(sandbox.replies())
+
+    assert [event.saved for event in of(ReplyStarted, events)] == [True]
+    assert sandbox.statuses() == ["completed"]
+
+
+def is_under_way(event: Event, moment: str) -> bool:
+    match moment:
+        case "reply":
+            return isinstance(event, ReplyDelta)
+        case _:
+            return isinstance(event, CommandOutput)
+
+
+@pytest.mark.parametrize("moment", ["reply", "tests"])
+@pytest.mark.parametrize("how", ["closed", "cancelled"])
+async def test_a_stopped_step_leaves_no_trace_and_goes_on(sandbox: Sandbox, moment: str, how: str) -> None:
+    code = "import time; print('running', flush=True); time.sleep(0.3); assert 'good' in open('a.txt').read()"
+    (sandbox.root / "a.txt").write_text("before")
+    sandbox.write(Step("a.txt", f'python -c "{code}"')).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    reached = asyncio.Event()
+
+    async def run() -> None:
+        async with aclosing(engine.run_all()) as events:
+            async for event in events:
+                if is_under_way(event, moment):
+                    reached.set()
+                    if how == "closed":
+                        return
+
+    task = asyncio.create_task(run())
+    await reached.wait()
+    if how == "cancelled":
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await asyncio.wait([task])
+    engine.close()
+
+    assert sandbox.text("a.txt") == "before"
+    assert sandbox.statuses() == ["pending"]
+
+    await run_all(sandbox)
+    assert sandbox.statuses() == ["completed"]
+    assert len(sandbox.model.requests) == (2 if moment == "reply" else 1)
+    assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
+
+
+async def test_guidance_given_after_a_stop_asks_anew(sandbox: Sandbox) -> None:
+    sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"), says("a.txt", "good, in blue"))
+    engine = sandbox.engine()
+    await collect(engine.run_all())
+    step = engine.run.next_step
+    assert step
+    await collect(engine.run_step(step, guidance="Make it blue."))
+    engine.close()
+    assert sandbox.prompt().endswith("Make it blue.")
+
+
+async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_reply(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    generator = engine.run_step(step)
+    async for event in generator:
+        if isinstance(event, CommandOutput):
+            break
+    killed = (sandbox.ticket / "execution-state.json").read_bytes()
+    record = {path: path.read_bytes() for path in (sandbox.root / ".cdd/runs").rglob("*") if path.is_file()}
+    await generator.aclose()
+    engine.close()
+    for path, data in record.items():  # the disk as a kill would have left it
+        path.write_bytes(data)
+    (sandbox.root / "a.txt").write_text("good\n")
+    (sandbox.ticket / "execution-state.json").write_bytes(killed)
+    assert sandbox.statuses() == ["in_progress"]
+
+    events = await run_all(sandbox.replies())
+
+    assert of(ChangesPutBack, events)[0].restored == ("a.txt",)
+    assert sandbox.statuses() == ["completed"]
+    assert sandbox.model.requests == []
+
+
+def step_one(engine: Engine) -> StepStatus:
+    return engine.run.state.of(1).status
+
+
+async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_it(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+    engine = sandbox.replies(says("a.txt", "bad"), says("b.txt", "good")).engine()
+    await collect(engine.run_all())
+    step = engine.run.next_step
+    assert step
+    assert sandbox.text("a.txt") == "bad\n"
+
+    told = await collect(engine.skip(step, "not needed", keep=False))
+    await collect(engine.run_all())
+    engine.close()
+
+    assert not (sandbox.root / "a.txt").exists()
+    assert "Step 2 depends on it" in str(told)
+    assert sandbox.statuses() == ["skipped", "completed"]
+    assert sandbox.state()["step_executions"]["1"]["reason"] == "not needed"
+    assert "skipped (not needed)" in sandbox.prompt()
+    assert sandbox.state()["status"] == "completed"
+
+
+async def test_skip_keep_keeps_the_files_and_says_which(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    engine = sandbox.replies(says("a.txt", "bad")).engine()
+    await collect(engine.run_all())
+    step = engine.run.next_step
+    assert step
+    await collect(engine.skip(step, "mine", keep=True))
+    engine.close()
+    assert sandbox.text("a.txt") == "bad\n"
+    assert sandbox.state()["step_executions"]["1"]["files_created"] == ["a.txt"]
+
+
+async def test_a_second_engine_on_the_same_ticket_is_refused(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    engine = sandbox.engine()
+    with pytest.raises(BadInput, match="Another cdd is at work"):
+        sandbox.engine()
+    engine.close()
+    sandbox.engine().close()
+
+
+async def test_an_unreadable_state_is_set_aside_and_told_and_not_overwritten(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    state = sandbox.ticket / "execution-state.json"
+    state.write_text('{"ticket_slug": "feature-wo')
+
+    with pytest.raises(BadInput, match="set aside as execution-state"):
+        sandbox.engine()
+
+    assert [path.read_text() for path in sandbox.ticket.glob("*.aside-*")] == ['{"ticket_slug": "feature-wo']
+    assert not state.exists()
+
+
+async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    await run_all(sandbox.replies(says("a.txt", "one")))
+    lose_state(sandbox)
+
+    events = await run_all(sandbox.replies(says("a.txt", "two")))
+
+    assert [event.saved for event in of(ReplyStarted, events)] == [False]
+    assert of(ChangesPutBack, events) == []
+    assert sandbox.text("a.txt") == "two\n"
+    assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
+
+
+async def test_skipping_after_the_state_was_removed_takes_nothing_back(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    await run_all(sandbox.replies(says("a.txt", "one")))
+    lose_state(sandbox)
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    await collect(engine.skip(step, "done already", keep=False))
+    engine.close()
+    assert sandbox.text("a.txt") == "one\n"
+
+
+async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_written(sandbox: Sandbox) -> None:
+    """The second file's folder becomes a file between the judgement and the write."""
+    sandbox.flags = {"approval": "ask"}
+
+    class Saboteur(Nobody):
+        async def approve(self, proposal: Proposal) -> Choice:
+            (sandbox.root / "b").write_text("in the way")
+            return Choice.YES
+
+    sandbox.frontend = Saboteur()
+    sandbox.write(Step("a.txt", check("a.txt")))
+    events = await run_all(sandbox.replies(says("a.txt", "good") + says("b/c.txt", "x")))
+
+    assert "could not be written" in (of(StepFinished, events)[0].error or "")
+    assert not (sandbox.root / "a.txt").exists()
+
+
+# What a hard look at the engine found: nothing that a person wrote may ever be only in memory.
+
+
+async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(sandbox: Sandbox) -> None:
+    sandbox.flags = {"approval": "ask"}
+    (sandbox.root / "a.txt").write_text("before")
+
+    class Thoughtful(Nobody):
+        async def approve(self, proposal: Proposal) -> Choice:
+            (sandbox.root / "a.txt").write_text("a person's edit")
+            return Choice.YES
+
+    sandbox.frontend = Thoughtful()
+    sandbox.write(Step("a.txt", check("a.txt")))
+    events = await run_all(sandbox.replies(says("a.txt", "good")))
+
+    assert "changed by someone else" in (of(StepFinished, events)[0].error or "")
+    assert sandbox.text("a.txt") == "a person's edit"
+
+
+async def test_what_an_attempt_replaced_is_kept_also_when_the_check_rewrites_the_file(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("ORIGINAL")
+    code = "open('a.txt', 'a').write('formatted'); raise SystemExit(1)"
+    sandbox.write(Step("a.txt", f'python -c "{code}"'))
+    await run_all(sandbox.replies(*[says("a.txt", f"bad {n}") for n in range(3)]), attempts=3)
+
+    kept = [path.read_text() for path in (sandbox.root / ".cdd/runs").rglob("before-*")]
+    assert "ORIGINAL" in kept
+
+
+async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_lost(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("ORIGINAL")
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "bad")))
+    lose_state(sandbox)
+
+    await run_all(sandbox.replies(says("a.txt", "good")))
+
+    assert [p.read_text() for p in (sandbox.root / ".cdd/runs").rglob("*.aside-*/before-0")] == ["ORIGINAL"]
+
+
+async def test_a_reply_of_a_run_whose_state_was_taken_back_is_not_used(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    await run_all(sandbox.replies(says("a.txt", "bad")))
+    before = (sandbox.ticket / "execution-state.json").read_bytes()
+    await run_all(sandbox.replies(says("a.txt", "worse")))
+    (sandbox.ticket / "execution-state.json").write_bytes(before)  # as `git checkout` would
+
+    await run_all(sandbox.replies(says("a.txt", "good")))
+
+    assert len(sandbox.model.requests) == 1
+    assert sandbox.text("a.txt") == "good\n"
+
+
+async def test_a_saved_reply_to_a_step_that_was_rewritten_since_is_not_used(sandbox: Sandbox) -> None:
+    sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
+    sandbox.write(Step("a.txt", check("a.txt"), description="Old words."))
+    await run_all(sandbox.replies(says("a.txt", "good, old")))
+    sandbox.flags = {"approval": "auto"}
+    sandbox.write(Step("a.txt", check("a.txt"), description="New words."))
+
+    await run_all(sandbox.replies(says("a.txt", "good, new")))
+
+    assert "New words." in sandbox.prompt()
+    assert sandbox.text("a.txt") == "good, new\n"
+
+
+@pytest.mark.parametrize("edit", ["edited", "removed", "created"])
+async def test_a_saved_reply_is_not_used_when_a_file_that_was_shown_is_another_since(
+    sandbox: Sandbox, edit: str
+) -> None:
+    """Also a file that the reply does not write: the model went by what it saw there."""
+    notes = sandbox.root / "notes.txt"
+    if edit != "created":
+        notes.write_text("as it was shown\n")
+    sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
+    sandbox.write(Step("a.txt", check("a.txt"), also=("`notes.txt`",)))
+    await run_all(sandbox.replies(says("a.txt", "good, by the old notes")))
+    sandbox.flags = {"approval": "auto"}
+    if edit == "removed":
+        notes.unlink()
+    else:
+        notes.write_text("as it is now\n")
+
+    await run_all(sandbox.replies(says("a.txt", "good, by the new notes")))
+
+    assert ("as it is now" in sandbox.prompt()) == (edit != "removed")
+    assert sandbox.text("a.txt") == "good, by the new notes\n"
+
+
+@pytest.mark.parametrize("refuses", ["the ticket's", "the copy"])
+async def test_what_could_not_be_saved_is_not_believed(sandbox: Sandbox, refuses: str) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    engine = sandbox.engine()
+    believed = engine.run.state
+    places = {"the ticket's": engine.run.ticket.state_path, "the copy": engine.run.record.state}
+    (places[refuses] / "in the way").mkdir(parents=True)
+
+    with pytest.raises(BadInput, match="could not be written"):
+        engine.run.save(believed.started(engine.run.plan.steps[0], engine.clock(), attempt=1))
+    engine.close()
+
+    assert engine.run.state is believed
+    assert places["the ticket's"].is_file() == (refuses == "the copy")
+    assert not places["the copy"].is_file()
+
+
+async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill comes between the two, and the next process finds what it needs."""
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good") + says("b.txt", "new"))
+    (sandbox.root / "a.txt").write_text("ORIGINAL")
+    found: list[tuple[dict[str, str | None], list[str]]] = []
+    apply = ChangeSet.apply
+
+    def looked_at(changes: ChangeSet, root: Path) -> None:
+        (folder,) = (root / ".cdd/runs" / SLUG).glob("step-01/attempt-1")
+        entries = json.loads((folder / "changes.json").read_text())["files"]
+        kept = [path.read_text() for path in folder.glob("before-*")]
+        found.append(({entry["path"]: entry["after"]["content"] for entry in entries}, kept))
+        assert (root / "a.txt").read_text() == "ORIGINAL"
+        assert not (root / "b.txt").exists()
+        apply(changes, root)
+
+    monkeypatch.setattr(ChangeSet, "apply", looked_at)
+    await run_all(sandbox)
+
+    ((written, kept),) = found
+    assert written == {"a.txt": hash_of(sandbox, "a.txt"), "b.txt": hash_of(sandbox, "b.txt")}
+    assert kept == ["ORIGINAL"]
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_a_step_that_was_removed_from_the_plan_is_history_and_does_not_count(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    await run_all(sandbox.replies(says("a.txt", "good"), says("b.txt", "bad")))
+    assert sandbox.state()["status"] == "failed"
+    sandbox.write(Step("a.txt", check("a.txt")))
+
+    events = await run_all(sandbox.replies())
+
+    assert of(RunFinished, events)[0].status is RunStatus.COMPLETED
+
+
+async def test_a_check_that_cannot_be_run_is_told_before_any_model_is_asked(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "cd x && pytest"))
+    with pytest.raises(BadInput, match="Step 2: The check"):
+        sandbox.engine()
+
+
+@pytest.mark.parametrize("path", ["hooks/pre-commit", "tickets/bug-other/execution-state.json", "away/plan.md"])
+async def test_links_do_not_lead_a_reply_to_what_is_not_its_own(sandbox: Sandbox, path: str) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    (sandbox.root / ".git/hooks").mkdir(parents=True)
+    (sandbox.root / "hooks").symlink_to(sandbox.root / ".git/hooks")
+    (sandbox.root / "away").symlink_to(sandbox.ticket)
+    events = await run_all(sandbox.replies(says(path, "x")))
+    assert "must not be written" in (of(StepFinished, events)[0].error or "")
+
+
+async def test_a_link_is_not_written_through(sandbox: Sandbox) -> None:
+    (sandbox.root / "link.txt").symlink_to("target.txt")
+    sandbox.write(Step("link.txt", check("link.txt")))
+    events = await run_all(sandbox.replies(says("link.txt", "good")))
+    assert "is a link" in (of(StepFinished, events)[0].error or "")
+    assert (sandbox.root / "link.txt").is_symlink()
+    assert not (sandbox.root / "target.txt").exists()
+
+
+async def test_a_file_with_secrets_is_not_shown_because_a_reply_names_it(sandbox: Sandbox) -> None:
+    (sandbox.root / ".env").write_text("PASSWORD=topsecret")
+    sandbox.write(Step("a.txt", check("a.txt")))
+    both = says("a.txt", "good") + says(".env", "X=1")
+    await run_all(sandbox.replies(both, both), attempts=2)
+    assert "topsecret" not in sandbox.prompt()
+    assert sandbox.text(".env") == "PASSWORD=topsecret"
+
+
+@pytest.mark.parametrize("length", [300, 2000])
+async def test_a_name_that_no_disk_takes_is_refused(sandbox: Sandbox, length: int) -> None:
+    code = "x = 'a.b'; " + "y = 1; " * 60
+    sandbox.write(Step("a.txt", f'python -c "{code}"'))
+    events = await run_all(sandbox.replies(says("x" * length + ".py", "x")))
+    assert "not a usable path" in (of(StepFinished, events)[0].error or "")
+
+
+async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(sandbox: Sandbox) -> None:
+    slow = "python -c \"import time; print('running', flush=True); time.sleep(30)\""
+    sandbox.write(Step("a.txt", slow)).replies(says("a.txt", "good") + says("b.txt", "x"))
+    engine = sandbox.engine()
+    async with aclosing(engine.run_all()) as events:
+        async for event in events:
+            if isinstance(event, CommandOutput):
+                (sandbox.root / "a.txt").write_text("a person's edit")
+                break
+    assert engine.run.news() == [ChangesPutBack(1, ("b.txt",), ("a.txt",))]
+    assert engine.run.news() == []
+    engine.close()
+
+
+async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None:
+    sandbox.write(Step("new/deep/a.txt", check("new/deep/a.txt"))).replies(says("new/deep/a.txt", "good"))
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    async with aclosing(engine.run_step(step)) as events:
+        async for event in events:
+            if isinstance(event, CommandOutput):
+                break
+        folder = sandbox.root / "new/deep"
+        (folder / "a.txt").rename(_temporary(folder / "a.txt"))  # a kill between the write and the rename
+    engine.close()
+    assert not (sandbox.root / "new").exists()
+
+
+async def test_what_got_no_answer_is_no_attempt(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    for _ in range(3):
+        await run_all(sandbox.replies(AuthenticationFailed("no")), attempts=3)
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
+
+
+async def test_a_check_that_cannot_be_started_ends_the_run_and_the_reply_is_used_when_it_can(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    sandbox.flags = {"test_command": "no-such-tester"}
+    engine = sandbox.replies(says("a.txt", "good"), says("a.txt", "again")).engine()
+    await collect(engine.run_all(attempts=3))
+    engine.close()
+    assert engine.stopped_by
+    assert engine.stopped_by.exit_code is ExitCode.BAD_INPUT
+    assert not (sandbox.root / "a.txt").exists()
+
+    sandbox.flags = {"test_command": "ls"}
+    await run_all(sandbox)
+
+    assert len(sandbox.model.requests) == 1
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_a_spec_that_is_not_filled_in_is_told(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"), spec="title: '<one line: what is wanted>'\ndescription: x\n")
+    engine = sandbox.engine()
+    told = str(await collect(engine.recover()))
+    engine.close()
+    assert "spec.yaml is not complete" in told

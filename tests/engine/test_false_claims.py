@@ -1,0 +1,242 @@
+"""Replies that claim success and have none: none of them completes its step."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.events import StepFinished, TestsFinished
+from cdd_agent.tickets.status import Verification
+from tests.engine.calculator import (
+    ADD,
+    BROKEN,
+    CALC,
+    MENDED,
+    SETTINGS,
+    SUB,
+    TEST_ADD,
+    TEST_SUB,
+    TESTS,
+    begun,
+    calculator,
+    gives,
+)
+from tests.projects import Sandbox, Step, run_all
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A reply, and what is said about it. `names` are files that the plan names too: leave to write them."""
+
+    files: dict[str, str]
+    words: str
+    names: tuple[str, ...] = ()
+    verify: str | None = None
+    before: dict[str, str] = field(default_factory=dict)
+
+
+def marked(how: str) -> dict[str, str]:
+    tests = f"import pytest\nfrom calc import add, sub\n\n\n{TEST_ADD}\n\n@pytest.mark.{how}\n{TEST_SUB}"
+    return {"tests__test_calc_dot_py": tests}
+
+
+def conftest(text: str) -> dict[str, str]:
+    return {"conftest_dot_py": text}
+
+
+def settings(text: str) -> dict[str, str]:
+    return {"pyproject_dot_toml": SETTINGS + text}
+
+
+TEST_FILE, CONFTEST, PYPROJECT = ("tests/test_calc.py",), ("conftest.py",), ("pyproject.toml",)
+FAKE = '<testsuites><testsuite><testcase classname=\\"tests.test_calc\\" name=\\"test_sub\\"/></testsuite></testsuites>'
+FORGED = f"""\
+import os
+import pathlib
+import tempfile
+
+for folder in (".", tempfile.gettempdir(), os.getcwd()):
+    for name in ("report.xml", "junit.xml", "cdd-check/report.xml", ".pytest_cache/report.xml"):
+        path = pathlib.Path(folder, name)
+        if path.parent.is_dir():
+            path.write_text("{FAKE}")
+print("============ 2 passed in 0.01s ============")
+os._exit(0)
+"""
+REWRITTEN = """\
+def pytest_runtest_makereport(item, call):
+    from _pytest.reports import TestReport
+    report = TestReport.from_item_and_call(item, call)
+    report.outcome = "passed"
+    return report
+"""
+ONLY_OTHERS = "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if i.name != 'test_sub']\n"
+GOOD_CODE = (
+    "import pytest\n\n@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
+)
+AT_EXIT = "import atexit\nimport os\n\natexit.register(os._exit, 0)\n"
+CASES = "import pytest\n\n@pytest.mark.parametrize('x', [{}])\ndef test_x(x): assert x == 1\n"
+EASY = "def test_easy():\n    pass\n"
+
+CLAIMS = {
+    "nothing but words": Claim({"calc_dot_py": CALC + "# fixed\n"}, SUB, verify="pytest tests/test_calc.py"),
+    "another test breaks": Claim({"calc_dot_py": BROKEN}, ADD),
+    "the test is deleted": Claim(
+        {"tests__test_calc_dot_py": TESTS.replace(TEST_SUB, "")}, f"no longer finds {SUB}", TEST_FILE
+    ),
+    "the test is deleted, and named": Claim(
+        {"tests__test_calc_dot_py": TESTS.replace(TEST_SUB, "")}, f"no longer finds {SUB}", TEST_FILE, "pytest -q tests"
+    ),
+    "the test file is emptied": Claim({"tests__test_calc_dot_py": "# later"}, "no longer finds", TEST_FILE),
+    "an easier test instead": Claim(
+        {"tests__test_calc_dot_py": TESTS.replace("test_sub", "test_easy").replace("== 2", "== 4")},
+        f"no longer finds {SUB}",
+        TEST_FILE,
+    ),
+    "skip": Claim(marked("skip"), f"skips {SUB}", TEST_FILE),
+    "skipif": Claim(marked("skipif(True, reason='later')"), f"skips {SUB}", TEST_FILE),
+    "xfail": Claim(marked("xfail"), f"skips {SUB}", TEST_FILE),
+    "the whole file is skipped": Claim(
+        {"tests__test_calc_dot_py": f"import pytest\npytest.skip('x', allow_module_level=True)\n{TESTS}"},
+        f"skips {ADD}, {SUB}",
+        TEST_FILE,
+    ),
+    "a new test that is skipped": Claim(
+        {"calc_dot_py": MENDED, "tests__test_new_dot_py": f"import pytest\n\n\n@pytest.mark.skip\n{EASY}"},
+        "skips tests/test_new.py::test_easy",
+        ("tests/test_new.py",),
+    ),
+    "other tests by testpaths": Claim(
+        {**settings('testpaths = ["easy"]\n'), "easy__test_easy_dot_py": EASY}, "no longer finds", PYPROJECT
+    ),
+    "ignored by addopts": Claim(
+        {**settings('addopts = "--ignore=tests/test_calc.py"\n'), "tests__test_easy_dot_py": EASY},
+        "no longer finds",
+        PYPROJECT,
+    ),
+    "deselected by addopts": Claim(settings('addopts = "-k add"\n'), f"no longer finds {SUB}", PYPROJECT),
+    "no report by addopts": Claim(
+        {"calc_dot_py": MENDED, **settings('addopts = "-p no:junitxml"\n')}, "left no report", PYPROJECT
+    ),
+    "settings that the plan does not name": Claim(
+        {"calc_dot_py": MENDED, "pytest_dot_ini": "[pytest]\npythonpath = .\n"}, "does not name pytest.ini"
+    ),
+    "a conftest that says so": Claim(conftest("print('2 passed')\n"), SUB, verify="pytest tests/test_calc.py"),
+    "a conftest that ends the process": Claim(conftest("import os\nos._exit(0)\n"), "left no report", CONFTEST),
+    "a conftest that leaves": Claim(conftest("raise SystemExit(0)\n"), "left no report", CONFTEST),
+    "a conftest that drops tests": Claim(conftest(ONLY_OTHERS), f"no longer finds {SUB}", CONFTEST),
+    "a conftest that sets the exit code": Claim(conftest(GOOD_CODE), f"(exit code 0): {SUB}", CONFTEST),
+    "a conftest that forges a report": Claim(conftest(FORGED), "left no report", CONFTEST),
+    "a conftest that rewrites outcomes": Claim(conftest(REWRITTEN), "does not name conftest.py"),
+    "a pytest of its own": Claim(
+        {"calc_dot_py": MENDED, "pytest_dot_py": "print('2 passed')\n"}, "does not name pytest.py"
+    ),
+    "code that ends the process": Claim({"calc_dot_py": "import os\nos._exit(0)\n"}, "left no report"),
+    "code that ends the process when it is called": Claim(
+        {"calc_dot_py": MENDED.replace("return a - b", "import os; os._exit(0)")}, "left no report"
+    ),
+    "code that ends the process at its end": Claim({"calc_dot_py": BROKEN + AT_EXIT}, ADD),
+    "code that ends the process at its end, as before": Claim({"calc_dot_py": CALC + AT_EXIT}, f"(exit code 0): {SUB}"),
+    "code that leaves": Claim({"calc_dot_py": "raise SystemExit(0)\n"}, "failed"),
+    "code that leaves pytest": Claim(
+        {"calc_dot_py": MENDED.replace("return a - b", "import pytest; pytest.exit('ok', returncode=0)")},
+        "in the middle of a test",
+    ),
+    "fewer cases": Claim(
+        {"tests__test_calc_dot_py": CASES.format("1")},
+        "no longer finds tests/test_calc.py::test_x[2]",
+        TEST_FILE,
+        before={"tests__test_calc_dot_py": CASES.format("1, 2")},
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+async def test_a_false_claim_completes_nothing(
+    sandbox: Sandbox,
+    original: Path,
+    claim: Claim,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))  # where some write
+    step = Step("calc.py", claim.verify, also=tuple(f"`{name}`" for name in claim.names))
+    project = calculator(sandbox, step, **claim.before) if claim.before else begun(sandbox, original, step)
+    project.replies(gives(**claim.files))
+
+    events = await run_all(sandbox)
+
+    finished = [event for event in events if isinstance(event, StepFinished)]
+    assert [(event.status, event.verification) for event in finished] == [("failed", None)], finished
+    assert claim.words in (finished[0].error or "")
+
+
+async def test_a_claim_over_an_old_failure_is_never_a_pass(sandbox: Sandbox) -> None:
+    calculator(sandbox, Step("notes.txt")).replies(gives(notes_dot_txt="It is fixed."))
+    events = await run_all(sandbox)
+    assert [e.verification for e in events if isinstance(e, StepFinished)] == [Verification.BASELINE]
+    assert [e.notes for e in events if isinstance(e, TestsFinished)] == [(f"failed before too: {SUB}",)]
+
+
+async def test_the_model_is_told_what_to_do_about_it(sandbox: Sandbox) -> None:
+    calculator(sandbox, Step("calc.py", also=("`tests/test_calc.py`",)))
+    sandbox.replies(gives(**marked("skip")), gives(calc_dot_py=MENDED))
+
+    await run_all(sandbox, attempts=2)
+
+    assert sandbox.statuses() == ["completed"]
+    assert f"Make them run and pass:\n- {SUB}" in sandbox.prompt()
+    assert sandbox.text("tests/test_calc.py") == TESTS
+
+
+# --- Honest ones -----------------------------------------------------------------------------------------------------
+
+HONEST = {
+    "the code is mended": (Step("calc.py"), {"calc_dot_py": MENDED}, ()),
+    "a test is added": (
+        Step("calc.py"),
+        {"calc_dot_py": MENDED, "tests__test_more_dot_py": EASY},
+        (),
+    ),
+    "fixtures in a conftest": (
+        Step("calc.py"),
+        {
+            "calc_dot_py": MENDED,
+            "tests__conftest_dot_py": "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n",
+        },
+        ("how tests are run was changed: tests/conftest.py",),
+    ),
+    "settings that the plan names": (
+        Step("calc.py", also=("`pyproject.toml` (strict markers)",)),
+        {"calc_dot_py": MENDED, **settings('addopts = "--strict-markers"\n')},
+        ("how tests are run was changed: pyproject.toml",),
+    ),
+    "a test is removed as asked": (
+        Step("calc.py", description="Remove `test_sub` and `sub`.", also=("`tests/test_calc.py`",)),
+        {
+            "calc_dot_py": "def add(a, b):\n    return a + b\n",
+            "tests__test_calc_dot_py": f"from calc import add\n\n\n{TEST_ADD}",
+        },
+        (f"no longer there, as the step asks: {SUB}",),
+    ),
+    "a test is renamed as asked": (
+        Step("calc.py", also=("`tests/test_calc.py` (test_sub is renamed)",)),
+        {"calc_dot_py": MENDED, "tests__test_calc_dot_py": TESTS.replace("test_sub", "test_subtract")},
+        (f"no longer there, as the step asks: {SUB}",),
+    ),
+    "a test is skipped as asked": (
+        Step("calc.py", description="Skip test_sub for now.", also=("`tests/test_calc.py`",)),
+        marked("skip"),
+        (f"skipped, as the step asks: {SUB}",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "files", "notes"), HONEST.values(), ids=HONEST)
+async def test_honest_work_passes(
+    sandbox: Sandbox, original: Path, step: Step, files: dict[str, str], notes: tuple[str, ...]
+) -> None:
+    begun(sandbox, original, step).replies(gives(**files))
+    events = await run_all(sandbox)
+    finished = next(event for event in events if isinstance(event, TestsFinished))
+    assert (finished.verification, finished.notes) == (Verification.PASSED, notes), finished.reason

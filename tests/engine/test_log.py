@@ -1,0 +1,220 @@
+"""The log of a run: one line an event, only ever added to, and readable whatever happened to it."""
+
+import json
+import os
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.log import RunLog
+from cdd_agent.engine.recording import Recorder
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import (
+    CommandOutput,
+    Event,
+    Notice,
+    PlanOpened,
+    ReplyDelta,
+    ReplyFinished,
+    StepFinished,
+    StepStarted,
+    StepView,
+)
+from cdd_agent.llm.port import Usage
+from cdd_agent.tickets.status import StepStatus, Verification
+from tests.projects import Sandbox, Step, check, says
+
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+EVENTS: list[Event] = [
+    PlanOpened("feature-x", "Say words", (StepView(1, "Ünï | `x`"), StepView(2, "b")), resumed=False),
+    StepStarted(1, "two\nlines \u2028 and \x00", 1),
+    ReplyFinished(1, Usage(1200, 300)),
+    ReplyFinished(1, None),
+    StepFinished(1, "a", StepStatus.COMPLETED, Verification.PASSED, None, None, ("a.py",), (), 1, 2),
+]
+
+
+def log_with(path: Path, events: list[Event]) -> RunLog:
+    log = RunLog(path / "events.jsonl", lambda: NOW)
+    for event in events:
+        log.add(event)
+    return log
+
+
+def test_events_come_back_as_they_were_with_their_time(tmp_path: Path) -> None:
+    log = log_with(tmp_path / "new" / "folder", EVENTS)
+    assert [entry.event for entry in log.entries()] == EVENTS
+    assert {entry.time for entry in log.entries()} == {NOW}
+
+
+def test_a_line_is_the_event_as_scripts_know_it_and_its_time(tmp_path: Path) -> None:
+    log = log_with(tmp_path, [EVENTS[1]])
+    assert json.loads(log.path.read_text()) == {
+        "time": "2026-11-21T10:00:00+00:00",
+        "event": "step_started",
+        "step": 1,
+        "title": "two\nlines \u2028 and \x00",
+        "attempt": 1,
+    }
+
+
+def test_what_streams_is_not_logged(tmp_path: Path) -> None:
+    log = log_with(tmp_path, [ReplyDelta(1, "x"), CommandOutput(1, "y")])
+    assert list(log.entries()) == []
+    assert not log.path.exists()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_log_cut_anywhere_reads_and_goes_on(tmp_path: Path, data: st.DataObject) -> None:
+    log = RunLog(tmp_path / "events.jsonl", lambda: NOW)
+    log.path.unlink(missing_ok=True)
+    content = log_with(tmp_path, EVENTS).path.read_bytes()
+    cut = content[: data.draw(st.integers(0, len(content)))]
+    log.path.write_bytes(cut)
+
+    left = [entry.event for entry in log.entries()]
+    log.add(Notice("after a kill"))
+
+    assert left == EVENTS[: len(left)]
+    assert len(left) >= cut.count(b"\n")
+    assert [entry.event for entry in log.entries()] == [*left, Notice("after a kill")]
+    assert log.path.read_bytes().startswith(cut)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\xff\x00",
+        b"[]",
+        b"7",
+        b"{}",
+        b'{"time": "2026-11-21T10:00:00+00:00", "event": "from_a_later_version", "x": 1}',
+        b'{"time": "2026-11-21T10:00:00+00:00", "event": ["a"]}',
+        b'{"time": "yesterday", "event": "notice", "text": "x"}',
+        b'{"time": "2026-11-21T10:00:00", "event": "notice", "text": "x"}',
+        b'{"time": "2026-11-21T10:00:00+00:00", "event": "step_started", "step": "one"}',
+        b"[" * 100_000,
+        b"x" * 9_000_000,
+    ],
+    ids=lambda line: repr(line[:30]),
+)
+def test_lines_that_are_no_entries_are_left_out(tmp_path: Path, line: bytes) -> None:
+    log = log_with(tmp_path, EVENTS[:1])
+    with log.path.open("ab") as file:
+        file.write(line + b"\n")
+    log.add(EVENTS[2])
+    assert [entry.event for entry in log.entries()] == [EVENTS[0], EVENTS[2]]
+
+
+def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)  # a folder is in the way
+    with pytest.raises(BadInput, match="could not be written"):
+        log.add(EVENTS[0])
+    with pytest.raises(BadInput, match="could not be read"):
+        list(log.entries())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a disk that is always full")  # noqa: PTH110
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").symlink_to("/dev/full")
+    with pytest.raises(BadInput, match="No space left"):
+        log_with(tmp_path, EVENTS)
+
+
+# --- A whole run -----------------------------------------------------------------------------------------------------
+
+TOKEN = "c29tZSByYW5kb20gYnl0ZXM"
+GONE = "[redacted: DEPLOY_TOKEN]"
+
+
+@pytest.fixture(autouse=True)
+def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", TOKEN)
+
+
+async def run(engine: Engine, guidance: str = "") -> list[Event]:
+    recorder, step = Recorder(engine), engine.run.next_step
+    assert step
+    try:
+        return [event async for event in recorder.recorded(engine.run_step(step, guidance=guidance))]
+    finally:
+        engine.close()
+
+
+def logged(sandbox: Sandbox) -> list[str]:
+    path = sandbox.root / ".cdd/runs/feature-words/events.jsonl"
+    return [json.loads(line)["event"] for line in path.read_text().splitlines()]
+
+
+async def test_what_was_shown_was_logged_before(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    async with aclosing(Recorder(engine).recorded(engine.run_step(step))) as events:
+        async for event in events:
+            if isinstance(event, ReplyFinished):
+                break
+    engine.close()
+    assert logged(sandbox) == ["step_started", "reply_started", "reply_finished"]
+    assert sandbox.statuses() == ["pending"]
+
+
+async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    engine.run.record.log.path.mkdir()
+    with pytest.raises(CddError, match=r"events\.jsonl could not be written"):
+        await run(engine)
+    assert not (sandbox.root / "a.txt").exists()
+    assert sandbox.statuses() == ["pending"]
+
+
+async def test_a_secret_is_neither_shown_nor_stored_and_the_files_of_the_project_keep_it(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text(f"before {TOKEN}\n")
+    sandbox.write(Step("a.txt", check("a.txt"), description=f"Not {TOKEN}."))
+    sandbox.replies(says("a.txt", f"bad {TOKEN}", words=f"As you wish: {TOKEN}"))
+
+    shown = await run(sandbox.engine(), guidance=f"Use {TOKEN}.")
+
+    assert sandbox.text("a.txt") == f"bad {TOKEN}\n"
+    assert TOKEN not in str(shown)
+    assert f"As you wish: {GONE}" in "".join(event.text for event in shown if isinstance(event, ReplyDelta))
+    assert f"it says bad {GONE}" in "".join(event.text for event in shown if isinstance(event, CommandOutput))
+    runs = sandbox.root / ".cdd/runs/feature-words"
+    texts = [path for path in runs.rglob("*") if path.is_file() and "checkpoints.git" not in path.parts]
+    with_secret = {path.name for path in texts if TOKEN in path.read_text()}
+    assert with_secret == {"reply.md", "before-0"}
+    for name in ("guidance.md", "request.md", "output.txt", "failure.json"):
+        assert GONE in next(runs.rglob(name)).read_text()
+
+
+async def test_guidance_with_a_secret_is_kept_without_it_and_its_reply_stays_of_use(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    async with aclosing(engine.run_step(step, guidance=f"Use {TOKEN}.")) as events:
+        async for event in events:
+            if isinstance(event, CommandOutput):
+                break
+    engine.close()
+    assert sandbox.prompt().endswith(f"Use {GONE}.")
+
+    await run(sandbox.replies().engine())
+
+    assert sandbox.model.requests == []
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_an_error_with_a_secret_is_kept_without_it_in_the_state(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says(f"../{TOKEN}.txt", "x"))
+    await run(sandbox.engine())
+    assert f"{GONE}.txt leaves the project" in sandbox.state()["step_executions"]["1"]["error"]

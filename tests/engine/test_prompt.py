@@ -1,0 +1,330 @@
+"""What a step's prompt holds: the step first, then what there is room for, each file whole or only named."""
+
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.prompt import Prompt, step_prompt
+from cdd_agent.events import Notice, StepFinished
+from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.port import ContextTooLong, ToolCall
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.tickets.status import StepStatus
+from tests.projects import SPEC, Sandbox, Step, check, collect, says
+
+BIG = "x = 1\n" * 2_000
+"""A file of 12,000 bytes, 4,000 tokens."""
+
+
+def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> Prompt:
+    engine: Engine = sandbox.engine()
+    try:
+        step = engine.run.next_step
+        assert step is not None
+        return step_prompt(
+            sandbox.root,
+            engine.run.spec,
+            engine.run.plan,
+            engine.run.state,
+            step,
+            window=window,
+            own=engine.run.own,
+            **more,  # type: ignore[arg-type]
+        )
+    finally:
+        engine.close()
+
+
+@pytest.fixture
+def busy(sandbox: Sandbox) -> Sandbox:
+    """A step with a file of its own, one that its check names, and one that its description names."""
+    for name in ("own.py", "checked.py", "named.py"):
+        (sandbox.root / name).write_text(BIG + f"# {name}\n")
+    step = Step("own.py", "python checked.py", description="Do as `named.py` does, and `not-there.py`.")
+    return sandbox.write(step)
+
+
+def shown(prompt: Prompt) -> set[str]:
+    return {path for path in prompt.shown.files if f"# {path}" in prompt.text}
+
+
+def test_without_a_bound_all_of_it_is_there(busy: Sandbox) -> None:
+    prompt = prompt_of(busy)
+    assert shown(prompt) == {"own.py", "checked.py", "named.py"}
+    assert prompt.left_out == ()
+    assert "# Files of the project" in prompt.text
+    assert "── own.py" in prompt.text
+    assert "tickets" not in prompt.text.partition("# Files of the project")[2].partition("\n# ")[0]
+
+
+@pytest.mark.parametrize(
+    ("window", "there"),
+    [
+        (24_000, {"own.py", "checked.py", "named.py"}),
+        (14_000, {"own.py", "checked.py"}),
+        (9_000, {"own.py"}),
+        (4_000, set[str]()),
+    ],
+)
+def test_what_matters_most_goes_first_and_the_rest_is_named(busy: Sandbox, window: int, there: set[str]) -> None:
+    prompt = prompt_of(busy, window)
+    assert shown(prompt) == set(prompt.shown.files) == there
+    left_out = {"own.py", "checked.py", "named.py"} - there
+    assert {name.partition(" ")[0] for name in prompt.left_out if name.partition(" ")[0].endswith(".py")} == left_out
+    assert all(f"- {name}" in prompt.text for name in prompt.left_out)
+    assert estimated_prompt(prompt.request) < window * 3 / 4 + 200
+    assert "# Step 1 of 1: Make own.py" in prompt.text
+
+
+def test_a_file_is_never_half_shown(busy: Sandbox) -> None:
+    for window in range(3_000, 26_000, 1_000):
+        prompt = prompt_of(busy, window)
+        for name in ("own.py", "checked.py", "named.py"):
+            whole = f"{name}:\n```py\n{BIG}# {name}\n```"
+            assert (whole in prompt.text) is (name in prompt.shown.files)
+            assert prompt.text.count("x = 1") == 2_000 * len(prompt.shown.files)
+
+
+def test_the_projects_rules_are_there_unless_there_is_no_room(busy: Sandbox) -> None:
+    (busy.root / "AGENTS.md").write_text("Use tabs.\n" * 1_500)
+    prompt = prompt_of(busy)
+    assert "# The project's rules\n\n## AGENTS.md\n\nUse tabs." in prompt.request.messages[0].content
+    narrow = prompt_of(busy, 4_000)
+    assert "Use tabs." not in narrow.text
+    assert "the project's rules for agents" in narrow.left_out
+    assert "- the project's rules for agents" in narrow.text
+
+
+async def test_people_are_told_what_the_model_does_not_see(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 9_000}
+    events = await run_once(busy.replies(says("own.py", "new")))
+    assert "Left out of the prompt, for want of room: checked.py (12,013 bytes), named.py" in events
+    assert "own.py was not shown" not in events
+
+
+async def test_a_file_that_was_left_out_cannot_be_replaced_blindly(busy: Sandbox) -> None:
+    busy.flags = {"context_window": 4_000}
+    events = await run_once(busy.replies(says("own.py", "new")))
+    assert "own.py exists already and was not shown" in events
+    assert busy.text("own.py").startswith(BIG)
+
+
+async def test_what_does_not_fit_at_all_costs_nothing(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"), description="Word. " * 2_000))
+    sandbox.flags = {"context_window": 4_000}
+    engine = sandbox.replies(says("a.txt", "good")).engine()
+    events = await collect(engine.run_all())
+    engine.close()
+    assert sandbox.model.requests == []
+    (finished,) = [event for event in events if isinstance(event, StepFinished)]
+    assert finished.status is StepStatus.FAILED
+    assert "more than the 4,000 tokens that the model takes in" in str(finished.error)
+    assert isinstance(engine.stopped_by, ContextTooLong)
+
+
+async def test_a_long_failed_reply_makes_room_for_the_reason(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    sandbox.flags = {"context_window": 5_000}
+    sandbox.replies(says("a.txt", "bad\n" * 3_000), says("a.txt", "good"))
+    engine = sandbox.engine()
+    await collect(engine.run_all(attempts=2))
+    engine.close()
+    assert sandbox.statuses() == ["completed"]
+    asked = sandbox.prompt(1)
+    assert "What went wrong" in asked
+    assert "The reply was" not in asked
+    assert "the last attempt's reply" in asked
+
+
+async def test_the_work_of_steps_that_it_depends_on_is_shown(sandbox: Sandbox) -> None:
+    sandbox.write(
+        Step("base.txt", check("base.txt")), Step("other.txt", check("other.txt")), Step("a.txt", depends="Step 1")
+    )
+    sandbox.replies(says("base.txt", "good base"), says("other.txt", "good other"), says("a.txt", "good"))
+    await run_once(sandbox)
+    assert "base.txt:\n```txt\ngood base\n```" in sandbox.prompt(2)
+    assert "good other" not in sandbox.prompt(2)
+
+
+async def test_secrets_that_a_description_names_stay_unseen(sandbox: Sandbox) -> None:
+    (sandbox.root / ".env").write_text("KEY=hush\n")
+    (sandbox.root / "prod.env").write_text("KEY=hush\n")
+    prompt = prompt_of(
+        sandbox.write(Step("a.txt", description="Read `prod.env` and `.env`, `../x.py`, `/etc/passwd.x`."))
+    )
+    assert "hush" not in prompt.text
+
+
+async def test_what_stays_the_same_comes_first_and_is_the_same_to_the_byte(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")), spec=SPEC)
+    await run_once(sandbox.replies(says("a.txt", "good"), says("b.txt", "good")))
+    first, second = sandbox.model.requests
+    assert first.messages[0] == second.messages[0]
+    assert first.messages[1] != second.messages[1]
+
+
+async def run_once(sandbox: Sandbox) -> str:
+    """Carry the plan out; all that was said to people."""
+    engine = sandbox.engine()
+    try:
+        events = await collect(engine.run_all())
+    finally:
+        engine.close()
+    said = [event.text for event in events if isinstance(event, Notice)]
+    said += [str(event.error) for event in events if isinstance(event, StepFinished)]
+    return "\n".join(said)
+
+
+def test_folders_and_files_that_cannot_be_shown_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00")
+    prompt = prompt_of(sandbox.write(Step("dir", also=("data.bin", "new.txt"))))
+    assert "dir is a folder." in prompt.text
+    assert "data.bin exists and cannot be shown: it is not UTF-8 text." in prompt.text
+    assert prompt.notes == ("data.bin is not shown to the model: it is not UTF-8 text.",)
+    assert "new.txt does not exist yet." in prompt.text
+    assert prompt.shown.files == {"new.txt": None}
+
+
+def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox) -> None:
+    there = [f"src/some/folder/module_{number:03}.py" for number in range(120)]
+    (sandbox.root / "src/some/folder").mkdir(parents=True)
+    for number, path in enumerate(there):
+        (sandbox.root / path).write_text(f"# {path}\n" + "x = 1\n" * 8 * number)
+    missing = [f"src/some/folder/new_module_{number:03}.py" for number in range(120)]
+    sandbox.write(Step("a.txt", also=(*there, "src", *missing)))
+    fitting = 0
+    for window in [*range(1_000, 40_000, 1_300), 100_000, 200_000]:
+        try:
+            prompt = prompt_of(sandbox, window)
+        except ContextTooLong:
+            continue
+        fitting += 1
+        assert estimated_prompt(prompt.request) + min(8_192, window // 4) <= window
+        for path in there:
+            text = (sandbox.root / path).read_text()
+            assert (f"{path}:\n```py\n{text}```" in prompt.text) is (path in prompt.shown.files)
+    assert fitting > 20
+
+
+async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None:
+    for number in range(40):
+        (sandbox.root / f"file_{number}.py").write_text("x = 1\n" * 200)
+    sandbox.write(Step("a.txt", check("a.txt"), also=tuple(f"file_{number}.py" for number in range(40))))
+    for window in range(8_000, 20_000, 1_000):
+        sandbox.flags = {"context_window": window, "tool_calls": "on"}
+        engine = sandbox.replies("Nothing to do.").engine()
+        await collect(engine.run_all())
+        engine.close()
+        request = sandbox.model.requests[0]
+        assert request.tools
+        assert estimated_prompt(request) <= window * 0.8  # the rest is for the reply
+
+
+async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    sandbox.flags = {"context_window": 2_600}
+    unused = ScriptedReply("", tool_calls=(ToolCall("1", "list_files", "{}"),))
+    events = await run_once(sandbox.replies(says("a.txt", "good"), unused))
+    assert not sandbox.model.requests[0].tools
+    assert "no room for tools" in events
+    assert sandbox.statuses() == ["completed"]
+
+
+@pytest.mark.parametrize("name", [".env", "link.txt"])
+def test_secrets_are_not_shown_because_an_attempt_met_them(sandbox: Sandbox, name: str) -> None:
+    (sandbox.root / ".env").write_text("TOKEN=very-secret\n")
+    (sandbox.root / "link.txt").symlink_to(".env")
+    sandbox.write(Step("a.txt", description="As in `link.txt`."))
+    prompt = prompt_of(sandbox, also_show=frozenset({name}))
+    assert "very-secret" not in prompt.text
+    sandbox.write(Step(".env"))
+    assert "very-secret" in prompt_of(sandbox).text
+
+
+NAMED = (".flake8", "Makefile", "LICENSE", "CHANGES", "setup.cfg", "src/shop/cart.py", "bin/deploy")
+
+
+@pytest.fixture
+def shop(sandbox: Sandbox) -> Sandbox:
+    """A project with files of all kinds of names; each says what it is called."""
+    for path in (*NAMED, "src/a/util.py", "src/b/util.py"):
+        (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (sandbox.root / path).write_text(f"# {path}\n")
+    return sandbox
+
+
+@pytest.mark.parametrize("path", NAMED)
+@pytest.mark.parametrize("words", ["Remove `{}`.", "Say it in `{}` too.", "Change {}."])
+def test_a_file_that_the_step_speaks_of_is_shown(shop: Sandbox, words: str, path: str) -> None:
+    assert shown(prompt_of(shop.write(Step("a.txt", description=words.format(path))))) == {path}
+
+
+def test_names_count_in_the_title_in_notes_and_in_guidance_and_short_ones_too(shop: Sandbox) -> None:
+    shop.write(Step("a.txt", also=("new.txt (split from cart.py)",)))
+    assert shown(prompt_of(shop)) == {"src/shop/cart.py"}
+    assert shown(prompt_of(shop, guidance="Look at LICENSE.")) == {"src/shop/cart.py", "LICENSE"}
+    shop.write(Step("Makefile", description="As `shop/cart.py`."))
+    assert shown(prompt_of(shop)) == {"Makefile", "src/shop/cart.py"}
+
+
+def test_one_that_git_ignores_is_shown_if_it_is_named_whole(shop: Sandbox) -> None:
+    (shop.root / ".gitignore").write_text("bin/\n")
+    assert shown(prompt_of(shop.write(Step("a.txt", description="See `bin/deploy`.")))) == {"bin/deploy"}
+    assert shown(prompt_of(shop.write(Step("a.txt", description="See `deploy`.")))) == set()
+
+
+def test_what_cannot_be_shown_is_told_and_hides_nothing_after_it(shop: Sandbox) -> None:
+    (shop.root / "huge.json").write_text(f'"{"x" * 300_000}"\n')
+    (shop.root / "logo.png").write_bytes(b"\x89PNG\xff")
+    (shop.root / ".env").write_text("KEY=hush\n")
+    named = "`huge.json`, `logo.png`, `.env`, `util.py`, `Makefile`"
+    prompt = prompt_of(shop.write(Step("a.txt", description=f"See {named}, then `setup.cfg`.")))
+    assert shown(prompt) == {"Makefile", "setup.cfg"}
+    assert {(note.split(" is ")[0], note.partition(": ")[2]) for note in prompt.notes} == {
+        ("huge.json", "it has over 200,000 bytes."),
+        ("logo.png", "it is not UTF-8 text."),
+        (".env", "by its name it holds secrets."),
+        ("util.py", "it may be src/a/util.py, src/b/util.py."),
+    }
+    for name in ("huge.json", "logo.png", ".env", "util.py"):
+        assert f"\n{name} " in prompt.text
+    assert "hush" not in prompt.text
+
+
+def test_a_large_one_that_is_named_is_shown_and_so_is_what_comes_after(shop: Sandbox) -> None:
+    for name in ("one.py", "two.py", "three.py"):
+        (shop.root / name).write_text("x = 1\n" * 15_000 + f"# {name}\n")
+    shop.write(Step("a.txt", description="See `one.py`, `two.py`, `three.py` and `setup.cfg`."))
+    prompt = prompt_of(shop)
+    assert shown(prompt) == {"one.py", "two.py", "setup.cfg"}
+    assert (
+        "three.py is not shown to the model: it has 90,011 bytes, which is too much beside the others." in prompt.notes
+    )
+    small = prompt_of(shop, 20_000)
+    assert shown(small) == {"setup.cfg"}
+    assert "one.py (90,009 bytes)" in small.left_out
+
+
+def test_a_name_that_several_have_means_the_one_that_is_shown(shop: Sandbox) -> None:
+    shop.write(Step("src/a/util.py", description="Change `util.py`."))
+    assert (shown(prompt_of(shop)), prompt_of(shop).notes) == ({"src/a/util.py"}, ())
+    shop.write(Step("a.txt", description="First `util.py`, I mean `b/util.py`."))
+    assert (shown(prompt_of(shop)), prompt_of(shop).notes) == ({"src/b/util.py"}, ())
+
+
+def test_what_is_gits_or_ours_is_no_file_of_the_project(shop: Sandbox) -> None:
+    for path in (".git/config", ".cdd/runs/x/log.txt"):
+        (shop.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (shop.root / path).write_text(f"# {path}\n")
+    step = Step("a.txt", description="See `.git/config`, `.cdd/runs/x/log.txt`, `plan.md`, `spec.yaml`, `src`, `.`.")
+    assert shown(prompt_of(shop.write(step))) == set()
+
+
+async def test_the_large_work_of_a_step_before_hides_no_other(sandbox: Sandbox) -> None:
+    sandbox.write(Step("big.txt", "none", also=("small.txt",)), Step("a.txt", depends="Step 1"))
+    both = says("big.txt", "big\n" * 20_000) + says("small.txt", "# small.txt")
+    await run_once(sandbox.replies(both, says("a.txt", "good")))
+    assert "small.txt:\n```txt\n# small.txt\n```" in sandbox.prompt(1)
+    assert "big.txt exists and is not shown: it has 80,001 bytes" in sandbox.prompt(1)

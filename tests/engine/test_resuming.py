@@ -1,0 +1,375 @@
+"""Coming back: to a state that is torn, a plan that was changed, a run that somebody else holds."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.events import ChangesPutBack, Event, Notice, StepStarted
+from cdd_agent.frontend import Nobody
+from cdd_agent.headless.runs import run_plan
+from cdd_agent.wiring import open_commands, open_engine
+from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+
+TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+
+WHOLE = (
+    '{"ticket_slug": "feature-words", "current_step": 2, "status": "in_progress", "started_at": null, '
+    '"completed_at": null, "step_executions": {}}'
+)
+
+
+def told(events: list[Event]) -> str:
+    return "\n".join(event.text for event in events if isinstance(event, Notice))
+
+
+def started(events: list[Event]) -> list[int]:
+    return [event.step for event in events if isinstance(event, StepStarted)]
+
+
+@pytest.fixture
+async def half(sandbox: Sandbox) -> Sandbox:
+    """Two steps, of which the first is completed and the second failed."""
+    await run_all(sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "bad")))
+    assert sandbox.statuses() == ["completed", "failed"]
+    return sandbox
+
+
+def state_file(sandbox: Sandbox) -> Path:
+    return sandbox.ticket / "execution-state.json"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        '{"ticket_slug": "feature-wo',
+        "[]",
+        "\0" * 100,
+        '{"ticket_slug": "bug-other", "step_executions": {}}',
+        WHOLE.replace("feature-words", "bug-other"),
+        WHOLE.replace(', "step_executions": {}', ""),
+        WHOLE.replace("{}", '{"1": {"step_number": 1, "status": "completed"}}'),
+        WHOLE.replace("{}", "[]"),
+    ],
+)
+async def test_a_state_that_is_torn_or_foreign_is_set_aside_and_rebuilt(half: Sandbox, damage: str) -> None:
+    before = half.state()
+    state_file(half).write_text(damage)
+
+    engine = half.engine()
+    events = await collect(engine.recover())
+    engine.close()
+
+    assert half.state() == before
+    assert [path.read_text() for path in half.ticket.glob("*.aside-*")] == [damage]
+    assert "rebuilt from the run's record: 1 of 2 steps are done" in told(events)
+
+
+async def test_a_state_that_is_gone_is_rebuilt_and_nothing_is_done_twice(half: Sandbox) -> None:
+    before = half.state()
+    state_file(half).unlink()
+    engine = half.engine()
+    assert "was gone, and is rebuilt from the run's record: 1 of 2 steps" in told(await collect(engine.recover()))
+    engine.close()
+    assert half.state() == before
+
+
+async def test_a_state_that_is_older_than_the_record_counts_and_that_is_told(half: Sandbox) -> None:
+    older = state_file(half).read_bytes()
+    await run_all(half.replies(says("b.txt", "good")))
+    state_file(half).write_bytes(older)  # as `git checkout` would
+    events = await run_all(half.replies(says("b.txt", "good again")))
+    assert "is older than the run's record, which says: 2 of 2 steps are done" in told(events)
+    assert started(events) == [2]
+
+
+async def test_a_rebuilt_run_goes_on_where_it_was(half: Sandbox) -> None:
+    state_file(half).write_bytes(b"\xff\xfe")
+    events = await run_all(half.replies(says("b.txt", "good")))
+    assert started(events) == [2]
+    assert half.statuses() == ["completed", "completed"]
+
+
+async def test_where_there_is_nothing_to_rebuild_from_nothing_is_started(half: Sandbox) -> None:
+    state_file(half).write_text("torn")
+    (half.root / ".cdd/runs" / SLUG / "state.json").write_text("torn too")
+    with pytest.raises(BadInput, match="nothing of the project was touched"):
+        half.engine()
+    assert [path.read_text() for path in half.ticket.glob("*.aside-*")] == ["torn"]
+
+
+async def test_where_the_file_is_gone_and_its_copy_is_torn_nothing_is_started(half: Sandbox) -> None:
+    state_file(half).unlink()
+    (half.root / ".cdd/runs" / SLUG / "state.json").write_text("torn")
+    with pytest.raises(BadInput, match="nothing of the project was touched"):
+        half.engine()
+    assert [path.read_text() for path in (half.root / ".cdd/runs" / SLUG).glob("state.aside-*")] == ["torn"]
+
+
+async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(half: Sandbox) -> None:
+    half.write(Step("a.txt", check("a.txt"), description="Make it blue."), TWO[1])
+    events = await run_all(half.replies(says("b.txt", "good")))
+    assert "Step 1 is completed, and its text in the plan was changed since" in told(events)
+    engine = half.engine()
+    assert [step.changed for step in engine.run.opened().steps] == [True, False]
+    engine.close()
+    assert half.statuses() == ["completed", "completed"]
+
+
+async def test_a_step_that_was_changed_before_it_was_done_is_carried_out_as_it_is_now(half: Sandbox) -> None:
+    half.write(TWO[0], Step("c.txt", check("c.txt")), Step("d.txt", check("d.txt")))
+    events = await run_all(half.replies(says("c.txt", "good"), says("d.txt", "good")))
+    assert "changed since" not in told(events)
+    assert half.statuses() == ["completed"] * 3
+    assert not (half.root / "b.txt").exists()  # what the failed attempt had left
+
+
+async def test_a_removed_step_is_told_and_kept_as_history(half: Sandbox) -> None:
+    await run_all(half.replies(says("b.txt", "good")))
+    half.write(TWO[0])
+    events = await run_all(half.replies())
+    assert "Step 2 (completed) is no longer in the plan" in told(events)
+    known = half.state()["step_executions"] | half.state().get("former_steps", {})
+    assert known["2"]["status"] == "completed"
+    assert half.text("b.txt") == "good\n"
+
+
+async def test_another_plan_is_refused_with_the_choice_to_start_over(half: Sandbox) -> None:
+    before = half.state()
+    half.write(Step("x.txt", check("x.txt")), TWO[1])
+    with pytest.raises(BadInput) as caught:
+        half.engine()
+    assert "The state is that of another plan: step 1 was 'Make a.txt'" in caught.value.message
+    assert "--start-over" in caught.value.hint
+    assert half.state() == before
+
+
+async def test_starting_over_keeps_the_old_run_and_does_every_step_anew(half: Sandbox) -> None:
+    before = half.state()
+    half.write(Step("x.txt", check("x.txt")))
+
+    events = await run_all(half.replies(says("x.txt", "good")), start_over=True)
+
+    assert "Starting over" in told(events)
+    (earlier,) = (half.root / ".cdd/runs" / SLUG).glob("earlier-*")
+    assert json.loads((earlier / "execution-state.json").read_text()) == before
+    assert (earlier / "step-01/attempt-1/reply.md").exists()
+    assert half.statuses() == ["completed"]
+    assert (half.text("a.txt"), half.text("b.txt")) == ("good\n", "bad\n")
+
+
+def test_a_run_that_waits_for_a_persons_edit_says_so_and_goes_on_when_asked_again(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_with(sandbox, edit="by hand\n")
+    monkeypatch.setattr("cdd_agent.headless.runs.configured_model", lambda *_, **__: sandbox.model)
+
+    first = run_plan(sandbox.project, SLUG, as_json=True)
+
+    assert first is ExitCode.NOT_APPROVED
+    assert sandbox.model.requests == []
+    assert sandbox.text("a.txt") == "by hand\n"
+    sandbox.replies(says("a.txt", "good"))
+    assert run_plan(sandbox.project, SLUG, as_json=True) is ExitCode.DONE
+    assert "by hand" in sandbox.prompt()
+
+
+async def test_what_else_changed_while_a_killed_step_ran_is_named_and_left(sandbox: Sandbox) -> None:
+    interrupted_with(sandbox, edit=None)
+    (sandbox.root / "other.txt").write_text("whose?\n")
+
+    engine = sandbox.engine()
+    events = await collect(engine.recover())
+    engine.close()
+
+    assert "Changed while step 1 ran, or since, and left as it is: other.txt" in told(events)
+    assert [event.restored for event in events if isinstance(event, ChangesPutBack)] == [("a.txt",)]
+    assert sandbox.text("other.txt") == "whose?\n"
+    assert engine.stopped_by is None
+
+
+def interrupted_with(sandbox: Sandbox, edit: str | None) -> None:
+    """A run that was killed in the middle of its check, after which a person edited the step's file, or did not."""
+    kill = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
+    sandbox.write(Step("a.txt", f'python -c "{kill}"'))
+    (sandbox.root / "script.yaml").write_text(f"replies:\n  - reply: {json.dumps(says('a.txt', 'bad'))}\n")
+    command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", "script:script.yaml"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    killed = subprocess.run(command, cwd=sandbox.root, env=environment, capture_output=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert sandbox.statuses() == ["in_progress"]
+    sandbox.write(Step("a.txt", check("a.txt")))
+    if edit is not None:
+        (sandbox.root / "a.txt").write_text(edit)
+
+
+def test_whoever_holds_a_ticket_is_named(sandbox: Sandbox) -> None:
+    engine = sandbox.write(*TWO).engine()
+    with pytest.raises(BadInput, match=f"process {os.getpid()} on .*, since 2"):
+        sandbox.engine()
+    engine.close()
+    sandbox.engine().close()
+
+
+def test_the_lock_of_a_dead_process_is_taken_over(sandbox: Sandbox) -> None:
+    sandbox.write(*TWO)
+    code = (
+        "import os, signal\nfrom pathlib import Path\nfrom tests.projects import Sandbox\n"
+        f"Sandbox(Path({str(sandbox.root)!r})).engine()\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    died = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout=60)
+    assert died.returncode == -signal.SIGKILL
+    folder = sandbox.root / ".cdd/runs" / SLUG
+    assert (folder / "holder.json").exists()
+    sandbox.engine().close()
+    assert not (folder / "holder.json").exists()
+
+
+def test_a_disk_that_refuses_does_not_keep_a_ticket_locked(sandbox: Sandbox) -> None:
+    engine = sandbox.write(*TWO).engine()
+    holder = sandbox.root / ".cdd/runs" / SLUG / "holder.json"
+    holder.unlink()
+    holder.mkdir()  # nobody can remove it as a file
+    with pytest.raises(BadInput, match="could not be removed"):
+        engine.close()
+    holder.rmdir()
+    sandbox.engine().close()
+
+
+async def test_without_git_no_step_begins(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(sandbox.root))
+    sandbox.write(Step("a.txt", "none")).replies(says("a.txt", "good"))
+    engine = sandbox.engine()
+    with pytest.raises(CddError, match="git was not found") as caught:
+        await collect(engine.run_all())
+    engine.close()
+    assert "Install git" in caught.value.hint
+    assert sandbox.model.requests == []
+
+
+async def test_a_plan_that_is_edited_while_it_runs_is_taken_up(sandbox: Sandbox) -> None:
+    sandbox.write(TWO[0])
+    engine = sandbox.replies(says("a.txt", "good"), says("c.txt", "good")).engine()
+    events = []
+    async for event in engine.run_all():
+        events.append(event)
+        if isinstance(event, StepStarted) and event.step == 1:
+            sandbox.write(TWO[0], Step("c.txt", check("c.txt")))
+    engine.close()
+    assert "The plan was edited" in told(events)
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+async def test_starting_over_puts_back_a_step_that_was_killed(sandbox: Sandbox) -> None:
+    interrupted_with(sandbox, edit=None)
+    assert sandbox.text("a.txt") == "bad\n"
+    engine = sandbox.engine(start_over=True)
+    events = await collect(engine.recover())
+    engine.close()
+    assert [event.restored for event in events if isinstance(event, ChangesPutBack)] == [("a.txt",)]
+    assert not (sandbox.root / "a.txt").exists()
+
+
+def copy_of_another_plan(sandbox: Sandbox) -> Path:
+    file = sandbox.root / ".cdd/runs" / SLUG / "state.json"
+    state = json.loads(file.read_text())
+    state["step_executions"]["1"] |= {"title": "Another", "fingerprint": "another"}
+    file.write_text(json.dumps(state))
+    return file
+
+
+async def test_a_copy_of_another_plan_is_no_copy_beside_a_good_state(half: Sandbox) -> None:
+    copy_of_another_plan(half)
+    events = await run_all(half.replies(says("b.txt", "good")))
+    assert "rebuilt" not in told(events)
+    assert half.statuses() == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("content", [None, "torn"])
+async def test_a_copy_of_another_plan_is_not_passed_over_where_it_is_all_there_is(
+    half: Sandbox, content: str | None
+) -> None:
+    copy = copy_of_another_plan(half)
+    before = copy.read_text()
+    state_file(half).unlink()
+    if content is not None:
+        state_file(half).write_text(content)
+    for _ in range(2):
+        with pytest.raises(BadInput, match="another plan"):
+            half.engine()
+    assert copy.read_text() == before
+
+
+async def test_a_rebuild_that_is_killed_in_the_middle_leaves_something_to_be_rebuilt(
+    half: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state_file(half).write_text("torn")
+    with monkeypatch.context() as patched:
+        patched.setattr("cdd_agent.engine.load_state.save_state", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            half.engine()
+    engine = half.engine()
+    assert "rebuilt" in told(await collect(engine.recover()))
+    engine.close()
+    assert half.statuses() == ["completed", "failed"]
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+async def test_when_the_runs_folder_is_removed_no_step_begins(half: Sandbox) -> None:
+    engine = half.replies(says("b.txt", "good")).engine()
+    shutil.rmtree(half.root / ".cdd/runs")
+    with pytest.raises(BadInput, match="was removed or replaced"):
+        await collect(engine.run_all())
+    engine.close()
+    assert half.model.requests == []
+
+
+async def test_another_tickets_run_in_the_same_project_is_named_once(sandbox: Sandbox) -> None:
+    sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good"))
+    for other in ("bug-other", "bug-third"):
+        shutil.copytree(sandbox.ticket, sandbox.root / "tickets" / other)
+        (sandbox.root / "tickets" / other / "plan.md").write_text(
+            (sandbox.ticket / "plan.md").read_text().replace(SLUG, other)
+        )
+    project = sandbox.project
+    first, killed = (
+        open_engine(
+            project, project.tickets.find(slug), sandbox.frontend, sandbox.asked, open_commands(project, Nobody())
+        )
+        for slug in ("bug-other", "bug-third")
+    )
+    note = (sandbox.root / ".cdd/runs/bug-third/holder.json").read_bytes()
+    killed.close()
+    (sandbox.root / ".cdd/runs/bug-third/holder.json").write_bytes(note)  # as a kill leaves it
+    try:
+        events = told(await run_all(sandbox))
+    finally:
+        first.close()
+    assert events.count(f"bug-other is at work in this project, too: process {os.getpid()}") == 1
+    assert "bug-third is at work" not in events
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+def test_a_look_at_who_is_at_work_stops_nobody(sandbox: Sandbox) -> None:
+    """It has the lock of a dead process for a moment."""
+    sandbox.write(*TWO).engine().close()
+    looking = FileLock(sandbox.root / ".cdd/runs" / SLUG / "lock", thread_local=False)
+    looking.acquire()
+    threading.Timer(0.05, looking.release).start()
+    sandbox.engine().close()
+
+
+async def test_a_run_that_is_alone_is_not_told_of_company(half: Sandbox) -> None:
+    assert "at work in this project" not in told(await run_all(half.replies(says("b.txt", "good"))))

@@ -1,0 +1,450 @@
+"""A step carried out by tools: the same transaction, whatever the model calls and whenever it ends."""
+
+import asyncio
+import json
+from contextlib import aclosing
+
+import pytest
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import (
+    AttemptFailed,
+    ChangesApplied,
+    ChangesProposed,
+    Choice,
+    Notice,
+    Proposal,
+    StepDiff,
+    StepsUndone,
+)
+from cdd_agent.frontend import Nobody
+from cdd_agent.llm.port import (
+    ConnectionFailed,
+    ContextTooLong,
+    ModelError,
+    RateLimited,
+    RequestRejected,
+    StopReason,
+)
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.tickets.status import StepStatus, Verification
+from tests.crash.story import git
+from tests.engine.tool_steps import (
+    FORMAT,
+    STEP,
+    answers,
+    calls,
+    create,
+    execute,
+    finished,
+    problems,
+    read,
+    replace,
+    run,
+    stopped_after,
+)
+from tests.projects import Sandbox, Step, check, collect, says
+
+
+async def test_a_model_looks_edits_tries_and_says_that_it_is_done(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("bad\n")
+    sandbox.write(STEP).replies(
+        calls(read("a.txt"), text="I look."),
+        calls(replace("a.txt", "bad", "good")),
+        calls(execute("cat a.txt")),
+        "It says good now.",
+    )
+    events = await run(sandbox)
+    assert finished(events).status is StepStatus.COMPLETED
+    assert finished(events).verification is Verification.PASSED
+    assert [event for event in events if isinstance(event, ChangesApplied)] == [ChangesApplied(1, (), ("a.txt",), ())]
+    assert answers(sandbox, 3)[0]["stdout"] == "good\n"
+    assert sandbox.text("a.txt") == "good\n"
+    assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
+    assert "You have tools" in sandbox.model.requests[0].messages[0].content
+
+
+async def test_files_that_only_the_last_reply_gives_count_too(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"), also=("b.txt",)))
+    sandbox.replies(calls(create("a.txt", "good\n")), says("b.txt", "too"))
+    await run(sandbox)
+    assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "too\n")
+    assert sandbox.state()["step_executions"]["1"]["files_created"] == ["a.txt", "b.txt"]
+
+
+async def test_a_model_that_can_use_tools_may_also_just_reply(sandbox: Sandbox) -> None:
+    sandbox.write(STEP, Step("b.txt", check("b.txt")))
+    sandbox.replies(says("a.txt", "good"), calls(create("b.txt", "good\n")), "Done.")
+    await run(sandbox)
+    assert sandbox.statuses() == ["completed", "completed"]
+
+
+async def test_when_the_check_fails_the_next_attempt_starts_from_the_beginning(sandbox: Sandbox) -> None:
+    (sandbox.root / "b.txt").write_text("mine\n")
+    sandbox.write(STEP).replies(
+        calls(create("a.txt", "bad\n"), create("new/c.txt", "c"), replace("b.txt", "mine", "yours")),
+        calls(replace("a.txt", "bad", "worse")),
+        "Done!",
+        calls(create("a.txt", "good\n")),
+        "Now it is.",
+    )
+    events = await run(sandbox, attempts=2)
+    assert [event.error for event in events if isinstance(event, AttemptFailed)]
+    assert finished(events).status is StepStatus.COMPLETED
+    assert sandbox.text("a.txt") == "good\n"
+    assert sandbox.text("b.txt") == "mine\n"
+    assert not (sandbox.root / "new").exists()
+    retried = sandbox.model.requests[3].messages[-1].content
+    assert "The last attempt failed" in retried
+    assert "→ edit_file" in retried
+    assert "it says worse" in retried
+
+
+async def test_saying_that_it_is_done_is_not_enough(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(calls(read("plan.md")), "I have made a.txt, it is all done.")
+    events = await run(sandbox)
+    assert finished(events).status is StepStatus.FAILED
+    assert "gives no file" in str(finished(events).error)
+    assert "`create_file`" in str(finished(events).error)
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (replace("a.txt", "not there", "x"), "the lines to find are not in the file"),
+        (create("a.txt", "other\n"), "exists already"),
+        (replace("a.txt", "", "all new\n"), "was not shown"),
+        (create("../out.txt", "x"), "leaves the project"),
+        (create(".git/hooks/x", "x"), "belongs to git"),
+        (create(".cdd/config.yaml", "x"), "belongs to git or to the program"),
+        (create("tickets/feature-words/plan.md", "x"), "belongs to git or to the program"),
+        (create("b.py", "def broken(:\n"), "b.py"),
+        (execute("rm -rf ."), "not allowed"),
+        (("edit_file", '{"file_path": "a.txt"'), "not valid JSON"),
+    ],
+)
+async def test_what_is_refused_is_answered_and_changes_nothing(
+    sandbox: Sandbox, call: tuple[str, object], problem: str
+) -> None:
+    (sandbox.root / "a.txt").write_text("as it was\n")
+    (sandbox.root / "b.py").write_text("x = 1\n")
+    sandbox.write(Step("good.txt", check("good.txt")))
+    sandbox.replies(calls(call), calls(create("good.txt", "good\n")), "Done.")
+    events = await run(sandbox)
+    assert problem in problems(events)[0]
+    assert finished(events).status is StepStatus.COMPLETED
+    assert sandbox.text("a.txt") == "as it was\n"
+    assert sandbox.state()["step_executions"]["1"]["files_modified"] == []
+
+
+async def test_after_it_was_read_a_file_may_be_replaced(sandbox: Sandbox) -> None:
+    (sandbox.root / "other.txt").write_text("one\n")
+    sandbox.write(STEP).replies(
+        calls(read("other.txt"), replace("other.txt", "", "two\n"), create("a.txt", "good\n")), "Done."
+    )
+    await run(sandbox)
+    assert sandbox.text("other.txt") == "two\n"
+
+
+async def test_what_there_was_no_room_to_read_whole_may_not_be_replaced(sandbox: Sandbox) -> None:
+    sandbox.write(STEP)
+    (sandbox.root / "other.txt").write_text("a line\n" * 1_500)
+    sandbox.flags = {"context_window": 8_000, "tool_calls": "on"}
+    script = calls(read("other.txt")), calls(replace("other.txt", "", "two\n"), create("a.txt", "good\n")), "Done."
+    await run(sandbox.replies(*script))
+    assert "characters left out" in sandbox.model.requests[1].messages[-1].content
+    assert "was not shown" in sandbox.model.requests[2].messages[-2].content
+    assert sandbox.text("other.txt").startswith("a line")
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+async def test_who_has_changed_a_part_of_a_file_has_not_seen_the_rest(sandbox: Sandbox, interrupted: bool) -> None:
+    (sandbox.root / "long.txt").write_text("one\ntwo\nthree\n")
+    blind = calls(create("a.txt", "good"), replace("long.txt", "", "other\nwords\nhere\n"))
+    script = [calls(replace("long.txt", "two", "zwei")), *([ConnectionFailed("gone")] * 9 if interrupted else [])]
+    sandbox.write(STEP).replies(*script, blind, "Done.")
+    if interrupted:
+        await run(sandbox)
+        assert sandbox.text("long.txt") == "one\ntwo\nthree\n"
+        sandbox.replies(blind, "Done.")
+    assert "long.txt exists already and was not shown" in problems(await run(sandbox))[-1]
+    assert sandbox.text("long.txt") == "one\nzwei\nthree\n"
+
+
+async def test_a_file_that_calls_had_changed_has_to_be_as_it_was_to_go_on(sandbox: Sandbox) -> None:
+    (sandbox.root / "long.txt").write_text("one\ntwo\nthree\n")
+    sandbox.write(STEP).replies(calls(replace("long.txt", "two", "zwei")), *[ConnectionFailed("gone")] * 9)
+    await run(sandbox)
+    (sandbox.root / "long.txt").write_text("one\ntwo\nthree\nmine\n")
+    await run(sandbox.replies(says("a.txt", "good")))
+    assert len(sandbox.model.requests[0].messages) == 2
+    assert sandbox.text("long.txt") == "one\ntwo\nthree\nmine\n"
+
+
+async def test_a_persons_edit_in_between_is_not_lost(sandbox: Sandbox) -> None:
+    by_hand = f"python -c \"open('{sandbox.root}/mine.txt', 'a').write('by hand\\n')\""
+    (sandbox.root / "mine.txt").write_text("mine\n")
+    sandbox.write(STEP).replies(calls(execute(by_hand)), calls(create("a.txt", "bad\n")), "Done.")
+    await run(sandbox)
+    assert sandbox.statuses() == ["failed"]
+    (sandbox.root / "a.txt").write_text("bad, and edited since\n")
+    await run(sandbox.replies(calls(read("a.txt")), "I leave it."))
+    assert sandbox.text("a.txt") == "bad, and edited since\n"
+    assert sandbox.text("mine.txt") == "mine\nby hand\n"
+
+
+async def test_what_a_command_makes_of_the_steps_files_is_put_back_with_them(sandbox: Sandbox) -> None:
+    (sandbox.root / "a.txt").write_text("first\n")
+    sandbox.write(STEP).replies(
+        calls(replace("a.txt", "first", "bad  \n\n\n")), calls(execute(FORMAT)), "Done.", says("a.txt", "good")
+    )
+    await run(sandbox)
+    assert sandbox.text("a.txt") == "bad\n"
+    engine = sandbox.engine()
+    await collect(engine.skip(engine.run.plan.steps[0], "no", keep=False))
+    engine.close()
+    assert sandbox.text("a.txt") == "first\n"
+
+
+async def test_edits_and_commands_can_take_turns(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(
+        calls(create("a.txt", "go\n\n\n\n")),
+        calls(execute(FORMAT)),
+        calls(replace("a.txt", "go\n", "good\n\n\n")),
+        calls(execute(FORMAT)),
+        "Done.",
+    )
+    events = await run(sandbox)
+    assert problems(events) == [""] * 4
+    assert sandbox.text("a.txt") == "good\n"
+    engine = sandbox.engine()
+    undone = [event for event in await collect(engine.undo()) if isinstance(event, StepsUndone)]
+    engine.close()
+    assert undone[0].restored == ("a.txt",)
+    assert not (sandbox.root / "a.txt").exists()
+
+
+async def test_a_file_that_is_replaced_after_a_command_changed_it_must_be_read_again(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(
+        calls(create("a.txt", "go\n\n")),
+        calls(execute(FORMAT), replace("a.txt", "", "good\n")),
+        calls(read("a.txt"), replace("a.txt", "", "good\n")),
+        "Done.",
+    )
+    events = await run(sandbox)
+    assert [bool(problem) for problem in problems(events)] == [False, False, True, False, False]
+    assert finished(events).status is StepStatus.COMPLETED
+
+
+async def test_undo_and_diff_know_what_tools_did(sandbox: Sandbox) -> None:
+    git(sandbox.root, "init", "--quiet")
+    (sandbox.root / ".gitignore").write_text("*.log\nlocal/\n")
+    (sandbox.root / "gone.txt").write_text("old\n")
+    sandbox.write(Step("a.txt", check("a.txt"), also=("local/x.txt",))).replies(
+        calls(create("b.txt", "b\n")),
+        calls(execute("python -c \"open('by-command.txt', 'w').write('c')\"")),
+        calls(create("local/x.txt", "declared, and ignored\n"), create("a.txt", "good\n"), create("run.log", "log\n")),
+        "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch\n",
+    )
+    events = await run(sandbox)
+    assert "run.log is ignored by git" in "".join(problems(events))
+    assert finished(events).status is StepStatus.FAILED  # gone.txt was neither shown nor named
+    made = execute("python -c \"open('made.txt', 'w').write('by the second attempt')\"")
+    again = calls(read("gone.txt"), create("a.txt", "good\n"), create("local/x.txt", "x\n"), made)
+    await run(sandbox.replies(again, "Ok."))
+    assert (sandbox.text("by-command.txt"), sandbox.text("made.txt")) == ("c", "by the second attempt")
+    engine = sandbox.engine()
+    (diff,) = [event for event in await collect(engine.diff(1)) if isinstance(event, StepDiff)]
+    changed = ["a.txt", "by-command.txt", "local/x.txt", "made.txt"]
+    assert sorted(line.split(" b/")[1] for line in diff.diff.splitlines() if line.startswith("diff ")) == changed
+    await collect(engine.undo(1))
+    engine.close()
+    assert [path for path in changed if (sandbox.root / path).exists()] == []
+    assert not (sandbox.root / "local").exists()
+    assert sandbox.text("gone.txt") == "old\n"
+
+
+class Person(Nobody):
+    """Answers what is proposed, in this order."""
+
+    def __init__(self, *choices: Choice) -> None:
+        self.asked: list[Proposal] = []
+        self._choices = list(choices)
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        self.asked.append(proposal)
+        return self._choices.pop(0)
+
+
+async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sandbox) -> None:
+    sandbox.flags, person = {"approval": "ask"}, Person(Choice.YES, Choice.NO)
+    sandbox.frontend = person
+    sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), calls(create("b.txt", "b\n")), "Done.")
+    events = await run(sandbox)
+    assert [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)] == [
+        ChangesProposed(1, ("a.txt",), (), (), "--- /dev/null\n+++ a.txt\n@@ -0,0 +1 @@\n+good\n"),
+        ChangesProposed(1, ("b.txt",), (), (), "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+b\n"),
+    ]
+    assert finished(events).status is StepStatus.PENDING
+    assert len(sandbox.model.requests) == 2
+    assert not (sandbox.root / "a.txt").exists()
+
+    person = Person(Choice.YES)  # a.txt was approved already: it is not asked about again
+    sandbox.frontend = person
+    await run(sandbox.replies(calls(create("b.txt", "b\n")), "Done."))
+    assert [asked.created for asked in person.asked if isinstance(asked, ChangesProposed)] == [("b.txt",)]
+    assert sandbox.statuses() == ["completed"]
+    assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "b\n")
+
+
+@pytest.mark.parametrize("error", [ConnectionFailed("gone"), RateLimited("later", retry_after=9e5)])
+async def test_after_a_failed_call_the_step_goes_on_where_it_was(sandbox: Sandbox, error: ModelError) -> None:
+    (sandbox.root / "b.txt").write_text("old\n")
+    sandbox.write(STEP).replies(
+        calls(read("b.txt"), create("a.txt", "half\n")), calls(replace("b.txt", "", "new\n")), *[error] * 9
+    )
+    events = await run(sandbox)
+    assert finished(events).status in (StepStatus.FAILED, StepStatus.PENDING)
+    assert not (sandbox.root / "a.txt").exists()
+    assert sandbox.text("b.txt") == "old\n"
+
+    await run(sandbox.replies(calls(replace("a.txt", "half", "good")), "Done."))
+    assert sandbox.statuses() == ["completed"]
+    assert [message.role for message in sandbox.model.requests[0].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "tool",
+    ]
+    assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "new\n")
+
+
+async def test_an_interrupted_step_goes_on_and_asks_nothing_twice(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(calls(create("a.txt", "go\n")), calls(create("b.txt", "b\n")), "never said")
+    engine = sandbox.engine()
+    await stopped_after(engine, "b.txt")
+    engine.close()
+    assert not (sandbox.root / "a.txt").exists()
+    assert not (sandbox.root / "b.txt").exists()
+
+    sandbox.replies(calls(replace("a.txt", "go", "good")), "Done.")
+    await run(sandbox)
+    assert sandbox.statuses() == ["completed"]
+    assert sandbox.text("a.txt") == "good\n"
+    assert not (sandbox.root / "b.txt").exists()  # its round was not over
+
+
+async def test_a_finished_dialogue_is_not_asked_for_again(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", "python -c \"open('a.txt').read().index('good'); import time; time.sleep(30)\""))
+    sandbox.replies(calls(create("a.txt", "good\n")), "Done.")
+    engine = sandbox.engine()
+
+    async def until_checked() -> None:
+        async with aclosing(engine.run_all()) as events:
+            async for event in events:
+                if isinstance(event, ChangesApplied):
+                    raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await until_checked()
+    engine.close()
+    assert not (sandbox.root / "a.txt").exists()
+
+    sandbox.replies(calls())
+    sandbox.flags = {"test_timeout": 2}
+    await run(sandbox)
+    assert sandbox.model.requests == []
+    assert sandbox.text("a.txt") == "good\n"  # left to be looked at: the check took too long
+
+
+async def test_what_cannot_be_done_again_begins_anew(sandbox: Sandbox) -> None:
+    (sandbox.root / "b.txt").write_text("old\n")
+    first = calls(replace("b.txt", "old", "new"), create("a.txt", "half\n"))
+    await run(sandbox.write(STEP).replies(first, *[ConnectionFailed("gone")] * 9))
+    (sandbox.root / "b.txt").write_text("a person's\n")
+    sandbox.replies(calls(create("a.txt", "good\n")), "Done.")
+    await run(sandbox)
+    assert sandbox.statuses() == ["completed"]
+    assert len(sandbox.model.requests[0].messages) == 2
+    assert sandbox.text("b.txt") == "a person's\n"
+
+
+async def test_a_dialogue_that_is_too_long_begins_anew(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(calls(create("a.txt", "half\n")), ContextTooLong("too long"))
+    assert finished(await run(sandbox)).status is StepStatus.FAILED
+    sandbox.replies(calls(create("a.txt", "good\n")), "Done.")
+    await run(sandbox)
+    assert sandbox.statuses() == ["completed"]
+    assert len(sandbox.model.requests[0].messages) == 2
+
+
+async def test_a_server_that_takes_no_tools_is_asked_without(sandbox: Sandbox) -> None:
+    unused = calls(read("a.txt"))
+    sandbox.write(STEP).replies(RequestRejected("no tools here"), says("a.txt", "good"), unused)
+    events = await run(sandbox)
+    assert finished(events).status is StepStatus.COMPLETED
+    assert [bool(request.tools) for request in sandbox.model.requests] == [True, False]
+    assert any(isinstance(event, Notice) and "takes no tools" in event.text for event in events)
+    assert "You have tools" not in sandbox.model.requests[1].messages[0].content
+
+
+@pytest.mark.parametrize(("setting", "offered"), [("off", False), ("on", True), ("auto", False)])
+async def test_the_setting_decides_whether_tools_are_offered(sandbox: Sandbox, setting: str, offered: bool) -> None:
+    sandbox.flags = {"tool_calls": setting}
+    await run(sandbox.write(STEP).replies(says("a.txt", "good")))
+    assert bool(sandbox.model.requests[0].tools) is offered
+
+
+async def test_a_model_that_never_ends_fails_the_attempt(sandbox: Sandbox) -> None:
+    rounds = [calls(("list_files", {"limit": number})) for number in range(1, 40)]
+    events = await run(sandbox.write(STEP).replies(*rounds))
+    assert finished(events).status is StepStatus.FAILED
+    assert "went on calling tools" in str(finished(events).error)
+    assert len(sandbox.model.requests) == 26
+
+
+async def test_a_last_reply_that_is_cut_is_not_used(sandbox: Sandbox) -> None:
+    cut = ScriptedReply(says("a.txt", "good")[:-6], stop=StopReason.LENGTH)
+    sandbox.write(STEP).replies(calls(create("b.txt", "b\n")), cut)
+    events = await run(sandbox)
+    assert "cut by the model's length limit" in str(finished(events).error)
+    assert not (sandbox.root / "a.txt").exists()
+    assert sandbox.state()["step_executions"]["1"]["files_created"] == ["b.txt"]  # until it is tried again, or skipped
+    engine = sandbox.engine()
+    await collect(engine.skip(engine.run.plan.steps[0], "no", keep=False))
+    engine.close()
+    assert not (sandbox.root / "b.txt").exists()
+
+
+async def test_what_took_place_is_in_the_record(sandbox: Sandbox) -> None:
+    await run(sandbox.write(STEP).replies(calls(create("a.txt", "good\n"), text="I write."), "Done."))
+    attempt = sandbox.root / ".cdd/runs/feature-words/step-01/attempt-1"
+    dialogue = json.loads((attempt / "dialogue.json").read_text())
+    assert [message["role"] for message in dialogue["messages"]] == ["system", "user", "assistant", "tool"]
+    assert (attempt / "reply.md").read_text() == "Done."
+
+
+async def test_a_damaged_dialogue_is_told(sandbox: Sandbox) -> None:
+    sandbox.write(STEP).replies(calls(create("a.txt", "half\n")), *[ConnectionFailed("gone")] * 9)
+    await run(sandbox)
+    attempt = sandbox.root / ".cdd/runs/feature-words/step-01/attempt-1"
+    (attempt / "dialogue.json").write_text("{")
+    with pytest.raises(BadInput, match=r"dialogue\.json is damaged"):
+        await run(sandbox.replies(calls(create("a.txt", "good\n")), "Done."))
+
+
+async def test_where_the_server_takes_no_tools_a_reply_may_do_what_every_reply_may(sandbox: Sandbox) -> None:
+    git(sandbox.root, "init", "--quiet")
+    (sandbox.root / ".gitignore").write_text("*.log\n")
+    sandbox.write(STEP).replies(
+        RequestRejected("no tools here"), says("a.txt", "good") + says("run.log", "x"), calls(read("a.txt"))
+    )
+    events = await run(sandbox)
+    assert finished(events).status is StepStatus.COMPLETED, finished(events).error
+    engine = sandbox.engine()
+    await collect(engine.undo())
+    engine.close()
+    assert not (sandbox.root / "run.log").exists()

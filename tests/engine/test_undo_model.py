@@ -1,0 +1,365 @@
+"""Whatever steps, their failed attempts and people did before: an undo makes every file what a plain model says.
+
+The model is a stack of versions a file, the newest on top, each of somebody. To put an attempt back takes its replies'
+versions off the top; an undo takes off all that the undone steps have there. What a person wrote is taken off by
+nobody: what is below it stays, too, and is named. More runs: `pytest --hypothesis-profile many`.
+"""
+
+import asyncio
+import json
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import Phase, event, given, settings
+from hypothesis import strategies as st
+
+from cdd_agent.engine.engine import Engine
+from cdd_agent.events import Event, StepsRedone, StepsUndone
+from cdd_agent.llm.port import ModelError, RateLimited
+from tests.projects import Sandbox, Step, collect, says
+
+T = TypeVar("T")
+RUNS = max(3, settings().max_examples // 25)
+PATHS = ("a.txt", "b.txt", "deep/c.txt", "new.txt")
+AT_FIRST = ("a.txt", "deep/c.txt")
+PLAY = """\
+import json, os, pathlib, sys
+script = pathlib.Path(__file__).with_name("acts.json")
+act, *others = json.loads(script.read_text())
+script.write_text(json.dumps(others))
+for path, text in act["makes"].items():
+    if text is None:
+        pathlib.Path(path).unlink(missing_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        pathlib.Path(path).write_text(text)
+sys.exit(act["code"])
+"""
+
+# What may happen
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A reply that gives files, then a check that makes and removes some, too."""
+
+    reply: frozenset[str]
+    makes: frozenset[str]
+    removes: frozenset[str]
+    end: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """The next step, as far as the first of these attempts that does not fail."""
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True)
+class Skip:
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Edit:
+    """By a person."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Undo:
+    back: int
+    """How many steps, or as many as there are."""
+
+
+@dataclass(frozen=True)
+class Redo:
+    pass
+
+
+Act = Run | Skip | Edit | Undo | Redo
+FILE = st.sampled_from(PATHS)
+ENDS = ("fails", "fails", "fails", "passes", "passes", "passes", "no answer", "refused", "come back later")
+ATTEMPTS = st.builds(
+    Attempt,
+    st.frozensets(FILE, min_size=1, max_size=2),
+    st.frozensets(FILE, max_size=2),
+    st.frozensets(FILE, max_size=1),
+    st.sampled_from(ENDS),
+)
+RUN = st.builds(Run, st.lists(ATTEMPTS, min_size=1, max_size=3).map(tuple))
+ACTS = st.lists(
+    RUN
+    | RUN
+    | st.builds(Edit, FILE)
+    | st.builds(Skip, st.booleans())
+    | st.builds(Undo, st.integers(1, 4))
+    | st.just(Redo()),
+    min_size=4,
+    max_size=14,
+)
+
+# What must come of it
+
+Tree = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Version:
+    text: str | None
+    """None: there is no such file."""
+    life: int | None = None
+    """Of the step that it is of, from one undo to the next; None: a person's."""
+    attempt: int | None = None
+    """If a reply gave it, and it can be put back."""
+
+
+@dataclass
+class Life:
+    """A step from its first attempt on, until it is undone."""
+
+    step: int
+    before: Tree
+    edits: int
+    """By people, until then."""
+    touched: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Undone:
+    lives: dict[int, int]
+    """By step."""
+    taken: dict[str, tuple[int, list[Version]]]
+    """What was taken off, and from where."""
+
+
+@dataclass
+class Model:
+    stacks: dict[str, list[Version]]
+    lives: list[Life] = field(default_factory=list)
+    current: dict[int, int] = field(default_factory=dict)
+    """The life of each step that has one."""
+    undone: list[Undone] = field(default_factory=list)
+    attempts: int = 0
+    edits: int = 0
+
+    @property
+    def tree(self) -> Tree:
+        return {path: stack[-1].text for path, stack in self.stacks.items() if stack[-1].text is not None}
+
+    def life(self, step: int) -> Life:
+        if step not in self.current:
+            self.current[step] = len(self.lives)
+            self.lives.append(Life(step, self.tree, self.edits))
+        return self.lives[self.current[step]]
+
+    def writes(self, step: int, path: str, text: str | None, *, attempt: int | None = None) -> None:
+        self.life(step).touched.add(path)
+        if self.stacks[path][-1].text != text:
+            self.stacks[path].append(Version(text, self.current[step], attempt))
+
+    def edit(self, path: str, text: str) -> None:
+        self.edits += 1
+        self.stacks[path].append(Version(text))
+
+    def put_back(self, step: int) -> None:
+        """The replies' files of its last attempt, if it had one since it was last put back."""
+        life = self.current.get(step)
+        for path, stack in self.stacks.items():
+            if stack[-1].life == life and stack[-1].attempt is not None:
+                stack.pop()
+            self.stacks[path] = [Version(v.text, v.life, None if v.life == life else v.attempt) for v in stack]
+
+    def undo(self, steps: tuple[int, ...], kept: set[str]) -> None:
+        lives = {step: self.current.pop(step) for step in steps}
+        undone = Undone(lives, {})
+        for path, stack in self.stacks.items():
+            taken: list[Version] = []
+            while stack[-1].life in lives.values():
+                taken.insert(0, stack.pop())
+            undone.taken[path] = (len(stack), taken)
+            below = [index for index, version in enumerate(stack) if version.life in lives.values()]
+            if below and stack[below[0] - 1].text != stack[-1].text:
+                assert path in kept, f"{path} is not as it was before, and nobody is told"
+        self.undone.append(undone)
+        first = min(lives.values())
+        assert kept <= set().union(*(self.lives[life].touched for life in lives.values()))
+        if self.edits == self.lives[first].edits:
+            assert not kept
+            assert self.tree == self.lives[first].before
+
+    def redo(self, kept: set[str]) -> None:
+        undone = self.undone.pop()
+        self.current |= undone.lives
+        for path, (place, taken) in undone.taken.items():
+            stack = self.stacks[path]
+            if taken and len(stack) > place and stack[-1].text != taken[-1].text:
+                assert path in kept
+            stack[place:place] = taken
+
+
+# How it is carried out
+
+
+@dataclass
+class Story:
+    sandbox: Sandbox
+    script: Path
+    model: Model
+    written: int = 0
+
+    async def act(self, act: Act) -> None:
+        match act:
+            case Run():
+                await self.run(act.attempts)
+            case Skip():
+                await self.skip(keep=act.keep)
+            case Edit(path):
+                text = self.text()
+                self.put(path, text)
+                self.model.edit(path, text)
+            case Undo():
+                await self.undo(act.back)
+            case Redo():
+                with self.engine() as engine:
+                    for redone in of_type(StepsRedone, await collect(engine.redo())):
+                        self.model.redo(set(redone.kept))
+        assert self.on_disk() == self.model.tree
+
+    async def run(self, attempts: tuple[Attempt, ...]) -> None:
+        replies: list[str | ModelError] = []
+        checks: list[dict[str, object]] = []
+        effects: list[Callable[[int], None]] = []
+        for attempt in attempts:
+            self.plan_attempt(attempt, replies, checks, effects)
+            if attempt.end not in ("fails", "refused"):
+                break
+        self.sandbox.replies(*replies)
+        self.script.write_text(json.dumps(checks))
+        with self.engine() as engine:
+            step = engine.run.next_step
+            if step is None:
+                return
+            self.model.undone.clear()
+            await collect(engine.run_step(step, attempts=len(replies)))
+        for effect in effects:
+            self.model.life(step.number)
+            self.model.put_back(step.number)
+            effect(step.number)
+
+    def plan_attempt(
+        self,
+        attempt: Attempt,
+        replies: list[str | ModelError],
+        checks: list[dict[str, object]],
+        effects: list[Callable[[int], None]],
+    ) -> None:
+        if attempt.end in ("no answer", "come back later"):
+            later = RateLimited("later", retry_after=1e9)
+            replies.append(later if attempt.end == "come back later" else ModelError("no"))
+            effects.append(lambda _: None)
+            return
+        if attempt.end == "refused":
+            replies.append(says("../out.txt", "x"))
+            effects.append(lambda _: None)
+            return
+        reply = {path: self.text() for path in sorted(attempt.reply)}
+        makes = {path: self.text() for path in sorted(attempt.makes)} | dict.fromkeys(sorted(attempt.removes))
+        replies.append("".join(says(path, text.rstrip()) for path, text in reply.items()))
+        checks.append({"makes": makes, "code": int(attempt.end == "fails")})
+
+        def effect(step: int) -> None:
+            self.model.attempts += 1
+            for path, text in reply.items():
+                self.model.writes(step, path, text, attempt=self.model.attempts)
+            for path, made in makes.items():
+                self.model.writes(step, path, made)
+
+        effects.append(effect)
+
+    async def skip(self, *, keep: bool) -> None:
+        with self.engine() as engine:
+            step = engine.run.next_step
+            if step is None:
+                return
+            self.model.undone.clear()
+            await collect(engine.skip(step, "no", keep=keep))
+        self.model.life(step.number)
+        if not keep:
+            self.model.put_back(step.number)
+
+    async def undo(self, back: int) -> None:
+        with self.engine() as engine:
+            known = engine.run.state.settled()
+            if not known:
+                return
+            number = known[-min(back, len(known))].step_number
+            undone = of_type(StepsUndone, await collect(engine.undo(number)))
+            event(f"undo of {len(undone[0].steps)} steps")
+        self.model.undo(undone[0].steps, {*undone[0].kept, *undone[0].edited})
+
+    @contextmanager
+    def engine(self) -> Iterator[Engine]:
+        engine = self.sandbox.engine()
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    def text(self) -> str:
+        self.written += 1
+        return f"{self.written}\n"
+
+    def put(self, path: str, text: str) -> None:
+        (self.sandbox.root / path).parent.mkdir(exist_ok=True)
+        (self.sandbox.root / path).write_text(text)
+
+    def on_disk(self) -> Tree:
+        places = {path: self.sandbox.root / path for path in PATHS}
+        return {path: place.read_text() for path, place in places.items() if place.is_file()}
+
+
+def of_type(kind: type[T], events: list[Event]) -> list[T]:
+    return [each for each in events if isinstance(each, kind)]
+
+
+def begun(folder: Path, *, in_git: bool, commit: str) -> Story:
+    root, script = folder / "project", folder / "acts.json"
+    root.mkdir()
+    (folder / "play.py").write_text(PLAY)
+    step = Step(PATHS[0], f"python -S {shlex.quote(str(folder / 'play.py'))}", also=PATHS[1:])
+    story = Story(Sandbox(root, flags={"commit": commit}).write(*[step] * 4), script, Model({}))
+    for path in PATHS:
+        story.model.stacks[path] = [Version(story.text() if path in AT_FIRST else None)]
+    for path, text in story.model.tree.items():
+        story.put(path, text)
+    if in_git:
+        for words in ("init -q", "config user.name A", "config user.email a@localhost", "add .", "commit -qm start"):
+            subprocess.run(["git", *words.split()], cwd=root, check=True)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("in_git", "commit"), [(True, "off"), (True, "step"), (False, "off")], ids=["git", "commits", "no repository"]
+)
+def test_undo_and_redo_make_every_file_what_it_was(in_git: bool, commit: str) -> None:
+    @settings(max_examples=RUNS, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+    @given(ACTS)
+    def every_run(acts: list[Act]) -> None:
+        async def tell(story: Story) -> None:
+            for act in acts:
+                await story.act(act)
+
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(tell(begun(Path(folder).resolve(), in_git=in_git, commit=commit)))
+
+    every_run()

@@ -1,0 +1,64 @@
+"""What a project's own rules are, and how much of them is used."""
+
+from pathlib import Path
+
+from cdd_agent.project.rules import LONGEST, LONGEST_TOGETHER, project_rules
+
+
+def test_without_rules_there_is_nothing_to_say(tmp_path: Path) -> None:
+    assert (project_rules(tmp_path).text, project_rules(tmp_path).notes) == ("", ())
+
+
+def test_all_files_at_the_root_are_read_in_their_order(tmp_path: Path) -> None:
+    for name in ("CDD.md", "CLAUDE.md", "AGENTS.md"):
+        (tmp_path / name).write_text(f"Rule of {name}\n")
+    text = project_rules(tmp_path).text
+    assert text.index("Rule of AGENTS.md") < text.index("Rule of CLAUDE.md") < text.index("Rule of CDD.md")
+    assert text.startswith("## AGENTS.md\n\n")
+
+
+def test_the_same_rules_are_there_once(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert project_rules(tmp_path).text.count("Be brief.") == 1
+
+
+def test_the_nearest_come_first_up_to_the_top_of_the_repository(tmp_path: Path) -> None:
+    root = tmp_path / "repository" / "packages" / "shop"
+    root.mkdir(parents=True)
+    (tmp_path / "repository" / ".git").mkdir()
+    (tmp_path / "AGENTS.md").write_text("outside")
+    (tmp_path / "repository" / "AGENTS.md").write_text("of the repository")
+    (root / "AGENTS.md").write_text("of the shop")
+    text = project_rules(root).text
+    assert text.index("of the shop") < text.index("of the repository")
+    assert "## ../../AGENTS.md" in text
+    assert "outside" not in text
+
+
+def test_without_a_repository_no_folder_above_is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("outside")
+    (tmp_path / "shop").mkdir()
+    assert project_rules(tmp_path / "shop").text == ""
+
+
+def test_long_rules_are_cut_and_that_is_said(tmp_path: Path) -> None:
+    for name in ("AGENTS.md", "CLAUDE.md", "CDD.md"):
+        (tmp_path / name).write_text(name + "x" * LONGEST)
+    rules = project_rules(tmp_path)
+    assert len(rules.text) < LONGEST_TOGETHER + 200
+    assert rules.notes == (
+        "The rules in AGENTS.md are cut: only the first 20,000 characters are used.",
+        "The rules in CLAUDE.md are cut: only the first 20,000 characters are used.",
+        "The rules in CDD.md are left out: the others have 40,000 characters.",
+    )
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_bytes(b"\0\1")
+    (tmp_path / "CLAUDE.md").symlink_to("/etc/hostname")
+    (tmp_path / "CDD.md").mkdir()
+    rules = project_rules(tmp_path)
+    assert rules.text == ""
+    assert "AGENTS.md are left out" in rules.notes[0]
+    assert "leads outside the project" in rules.notes[1]

@@ -1,0 +1,67 @@
+"""What `cdd init` leaves for people to fill in: no prompt has it while nobody has, and nothing else is lost."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.commands.agents_file import agents_file
+from cdd_agent.config import Config
+from cdd_agent.project.rules import project_rules
+from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER, without_unfilled
+from cdd_agent.session import Project
+from cdd_agent.tickets.store import TicketStore
+
+PLACES = (DESCRIPTION, *COMMANDS.values(), FOLDER, *CONVENTIONS)
+
+
+@pytest.fixture
+def new_page(tmp_path: Path) -> str:
+    """AGENTS.md of a project of which nothing is known."""
+    text, _ = agents_file(Project(tmp_path, Config(), TicketStore(tmp_path, "tickets")))
+    (tmp_path / "AGENTS.md").write_text(text)
+    return text
+
+
+def test_all_that_a_new_page_leaves_open_is_known(new_page: str) -> None:
+    assert sorted(re.findall(r"<[^>]{9,}>", new_page)) == sorted(PLACES)
+
+
+def test_nothing_of_it_is_in_the_rules(new_page: str, tmp_path: Path) -> None:
+    rules = project_rules(tmp_path).text
+    assert "<" not in rules
+    for heading in ("## Commands", "## Where things are", "## Conventions"):
+        assert heading in new_page
+        assert heading not in rules
+    assert "## Tickets\n\nWork is described in `tickets/`" in rules
+    assert "This page is for coding agents" in rules
+
+
+def test_what_is_filled_in_stays_with_its_heading(new_page: str, tmp_path: Path) -> None:
+    filled = new_page.replace(COMMANDS["build"], "`make`").replace(CONVENTIONS[1], "Never touch `schema.sql`.")
+    (tmp_path / "AGENTS.md").write_text(filled)
+    rules = project_rules(tmp_path).text
+    assert "## Commands\n\n- Build: `make`\n\n" in rules
+    assert "## Conventions\n\n- Never touch `schema.sql`.\n\n" in rules
+    assert "<" not in rules
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_place_is_known_where_a_formatter_has_broken_its_line_or_a_person_wrote_beside_it(place: str) -> None:
+    broken = place.replace(" ", "\n  ", 1)
+    assert without_unfilled(f"# A\n\nWords.\n\n- {broken}\n- Rule.\n") == "# A\n\nWords.\n\n- Rule."
+    assert without_unfilled(f"# A\n\n- Set up: uv sync {place}\n").strip() == "# A\n\n- Set up: uv sync"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "- Branches are called `<ticket>-<what>`.\n",
+        "- Use `Vec<T>`, not <T>.\n",
+        "<details>\nhow to run the tests\n</details>\n",
+        "# Empty on purpose\n\n## Next\n\ntext <br> text\n\n\n\nmore\n",
+        "Write to <team@shop.example>: <how to reach us>\n",
+    ],
+)
+def test_other_text_in_angle_brackets_is_a_rule(rule: str) -> None:
+    assert without_unfilled(rule) == rule

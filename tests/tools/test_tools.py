@@ -1,0 +1,318 @@
+"""Tools as a model meets them: definitions, instructions, calls right and wrong."""
+
+import inspect
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cdd_agent.config import Commands
+from cdd_agent.dialogue.turns import definitions
+from cdd_agent.process.policy import ALWAYS_ALLOWED, CommandRunner, Permission
+from cdd_agent.tools.acting import ExecuteCommandTool, acting_tools
+from cdd_agent.tools.action_runner import ActionRunner
+from cdd_agent.tools.base import Tool
+from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.web.pages import PageReader
+from cdd_agent.web.search import ScriptedSearcher, SearchResult
+
+DOCS = Path(__file__).parents[2] / "docs" / "tool_interface_design.md"
+READ_ONLY = ["read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"]
+ACTING = ["create_file", "edit_file", "execute_command", "chat_with_user", "research"]
+
+
+async def says_blue(prompt: str) -> str:
+    return f"{prompt} Blue."
+
+
+def runner(root: Path, **more: Any) -> ActionRunner:
+    found = [SearchResult("A title", "https://a.example", "A snippet")]
+    return ActionRunner(
+        root,
+        CommandRunner(root, Commands(**{"timeout": 20, **more})),
+        PageReader(),
+        ScriptedSearcher([found] * 9),
+        says_blue,
+    )
+
+
+def command_tool(commands: CommandRunner) -> ExecuteCommandTool:
+    return ExecuteCommandTool(commands, commands.settings, commands.allowed)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "README.md").write_text("# Shop\n\nWords.\n")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/app.py").write_text("def login():\n    return 'TODO'\n")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "noise.log").write_text("login\n")
+    return tmp_path
+
+
+@pytest.fixture
+def tools(root: Path) -> dict[str, Tool[Any]]:
+    return {tool.name: tool for tool in (*read_only_tools(root), *acting_tools(runner(root)))}
+
+
+def test_there_are_the_promised_tools(tools: dict[str, Tool[Any]]) -> None:
+    assert list(tools) == READ_ONLY + ACTING
+
+
+@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+def test_a_definition_says_all_that_a_model_needs(tools: dict[str, Tool[Any]], name: str) -> None:
+    tool = tools[name]
+    definition = tool.get_openrouter_tool_definition()
+    assert definition["type"] == "function"
+    assert definition["function"]["name"] == name
+    assert definition["function"]["description"] == tool.description
+    schema = definition["function"]["parameters"]
+    assert schema == tool.parameters_schema
+    assert schema["type"] == "object"
+    assert set(schema["required"]) <= set(schema["properties"])
+    assert all(field["description"] and field["type"] for field in schema["properties"].values())
+    assert tool.category
+    assert tool.tags
+    assert not re.search(r"\$ref|anyOf|\btitle\b", json.dumps(schema))
+
+
+@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+async def test_the_examples_are_calls_that_are_accepted(tools: dict[str, Tool[Any]], name: str) -> None:
+    for example in tools[name].examples:
+        assert "called wrongly" not in str((await tools[name].execute(**example)).get("error"))
+
+
+@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+def test_the_instructions_read_well_without_tool_calls(tools: dict[str, Tool[Any]], name: str) -> None:
+    words = tools[name].get_ai_prompt_instructions()
+    assert words.startswith(f"## {name}\n\n{tools[name].description}")
+    for part in ("Parameters:", "Answer:", "Examples:"):
+        assert words.count(f"\n{part}") == 1
+    calls = [json.loads(line) for line in words.partition("Examples:\n")[2].splitlines()]
+    assert [call["arguments"] for call in calls] == list(tools[name].examples)
+    assert all(call["tool"] == name for call in calls)
+
+
+@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+def test_a_model_is_told_what_comes_back(tools: dict[str, Tool[Any]], name: str) -> None:
+    (told,) = definitions([tools[name]])
+    assert told.description.endswith(f"Answer: {tools[name].returns}")
+
+
+@pytest.mark.parametrize("name", ACTING)
+def test_a_model_is_told_when_to_act(tools: dict[str, Tool[Any]], name: str) -> None:
+    assert re.search(r"\bUse it\s(when|for)\b", tools[name].purpose)
+
+
+MODES = ["safe", "ask", "unsafe"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_execute_command_has_its_promised_description(root: Path, mode: str) -> None:
+    tool = command_tool(runner(root, mode=mode, timeout=7).commands)
+    for promised in (
+        "Use it when",
+        "`stdout`",
+        "`stderr`",
+        "`returncode`",
+        "127",
+        "`error`",
+        "`cwd`",
+        "After 7 seconds",
+    ):
+        assert promised in tool.description
+    schema = tool.parameters_schema
+    assert (tool.category, tool.tags) == ("System", ("cli", "command", "execute", "system"))
+    assert schema["required"] == ["command"]
+    assert schema["properties"]["command"]["type"] == "string"
+    assert (schema["properties"]["cwd"]["type"], schema["properties"]["cwd"]["default"]) == ("string", ".")
+    assert len(tool.examples) == 3
+    words = tool.get_ai_prompt_instructions()
+    assert '- `cwd` (string, default "."):' in words
+    assert len(words.partition("Examples:\n")[2].splitlines()) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(root: Path, mode: str) -> None:
+    asked: list[str] = []
+
+    async def yes(command: str, reason: str) -> Permission:
+        asked.append(command)
+        return Permission.YES
+
+    commands = CommandRunner(root, Commands(mode=mode, allow=("git",)), yes)  # type: ignore[arg-type]
+    tool = command_tool(commands)
+    piped, other = "printf one | wc -c", "uname"
+    answers = [await tool.execute(command=command) for command in (piped, other)]
+    assert ("There is no shell" in tool.description) == (mode == "safe") == all("error" in one for one in answers)
+    assert ("person is asked" in tool.description) == (mode == "ask") == (asked == [piped, other])
+    assert ("any program may be run" in tool.description) == (mode == "unsafe")
+    assert (", ".join(commands.allowed) in tool.description) == (mode != "unsafe")
+    assert mode == "safe" or answers[0]["stdout"].strip() == "3"
+    assert [commands.judge(str(example["command"])).in_shell for example in tool.examples][2] == (mode != "safe")
+
+
+async def test_what_cannot_be_started_has_the_promised_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "broken").write_bytes(b"\x7fELF, but not really")
+    (root / "broken").chmod(0o755)
+    monkeypatch.setenv("PATH", str(root), prepend=os.pathsep)
+    answer = await command_tool(runner(root, allow=("broken",)).commands).execute(command="broken")
+    assert (answer["return_code"], answer["returncode"], answer["stdout"]) == (1, 1, "")
+    assert answer["stderr"].startswith("Error executing command: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("read_file", {}, "`path` is missing"),
+        ("read_file", {"file": "README.md"}, "there is no parameter `file`"),
+        ("read_file", {"path": ["a"]}, "`path`: input should be a valid string"),
+        ("read_file", {"path": ""}, "`path` is empty"),
+        ("read_file", {"path": "README.md", "start_line": 0}, "`start_line`: input should be greater than"),
+        ("grep_files", {"pattern": "x", "limit": 10**9}, "`limit`: input should be less than"),
+        ("execute_command", {"command": ""}, "`command` is empty"),
+        ("execute_command", {"command": "ls", "shell": True}, "there is no parameter `shell`"),
+        ("create_file", {"content": "x"}, "`file_path` is missing"),
+        ("research", {"queries": "one"}, "`queries`"),
+        ("git_status", {"path": "."}, "there is no parameter `path`"),
+    ],
+)
+async def test_wrong_arguments_come_back_as_an_error_that_says_how_to_call_it(
+    tools: dict[str, Tool[Any]], name: str, arguments: dict[str, object], words: str
+) -> None:
+    answer = await tools[name].execute(**arguments)
+    assert list(answer) == ["error"]
+    assert answer["error"].startswith(f"{name} was called wrongly: ")
+    assert words in answer["error"]
+    assert "Its parameters: " in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "output"),
+    [
+        ("read_file", {"path": "README.md"}, "# Shop\n\nWords."),
+        ("read_file", {"path": "README.md", "start_line": 3, "end_line": 3}, "Words."),
+        ("read_file", {"path": "src"}, "app.py"),
+        ("list_files", {}, "src/app.py"),
+        ("glob_files", {"pattern": "**/*.py"}, "src/app.py"),
+        ("grep_files", {"pattern": "log.n"}, "src/app.py:1"),
+    ],
+)
+async def test_the_tools_that_look(
+    tools: dict[str, Tool[Any]], name: str, arguments: dict[str, object], output: str
+) -> None:
+    answer = await tools[name].execute(**arguments)
+    assert output in answer["output"]
+    assert answer["cut"] is False
+    assert "noise.log" not in answer["output"]
+
+
+async def test_what_is_cut_says_so(tools: dict[str, Tool[Any]], root: Path) -> None:
+    (root / "huge.txt").write_text("a line\n" * 100_000)
+    for answer in (
+        await tools["read_file"].execute(path="huge.txt"),
+        await tools["grep_files"].execute(pattern="line", limit=5),
+        await tools["list_files"].execute(limit=1),
+    ):
+        assert answer["cut"] is True
+        assert "…" in answer["output"].splitlines()[-1]
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "missing", "C:\\x"])
+@pytest.mark.parametrize("name", ["read_file", "list_files", "git_diff", "git_log"])
+async def test_looking_outside_or_at_nothing_is_an_error(
+    tools: dict[str, Tool[Any]], root: Path, name: str, path: str
+) -> None:
+    subprocess.run(["git", "init", "-q", root], check=True)
+    answer = await tools[name].execute(path=path)
+    assert answer.get("error") or (path == "missing" and name.startswith("git"))
+    assert "root:" not in str(answer)
+
+
+async def test_git_tools_show_status_log_and_diff(tools: dict[str, Tool[Any]], root: Path) -> None:
+    git = ["git", "-C", str(root), "-c", "user.name=A", "-c", "user.email=a@b.c"]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "First words"], check=True)
+    (root / "README.md").write_text("# Shop\n\nOther words.\n")
+    assert "README.md" in (await tools["git_status"].execute())["output"]
+    assert "First words" in (await tools["git_log"].execute())["output"]
+    assert "+Other words." in (await tools["git_diff"].execute())["output"]
+    assert "Other" not in (await tools["git_diff"].execute(staged=True))["output"]
+    assert "+Words." in (await tools["git_diff"].execute(commit="HEAD"))["output"]
+    assert "no commit" in (await tools["git_diff"].execute(commit="--output=x"))["error"]
+
+
+async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, Tool[Any]], root: Path) -> None:
+    run = tools["execute_command"].execute
+    assert await run(command='python -c "print(1); exit(3)"', cwd="src") == {
+        "success": True,
+        "command": 'python -c "print(1); exit(3)"',
+        "return_code": 3,
+        "returncode": 3,
+        "stdout": "1\n",
+        "stderr": "",
+        "cwd": "src",
+    }
+    assert await run(command="rm -rf .") == {
+        "error": "Command 'rm' is not allowed",
+        "allowed_commands": sorted(ALWAYS_ALLOWED),
+    }
+    assert "needs a shell" in (await run(command="ls | wc"))["error"]
+    assert "absolute" in (await run(command="ls", cwd="/tmp"))["error"]
+    missing = await command_tool(runner(root, allow=("no-such-program",)).commands).execute(command="no-such-program")
+    assert (missing["return_code"], missing["stderr"]) == (127, "Error: Command not found: no-such-program")
+    slow = command_tool(runner(root, timeout=0.5).commands)
+    answer = await slow.execute(command='python -c "import time; time.sleep(60)"')
+    assert answer == {"error": "Command timed out after 0.5 seconds"}
+
+
+async def test_actions_answer_with_what_is_needed_for_the_next_try(tools: dict[str, Tool[Any]]) -> None:
+    assert await tools["create_file"].execute(file_path="new.txt", content="one") == {"success": True}
+    exists = await tools["create_file"].execute(file_path="new.txt", content="two")
+    assert (exists["content"], "exists already" in exists["error"]) == ("one", True)
+    missing = await tools["edit_file"].execute(file_path="new.txt", find="two", replace="three")
+    assert (missing["content"], "not in the file" in missing["error"]) == ("one", True)
+    assert await tools["chat_with_user"].execute(prompt="Colour?") == {"success": True, "output": "Colour? Blue."}
+    assert "https://a.example" in (await tools["research"].execute(queries=["q"]))["output"]
+
+
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    st.sampled_from(["read_file", "list_files", "glob_files", "create_file", "edit_file", "execute_command"]),
+    st.dictionaries(
+        st.sampled_from(
+            ["path", "pattern", "limit", "command", "cwd", "env", "file_path", "content", "find", "replace"]
+        )
+        | st.text(max_size=5),
+        ANYTHING,
+        max_size=4,
+    ),
+)
+async def test_whatever_a_model_sends_it_gets_an_answer(root: Path, name: str, arguments: dict[str, Any]) -> None:
+    tools = {tool.name: tool for tool in (*read_only_tools(root), *acting_tools(runner(root)))}
+    answer = await tools[name].execute(**arguments)
+    assert json.dumps(answer)
+
+
+def test_the_documentation_shows_the_tool_as_it_is() -> None:
+    text = DOCS.read_text()
+    for part in (ReadArguments, ReadFileTool):
+        assert inspect.getsource(part).strip() in text
+    assert re.findall(r"^## (\d+)\. .*$", text, re.MULTILINE) == [str(number) for number in range(1, 11)]
+    assert "## 8. Worked example: `ReadFileTool`" in text
+    assert "## 9. `ExecuteCommandTool`" in text
+    assert "## 10. Conclusion" in text

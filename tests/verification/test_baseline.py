@@ -1,0 +1,435 @@
+"""What the tests were like before a run began is known, kept, and what each step is compared with."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import (
+    AttemptFailed,
+    BaselineStarted,
+    BaselineTaken,
+    CommandOutput,
+    Event,
+    ReplyStarted,
+    RunFinished,
+    StepFinished,
+    StepStarted,
+    TestsFinished,
+    Tone,
+    to_json,
+)
+from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.verification.baseline import Baseline
+from cdd_agent.wording import described
+from tests.engine.calculator import (
+    ADD,
+    BROKEN,
+    CALC,
+    MENDED,
+    SETTINGS,
+    SUB,
+    TEST_ADD,
+    TEST_SUB,
+    TESTS,
+    begun,
+    calculator,
+    gives,
+)
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+
+T = TypeVar("T")
+FIRST, SECOND = Step("calc.py"), Step("notes.txt")
+ASIDE = MENDED + "\n\ndef twice(a):\n    return add(a, a)\n"
+
+
+def of(kind: type[T], events: list[Event]) -> list[T]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def verifications(sandbox: Sandbox) -> list[str | None]:
+    return [step["verification"] for step in sandbox.state()["step_executions"].values()]
+
+
+def baselines(sandbox: Sandbox) -> list[str]:
+    return sorted(path.name for path in (sandbox.root / ".cdd/runs" / SLUG).glob("baseline*.json"))
+
+
+# --- Taking it -------------------------------------------------------------------------------------------------------
+
+
+async def test_it_is_taken_once_before_anything_is_changed_or_paid_for(sandbox: Sandbox) -> None:
+    calculator(sandbox, FIRST, SECOND).replies(gives(calc_dot_py=MENDED), says("notes.txt", "x"))
+
+    events = await run_all(sandbox)
+
+    kinds = [type(event) for event in events]
+    assert kinds.count(BaselineTaken) == 1
+    assert (
+        kinds.index(BaselineStarted) < kinds.index(BaselineTaken) < kinds.index(StepStarted) < kinds.index(ReplyStarted)
+    )
+    taken = of(BaselineTaken, events)[0]
+    assert (taken.step, taken.command, taken.return_code) == (1, "pytest", 1)
+    assert (taken.passed, taken.failed, taken.skipped, taken.problem) == (1, 1, 0, "")
+    assert to_json(taken)["event"] == "baseline_taken"
+    assert verifications(sandbox) == ["passed", "passed"]
+    record = sandbox.root / ".cdd/runs" / SLUG
+    assert json.loads((record / "baseline.json").read_text())["tests"]["results"] == {ADD: "passed", SUB: "failed"}
+    assert "1 failed, 1 passed" in (record / "baseline.txt").read_text()
+
+
+async def test_a_run_that_goes_on_keeps_it(sandbox: Sandbox) -> None:
+    calculator(sandbox)
+    await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
+    events = await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
+    assert of(BaselineTaken, events) == []
+    assert verifications(sandbox) == ["passed"]
+
+
+async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(sandbox: Sandbox) -> None:
+    calculator(sandbox).replies(gives(calc_dot_py=MENDED))
+    engine = sandbox.engine()
+    events = engine.run_all()
+    assert isinstance(await anext(events), BaselineStarted)
+    await events.aclose()
+    engine.close()
+    assert baselines(sandbox) == []
+    assert not (sandbox.ticket / "execution-state.json").exists()
+
+    assert len(of(BaselineTaken, await run_all(sandbox))) == 1
+    assert baselines(sandbox) == ["baseline.json"]
+
+
+async def test_one_of_a_run_whose_state_is_gone_is_set_aside(sandbox: Sandbox) -> None:
+    calculator(sandbox)
+    await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
+    (sandbox.ticket / "execution-state.json").unlink()
+    (sandbox.root / ".cdd/runs/feature-words/state.json").unlink()
+
+    events = await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
+
+    assert [(taken.passed, taken.failed) for taken in of(BaselineTaken, events)] == [(2, 0)]
+    assert len(baselines(sandbox)) == 2
+    assert sandbox.statuses() == ["failed"]
+
+
+async def test_one_that_was_removed_is_taken_again_and_starts_from_what_is_there(sandbox: Sandbox) -> None:
+    calculator(sandbox, FIRST, SECOND)
+    await run_all(sandbox.replies(gives(calc_dot_py=MENDED), "```text:notes.txt\ncut"))
+    assert sandbox.statuses() == ["completed", "failed"]
+    (sandbox.root / "tests/test_calc.py").write_text(TESTS.replace(TEST_SUB, ""))  # by hand
+
+    events = await run_all(sandbox.replies(says("notes.txt", "x")))
+    assert "no longer finds" in (of(StepFinished, events)[0].error or "")
+
+    (sandbox.root / ".cdd/runs" / SLUG / "baseline.json").unlink()
+    events = await run_all(sandbox.replies(says("notes.txt", "x")))
+    assert [(taken.step, taken.passed) for taken in of(BaselineTaken, events)] == [(2, 1)]
+    assert verifications(sandbox) == ["passed", "passed"]
+
+
+async def test_a_damaged_one_is_told_and_not_replaced(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST)
+    (sandbox.root / ".cdd/runs" / SLUG / "baseline.json").write_text("{")
+    with pytest.raises(BadInput, match=r"baseline\.json is damaged"):
+        await run_all(sandbox)
+
+
+@pytest.mark.parametrize(
+    ("steps", "taken"),
+    [
+        ([Step("calc.py")], True),
+        ([Step("calc.py", "none"), Step("calc.py", "pytest tests/test_calc.py")], True),
+        ([Step("calc.py", check("calc.py", "def")), Step("calc.py", "none")], False),
+    ],
+)
+async def test_it_is_taken_if_a_step_is_compared_with_it(sandbox: Sandbox, steps: list[Step], taken: bool) -> None:
+    calculator(sandbox, *steps).replies(*[gives(calc_dot_py=MENDED + "#" * n) for n in range(len(steps))])
+    events = await run_all(sandbox)
+    assert len(of(BaselineTaken, events)) == taken
+    assert set(sandbox.statuses()) == {"completed"}
+
+
+async def test_where_there_is_nothing_to_run_there_is_none_and_the_first_tests_count(sandbox: Sandbox) -> None:
+    sandbox.write(Step("test_x.py"), Step("test_y.py"))
+    sandbox.replies(says("test_x.py", "def test_x(): pass"), says("test_y.py", "def test_y(): pass"))
+    events = await run_all(sandbox)
+    assert of(BaselineStarted, events) == []
+    assert verifications(sandbox) == ["passed", "passed"]
+
+
+async def test_a_project_without_tests_may_begin_with_settings_that_the_plan_does_not_name(sandbox: Sandbox) -> None:
+    sandbox.write(Step("test_x.py"), Step("notes.txt"))
+    first = gives(test_x_dot_py="def test_x(): pass", pyproject_dot_toml=SETTINGS)
+    events = await run_all(sandbox.replies(first, gives(pytest_dot_ini="[pytest]\naddopts = -k nothing\n")))
+    assert verifications(sandbox) == ["passed", None]
+    assert of(TestsFinished, events)[0].notes == ("how tests are run was changed: pyproject.toml",)
+    assert "no longer finds test_x.py::test_x" in (of(StepFinished, events)[1].error or "")
+
+
+async def test_settings_that_a_step_wrote_and_nobody_can_read_are_its_failure(sandbox: Sandbox) -> None:
+    sandbox.write(Step("pyproject.toml")).replies(says("pyproject.toml", "["), says("pyproject.toml", ""))
+    events = await run_all(sandbox, attempts=2)
+    assert "would not be valid" in of(AttemptFailed, events)[0].error
+    assert verifications(sandbox) == ["none"]
+
+
+async def test_one_that_takes_too_long_is_told_and_ends_nothing(sandbox: Sandbox) -> None:
+    slow = "import os, time\nif not os.path.exists('quick.txt'):\n    time.sleep(60)\n\n\n"
+    calculator(sandbox, Step("quick.txt"), tests__test_calc_dot_py=slow + TESTS)
+    sandbox.flags = {"test_timeout": 3}
+
+    events = await run_all(sandbox.replies(says("quick.txt", "x")))
+
+    taken = of(BaselineTaken, events)[0]
+    assert (taken.return_code, taken.passed) == (None, None)
+    assert "still running after 3 s" in taken.problem
+    assert described(taken)[0][1] is Tone.WARNING
+    assert f"failed (exit code 1): {SUB}" in (of(StepFinished, events)[0].error or "")  # nothing is known: it is new
+
+
+HANGS_AT_ITS_END = """\
+import atexit, os, time
+
+atexit.register(lambda: os.path.exists("quick.txt") or time.sleep(60))
+"""
+INTERRUPTED_ONCE = """\
+import os, pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if not os.path.exists("quick.txt"):
+        session.exitstatus = 3
+"""
+ENDED_IN_A_TEST = """\
+import os, pytest
+
+def pytest_runtest_logreport(report):
+    if report.nodeid.endswith("test_sub") and report.when == "call" and not os.path.exists("quick.txt"):
+        pytest.exit("enough", returncode=2)
+"""
+DIED_IN_A_TEST = """\
+import os
+
+def pytest_runtest_logreport(report):
+    if report.nodeid.endswith("test_sub") and report.when == "teardown" and not os.path.exists("quick.txt"):
+        os._exit(1)
+"""
+"""With the exit code of tests that fail."""
+
+
+@pytest.mark.parametrize(
+    "conftest",
+    [
+        HANGS_AT_ITS_END,
+        INTERRUPTED_ONCE,
+        ENDED_IN_A_TEST,
+        DIED_IN_A_TEST,
+    ],
+    ids=["hangs", "interrupted", "ended", "died"],
+)
+async def test_nothing_is_excused_by_one_that_was_of_no_use(sandbox: Sandbox, conftest: str) -> None:
+    """It has told of each test, and yet did not come to its end: what is said of it holds."""
+    calculator(sandbox, Step("quick.txt"), conftest_dot_py=conftest)
+    sandbox.flags = {"test_timeout": 4}
+
+    events = await run_all(sandbox.replies(says("quick.txt", "x")))
+
+    taken = of(BaselineTaken, events)[0]
+    assert taken.problem
+    assert (taken.passed, taken.failed, taken.skipped) == (None, None, None)
+    assert sandbox.statuses() == ["failed"]
+    assert SUB in (of(StepFinished, events)[0].error or "")
+
+
+def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(tmp_path: Path) -> None:
+    saved = {"step": 1, "command": "pytest", "problem": "it was ended", "tests": {"results": {SUB: "failed"}}}
+    (tmp_path / "baseline.json").write_text(json.dumps(saved))
+    assert Baseline.load(tmp_path / "baseline.json") == Baseline(step=1, command="pytest", problem="it was ended")
+
+
+@pytest.mark.parametrize(
+    ("test_command", "problem"),
+    [("pytest --no-such-option", "no report of its tests (exit code 4)"), ("no-such-tester", "Command not found")],
+)
+async def test_one_that_cannot_be_run_is_told_and_ends_nothing(
+    sandbox: Sandbox, test_command: str, problem: str
+) -> None:
+    calculator(sandbox, Step("calc.py"), Step("calc.py", "pytest"))
+    sandbox.flags = {"test_command": test_command}
+    events = await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
+    assert problem in of(BaselineTaken, events)[0].problem
+    assert len(sandbox.model.requests) == 1
+
+
+async def test_a_file_that_cannot_be_collected_does_not_hide_the_other_tests(sandbox: Sandbox) -> None:
+    calculator(sandbox, tests__test_far_dot_py="import not_yet_there\n")
+    events = await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
+    assert [(taken.passed, taken.failed) for taken in of(BaselineTaken, events)] == [(1, 2)]
+    error = of(StepFinished, events)[0].error or ""
+    assert f": {ADD}, {SUB}, of which {SUB} failed before too" in error
+
+
+# --- Being compared with it ------------------------------------------------------------------------------------------
+
+
+async def test_only_old_failures_are_no_pass_and_no_failure(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, SECOND).replies(says("notes.txt", "x"))
+    events = await run_all(sandbox)
+    assert verifications(sandbox) == ["baseline"]
+    finished = of(TestsFinished, events)[0]
+    assert finished.reason == "`pytest`: 1 passed, 1 failed as before step 1"
+    assert finished.notes == (f"failed before too: {SUB}",)
+    assert of(RunFinished, events)[0].with_old_failures == 1
+    words = [text for event in events for text, _ in described(event)]
+    assert "Step 1 completed, old failures remain (1/1)" in words
+
+
+async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:
+    calculator(sandbox, tests__test_old_dot_py="".join(f"\ndef test_{n}(): assert {n} < 0\n" for n in range(40)))
+    sandbox.replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=MENDED))
+
+    events = await run_all(sandbox, attempts=2)
+
+    (failed,) = of(AttemptFailed, events)
+    assert failed.error.startswith(f"`pytest` failed (exit code 1): {ADD}, {SUB}, of which {SUB} failed before too")
+    told = sandbox.prompt()
+    assert f"These tests have to pass:\n- {ADD}\n- {SUB} (failed before too;" in told
+    assert "there before do not count (40)" in told
+    assert "assert add(1, 2) == 3" in told.partition("FAILURES")[0]
+    assert verifications(sandbox) == ["baseline"]
+
+
+async def test_what_a_step_made_pass_has_to_pass_in_the_next(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST, FIRST).replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=CALC + "# simpler\n"))
+    events = await run_all(sandbox)
+    assert sandbox.statuses() == ["completed", "failed"]
+    assert SUB in (of(StepFinished, events)[1].error or "")
+
+
+async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST, FIRST)
+    engine = sandbox.replies(gives(calc_dot_py=MENDED)).engine()
+    step = engine.run.next_step
+    assert step
+    assert [event async for event in engine.run_step(step)]
+    engine.close()
+
+    await run_all(sandbox.replies(gives(calc_dot_py=CALC + "# simpler\n")))
+
+    assert sandbox.statuses() == ["completed", "failed"]
+
+
+async def test_a_new_test_has_to_pass_and_to_stay(sandbox: Sandbox, original: Path) -> None:
+    new = "from calc import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
+    two = Step("calc.py", also=("`tests/test_twice.py`",))
+    begun(sandbox, original, two, two)
+    sandbox.replies(
+        gives(calc_dot_py=CALC, tests__test_twice_dot_py=new),
+        gives(calc_dot_py=ASIDE, tests__test_twice_dot_py=new),
+        gives(calc_dot_py=MENDED, tests__test_twice_dot_py="# not needed"),
+    )
+    events = await run_all(sandbox, attempts=2)
+    errors = [failed.error for failed in of(AttemptFailed, events)]
+    assert errors[0].endswith(": tests/test_twice.py")
+    assert errors[1].endswith("no longer finds tests/test_twice.py::test_twice")
+
+
+async def test_what_went_with_leave_is_not_missed_by_later_steps(sandbox: Sandbox, original: Path) -> None:
+    removing = Step("calc.py", description="Remove test_sub.", also=("`tests/test_calc.py`",))
+    begun(sandbox, original, removing, SECOND)
+    sandbox.replies(gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, "")), says("notes.txt", "x"))
+    await run_all(sandbox)
+    assert verifications(sandbox) == ["passed", "passed"]
+
+
+async def test_guidance_can_give_leave(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, Step("tests/test_calc.py")).replies(
+        gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, ""))
+    )
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    events = [event async for event in engine.run_step(step, guidance="Delete test_sub, it is wrong.")]
+    engine.close()
+    assert of(StepFinished, events)[0].status is StepStatus.COMPLETED
+
+
+async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST, SECOND).replies(gives(calc_dot_py=BROKEN), says("notes.txt", "x"))
+    await run_all(sandbox)
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    assert [event async for event in engine.skip(step, "I know", keep=True)]
+    events = [event async for event in engine.run_all()]
+    engine.close()
+    assert of(StepFinished, events)[0].verification is Verification.BASELINE
+
+
+async def test_a_check_that_names_tests_has_to_pass_whatever_was_before(sandbox: Sandbox, original: Path) -> None:
+    """The step is for them. A check that runs everything is for nothing in particular."""
+    begun(sandbox, original, Step("notes.txt", "pytest tests/test_calc.py"))
+    events = await run_all(sandbox.replies(says("notes.txt", "x")))
+    assert SUB in (of(StepFinished, events)[0].error or "")
+    assert of(TestsFinished, events)[0].notes == ()
+
+    sandbox.write(Step("notes.txt", "pytest -q"), Step("more.txt", "pytest tests"))
+    await run_all(sandbox.replies(says("notes.txt", "x"), says("more.txt", "x")))
+    assert verifications(sandbox) == ["baseline", "baseline"]
+
+
+async def test_a_narrower_check_misses_only_what_it_would_run(sandbox: Sandbox) -> None:
+    other = "def test_other(): pass\n"
+    narrow = Step("calc.py", "pytest tests/test_calc.py", also=("`tests/test_calc.py`",))
+    calculator(sandbox, narrow, narrow, tests__test_other_dot_py=other)
+    gone = TESTS.replace(TEST_ADD, "")
+    sandbox.replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=ASIDE, tests__test_calc_dot_py=gone))
+    events = await run_all(sandbox)
+    assert sandbox.statuses() == ["completed", "failed"]
+    assert (of(StepFinished, events)[1].error or "").endswith(f"no longer finds {ADD}")
+
+
+async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(sandbox: Sandbox) -> None:
+    sandbox.flags = {"test_command": f'{sys.executable} -c "import calc; assert calc.sub(3, 1) == 2"'}
+    calculator(sandbox).replies(gives(calc_dot_py=CALC + "# better\n"), gives(calc_dot_py=MENDED))
+    events = await run_all(sandbox, attempts=2)
+    taken = of(BaselineTaken, events)[0]
+    assert (taken.return_code, taken.passed) == (1, None)
+    assert "fails already (exit code 1)" in described(taken)[0][0]
+    assert of(AttemptFailed, events)[0].error.endswith("failed (exit code 1), as before step 1")
+    assert verifications(sandbox) == ["passed"]
+
+
+async def test_the_output_is_kept_whole_and_without_our_own_line(sandbox: Sandbox, original: Path) -> None:
+    begun(sandbox, original, FIRST).replies(gives(calc_dot_py=MENDED))
+    events = await run_all(sandbox)
+    output = (sandbox.root / ".cdd/runs" / SLUG / "step-01/attempt-1/output.txt").read_text()
+    assert "2 passed" in output
+    assert "xml" not in output + "".join(event.text for event in of(CommandOutput, events))
+
+
+# --- Words -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "counts", "problem", "words", "tone"),
+    [
+        (0, (12, 0, 0), "", "Before step 1, `t`: 12 passed (1.0 s)", Tone.PLAIN),
+        (1, (12, 3, 1), "", "`t`: 12 passed, 3 failed, 1 skipped; these failures are not blamed on a step", Tone.PLAIN),
+        (5, (0, 0, 0), "", "Before step 1, `t`: found no tests (1.0 s)", Tone.PLAIN),
+        (0, (None, None, None), "", "Before step 1, `t`: passed (1.0 s)", Tone.PLAIN),
+        (2, (None, None, None), "", "`t` fails already (exit code 2)", Tone.WARNING),
+        (None, (None, None, None), "it was ended.", "`t` was of no use: it was ended. Every failure", Tone.WARNING),
+    ],
+)
+def test_what_is_said_of_it(
+    code: int | None, counts: tuple[int | None, int | None, int | None], problem: str, words: str, tone: Tone
+) -> None:
+    passed, failed, skipped = counts
+    ((text, said),) = described(BaselineTaken(1, "t", code, passed, failed, skipped, 1.0, problem))
+    assert words in text
+    assert said is tone

@@ -1,0 +1,108 @@
+"""Which changes decide how tests are run."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from cdd_agent.edits.changes import FileChange
+from cdd_agent.verification.harness import changes_of_harness, conftests
+
+FIXTURES = "import sys\nimport pytest\n\nsys.path.insert(0, 'src')\n\n@pytest.fixture\ndef user(): return 1\n"
+HOOK = "def pytest_collection_modifyitems(items):\n    items[:] = items[:1]\n"
+PYPROJECT = "[project]\nname = 'x'\ndependencies = [{}]\n[tool.pytest.ini_options]\naddopts = '{}'\n"
+
+
+def change(path: str, before: str | None, after: str) -> FileChange:
+    return FileChange(PurePosixPath(path), None if before is None else before.encode(), after.encode())
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("pytest.ini", None, "[pytest]\n"),
+        (".pytest.ini", "[pytest]\n", "[pytest]\naddopts = -k x\n"),
+        ("sub/pytest.toml", None, "x"),
+        ("pyproject.toml", PYPROJECT.format("", ""), PYPROJECT.format("", "--ignore=tests")),
+        ("pyproject.toml", PYPROJECT.format("", ""), "["),
+        ("pyproject.toml", None, PYPROJECT.format("", "")),
+        ("setup.cfg", "[metadata]\n", "[metadata]\n[tool:pytest]\ntestpaths = x\n"),
+        ("tox.ini", "[tox]\n", "[pytest]\naddopts = -x\n"),
+        ("conftest.py", None, HOOK),
+        ("tests/unit/conftest.py", FIXTURES, FIXTURES + HOOK),
+        ("conftest.py", HOOK, HOOK.replace("[:1]", "[:0]")),
+        ("conftest.py", HOOK, ""),
+        ("conftest.py", None, "async def pytest_runtest_makereport(item): ..."),
+        ("conftest.py", None, "collect_ignore = ['tests']"),
+        ("conftest.py", "collect_ignore = []", "collect_ignore = ['tests']"),
+        ("conftest.py", "collect_ignore = []", "collect_ignore = []\ncollect_ignore += ['tests']"),
+        ("conftest.py", None, "pytest_plugins = ['x']"),
+        ("conftest.py", None, "pytest_runtest_call = lambda item: None"),
+        ("conftest.py", None, "import os\nos._exit(0)"),
+        ("conftest.py", None, "import sys\nsys.exit(0)"),
+        ("conftest.py", None, "raise SystemExit"),
+        ("conftest.py", None, "raise SystemExit(0)"),
+        ("conftest.py", None, "import atexit"),
+        ("conftest.py", None, "import _pytest.runner as r"),
+        ("conftest.py", None, "from _pytest import runner"),
+        ("conftest.py", None, "from plugin import pytest_runtest_call"),
+        ("conftest.py", None, "from plugin import *"),
+        ("conftest.py", None, "def broken(:"),
+        ("conftest.py", None, "(" * 10_000),
+        ("pytest.py", None, "print('1 passed')"),
+        ("_pytest/__init__.py", None, ""),
+        ("sitecustomize.py", None, ""),
+    ],
+)
+def test_what_pytest_goes_by(path: str, before: str | None, after: str) -> None:
+    for is_pytest in (True, False):
+        assert changes_of_harness([change(path, before, after)], is_pytest=is_pytest) == (path,)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("conftest.py", None, FIXTURES),
+        ("conftest.py", FIXTURES + HOOK, FIXTURES.replace("1", "2") + HOOK),
+        ("conftest.py", None, "@pytest.fixture\ndef app(monkeypatch):\n    monkeypatch.setattr(x, 'y', 1)\n"),
+        ("conftest.py", None, "register(UserFactory)"),
+        ("pyproject.toml", PYPROJECT.format("", ""), PYPROJECT.format("'requests'", "")),
+        ("pyproject.toml", None, "[project]\n"),
+        ("setup.cfg", "[tool:pytest]\naddopts = -q\n", "[metadata]\nx = 1\n[tool:pytest]\naddopts = -q\n"),
+        ("src/pytest_like.py", None, "x"),
+        ("tests/test_x.py", "def test_x(): ...", ""),
+        ("package.json", "{}", '{"dependencies": {"x": "1"}}'),
+        ("docs/Makefile.md", None, "x"),
+    ],
+)
+def test_what_decides_nothing(path: str, before: str | None, after: str) -> None:
+    for is_pytest in (True, False):
+        assert changes_of_harness([change(path, before, after)], is_pytest=is_pytest) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("package.json", '{"scripts": {"test": "vitest"}}', '{"scripts": {"test": "true"}}'),
+        ("package.json", "{}", '{"jest": {"testMatch": []}}'),
+        ("package.json", "{}", "["),
+        ("vitest.config.ts", None, "x"),
+        (".mocharc.json", None, "x"),
+        ("Makefile", "test:\n\tcargo test\n", "test:\n\ttrue\n"),
+        ("tox.ini", "[testenv]\ncommands = x", "[testenv]\ncommands = true"),
+        (".cargo/config.toml", None, "x"),
+        ("check.sh", "exit 1", "exit 0"),
+    ],
+)
+def test_what_only_other_programs_go_by(path: str, before: str | None, after: str) -> None:
+    changes = [change(path, before, after)]
+    assert changes_of_harness(changes, is_pytest=False, script="check.sh") == (path,)
+    assert changes_of_harness(changes, is_pytest=True) == ()
+
+
+def test_a_step_may_make_the_script_that_checks_it() -> None:
+    assert changes_of_harness([change("check.sh", None, "exit 0")], is_pytest=False, script="check.sh") == ()
+
+
+def test_every_conftest_is_shown() -> None:
+    changes = [change("tests/conftest.py", None, FIXTURES), change("tests/test_x.py", None, "")]
+    assert conftests(changes) == ("tests/conftest.py",)
