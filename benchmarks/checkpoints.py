@@ -63,7 +63,7 @@ async def measure(root: Path, files: int) -> float:
         after = await checkpoints.take("after")
         ours.append(time.perf_counter() - start)
         start = time.perf_counter()
-        taken = await checkpoints.put_back(await checkpoints.changes(before, after))
+        taken = await checkpoints.restore(await checkpoints.changes(before, after))
         back.append(time.perf_counter() - start)
         assert len(taken.restored) == CHANGED
         change(root, files, f"round {round_} of git")

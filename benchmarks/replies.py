@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.parse import parse_reply
 
 ROUNDS = 3
@@ -73,7 +73,7 @@ def main() -> None:
         base = reading("\n".join(lines))
         for words, shifted in (("exact", False), ("with other indentation", True)):
             blocks = search_blocks(lines, shifted=shifted)
-            took = seconds(lambda blocks=blocks: change_set(root, parse_reply(blocks).edits, Terms(seen=None)))  # type: ignore[misc]
+            took = seconds(lambda blocks=blocks: change_set(root, parse_reply(blocks).edits, EditPolicy(seen=None)))  # type: ignore[misc]
             print(f"{BLOCKS} blocks in {LINES} lines, {words}: {took:.2f} s, {took / base:.0f} times")
 
 

@@ -6,14 +6,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Doubt, Problem, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.files.atomic import read_bytes
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.session import Project
 
 _LARGEST = 50_000_000
@@ -54,7 +54,7 @@ def apply_reply(project: Project, source: str, *, dry_run: bool, as_json: bool) 
     elif dry_run:
         sys.stdout.write("".join(map(_shown, unified_diff(outcome.changes))))
     for line in _words(outcome, dry_run=dry_run):
-        sys.stderr.write(harmless(line) + "\n")
+        sys.stderr.write(sanitize_for_display(line) + "\n")
     return ExitCode.FAILED if outcome.failed else ExitCode.DONE
 
 
@@ -75,7 +75,7 @@ def _judged(project: Project, text: str) -> Outcome:
     try:
         reply = parse_reply(text, KnownNames.of(project.root))
         explanation = reply.explanation
-        changes = change_set(project.root, reply.edits, Terms(seen=None), project.tickets.owns)
+        changes = change_set(project.root, reply.edits, EditPolicy(seen=None), project.tickets.owns)
     except ReplyRefused as refusal:
         return Outcome(failed=refusal.problems, explanation=explanation)
     return Outcome(changes, explanation=explanation, doubts=reply.doubts)
@@ -114,7 +114,7 @@ def _text(data: bytes | None) -> list[str]:
 
 def _shown(line: str) -> str:
     """Text from files: as it is into a file or a pipe, but a terminal is not steered by it."""
-    return harmless(line.removesuffix("\n")) + "\n" if sys.stdout.isatty() else line
+    return sanitize_for_display(line.removesuffix("\n")) + "\n" if sys.stdout.isatty() else line
 
 
 def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:

@@ -100,17 +100,17 @@ def _from_here(root: Path, typed: str) -> str:
 
 def _print_text(text: str) -> None:
     """Text from files: as it is into a file or a pipe, but a terminal is not steered by it."""
-    from cdd_agent.harmless import harmless
+    from cdd_agent.sanitize import sanitize_for_display
 
-    sys.stdout.write("\n".join(map(harmless, text.split("\n"))) if sys.stdout.isatty() else text)
+    sys.stdout.write("\n".join(map(sanitize_for_display, text.split("\n"))) if sys.stdout.isatty() else text)
 
 
 def _complain(error: CddError) -> None:
-    from cdd_agent.harmless import harmless
+    from cdd_agent.sanitize import sanitize_for_display
 
     for line in [*f"cdd: {error.message}".split("\n"), *error.hint.split("\n")]:
         if line:
-            sys.stderr.write(harmless(line) + "\n")
+            sys.stderr.write(sanitize_for_display(line) + "\n")
 
 
 def _shell(options: argparse.Namespace) -> int:

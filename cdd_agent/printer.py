@@ -30,7 +30,7 @@ from cdd_agent.events import (
     ToolStarted,
     to_json,
 )
-from cdd_agent.harmless import harmless, without_escapes
+from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording import described
 
@@ -191,7 +191,7 @@ class TextPrinter:
             return
         for line in diff.splitlines():
             style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
-            console.print(Text(harmless(line), style))
+            console.print(Text(sanitize_for_display(line), style))
 
     def _tests(self, event: TestsFinished) -> None:
         if event.verification is None:
@@ -206,13 +206,13 @@ class TextPrinter:
     def _line(self, text: str, tone: Tone) -> None:
         glyph, style = _STYLES[tone]
         if not self._console.is_terminal:  # plain text needs no laying out, and output can be long
-            self._console.file.write(glyph + "\n".join(map(harmless, text.split("\n"))) + "\n")
+            self._console.file.write(glyph + "\n".join(map(sanitize_for_display, text.split("\n"))) + "\n")
             return
-        self._console.print(Text(glyph + "\n".join(map(harmless, text.split("\n"))), style))
+        self._console.print(Text(glyph + "\n".join(map(sanitize_for_display, text.split("\n"))), style))
 
     def _wait(self, text: str) -> None:
         if self._live:
-            self._live.update(Text(harmless(text)))
+            self._live.update(Text(sanitize_for_display(text)))
             self._live.start()
 
     def _rest(self) -> None:

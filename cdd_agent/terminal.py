@@ -13,7 +13,7 @@ from rich.text import Text
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, Proposal
 from cdd_agent.frontend import Frontend
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
 from cdd_agent.wording import answers, question
 
@@ -54,7 +54,7 @@ class Terminal:
 
     def _show(self, text: str, margin: str = "") -> None:
         """`margin` sets apart what is not the program's own words."""
-        lines = [margin + harmless(line) for line in text.splitlines()]
+        lines = [margin + sanitize_for_display(line) for line in text.splitlines()]
         for line in lines:
             self._console.print(Text(line))
 

@@ -15,10 +15,10 @@ from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, ChangesApproved, Frontend
-from cdd_agent.llm.around import Exchangeable
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
-from cdd_agent.llm.patient import Clock, Patient
 from cdd_agent.llm.port import Model, Usage
+from cdd_agent.llm.retrying import Clock, Retrying
+from cdd_agent.llm.wrapper import SwappableModel
 from cdd_agent.session import FindServers, Project, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 
@@ -90,8 +90,8 @@ def open_session(
     """
 
     @cache
-    def configured(role: Role) -> Exchangeable:
-        return Exchangeable(make_model(of_role(session.project.config, role), project.root, watched=True))
+    def configured(role: Role) -> SwappableModel:
+        return SwappableModel(make_model(of_role(session.project.config, role), project.root, watched=True))
 
     def model_of(role: Role) -> Callable[[], Model]:
         def model() -> Model:
@@ -354,21 +354,21 @@ def equipped(
     """An adapter, and its fallbacks, as work needs them: an empty reply is an error, each call is counted at its own
     model's price and must fit the budget; patience is around that, so that every call it makes is one that the budget
     allowed. Raises `BadInput` for an unknown price."""
-    from cdd_agent.llm.around import NeverEmpty
     from cdd_agent.llm.fallbacks import WithFallbacks
+    from cdd_agent.llm.wrapper import RejectEmpty
 
     account = Tally(spent or Spent())
 
     def with_patience(adapter: Model) -> Model:
         budgeted = Budgeted(
-            NeverEmpty(adapter),
+            RejectEmpty(adapter),
             Limit(config.budget.tokens, config.budget.usd),
             account=account,
             price=lambda: adapter.price,
             spend=tally.add,
             lost=lost,
         )
-        return Patient(budgeted, clock)
+        return Retrying(budgeted, clock)
 
     if isinstance(model, WithFallbacks):
         return WithFallbacks(
@@ -378,9 +378,9 @@ def equipped(
 
 
 def _sized(model: Model, config: Config) -> Model:
-    from cdd_agent.llm.sized import Sized
+    from cdd_agent.llm.window_limited import WindowLimited
 
-    return Sized(model, config.context_window) if config.context_window else model
+    return WindowLimited(model, config.context_window) if config.context_window else model
 
 
 def _spent_before(engine: Engine) -> Spent:

@@ -13,8 +13,8 @@ from typing import Any
 from cdd_agent.engine.engine import Engine
 from cdd_agent.events import Event
 from cdd_agent.frontend import Frontend, Nobody
-from cdd_agent.llm.patient import Clock
 from cdd_agent.llm.port import Model, ModelError
+from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.wiring import open_commands, open_engine, open_project, open_session

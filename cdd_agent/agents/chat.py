@@ -13,7 +13,7 @@ from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.presentable import presented
-from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers
+from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
@@ -56,7 +56,7 @@ class ChatAgent:
         self._tool_calls = tool_calls
         self._conversation = Conversation(root, redactor)
         self._untold: list[Event] = []
-        self._left_out = LeftOut()
+        self._left_out = Omitted()
 
     async def say(self, line: str) -> AsyncGenerator[Event, None]:
         """Take what the person typed, to the model's last word. Raises `CddError`.
@@ -187,7 +187,7 @@ class ChatAgent:
         where = f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
         window = dialogue.model.window
         conversation = max((window or 0) // 4, estimated_prompt(Request((turn.said,))))
-        room = Room(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + MARGIN)
+        room = TokenBudget(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + MARGIN)
         equipped = dialogue.with_tools_that_fit(room, for_answers(window))
         rules = room.part(project_rules(self._root).section, "the project's rules for agents")
         listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.room import for_answers, most_of
+from cdd_agent.dialogue.token_budget import for_answers, most_of
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.events import Event, ReplyDelta, ReplyRestarted, ThinkingDelta, ThinkingFinished
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens

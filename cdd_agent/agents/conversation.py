@@ -32,7 +32,7 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedConversation:
     """A conversation as a file tells it."""
 
     messages: tuple[Message, ...]
@@ -128,7 +128,7 @@ class Conversation:
         return [file for _, file in sorted(found)]
 
 
-def read_conversation(file: Path) -> Saved:
+def read_conversation(file: Path) -> SavedConversation:
     """What a file tells. Raises `BadInput` when it cannot be read at all."""
     messages: tuple[Message, ...] = ()
     damaged = 0
@@ -140,10 +140,10 @@ def read_conversation(file: Path) -> Saved:
             damaged += bool(line.strip())
             continue
         messages = new if "instead" in record else messages + new
-    return Saved(messages, damaged)
+    return SavedConversation(messages, damaged)
 
 
-def _back_in(saved: Saved) -> Iterator[Event]:
+def _back_in(saved: SavedConversation) -> Iterator[Event]:
     if saved.damaged:
         which = "A line is" if saved.damaged == 1 else f"{saved.damaged} lines are"
         yield Notice(f"{which} damaged in the saved conversation, and left out.", Tone.WARNING)

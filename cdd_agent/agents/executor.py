@@ -16,7 +16,7 @@ from cdd_agent.agents.words import (
     without_its_reason,
     words_of,
 )
-from cdd_agent.dialogue.room import LeftOut
+from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
@@ -79,7 +79,7 @@ class ExecutorAgent(ReadsWords):
         self._is_visit = is_visit
         self._left = False
         self._asked: tuple[Message, ...] = ()
-        self._left_out = LeftOut()
+        self._left_out = Omitted()
         self.ticket_slug = engine.run.ticket.slug
 
     @property

@@ -17,7 +17,7 @@ from cdd_agent.events import Notice, Tone
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.files.read import SourceText, holds_secrets, locate, read_source
 from cdd_agent.files.walk import Entry, Kind, walk
-from cdd_agent.harmless import fenced, harmless
+from cdd_agent.sanitize import fenced, sanitize_for_display
 
 LARGEST = 100_000
 """Characters of one file that goes with a line."""
@@ -122,7 +122,7 @@ def _size(source: SourceText) -> str:
 
 
 def _part(source: SourceText) -> str:
-    name = harmless(str(source.path))
+    name = sanitize_for_display(str(source.path))
     note = f" ({source.note})" if source.note else ""
     if source.is_folder:
         return f"{name}/ holds{note}:\n{fenced(source.text)}"
@@ -160,7 +160,7 @@ def _in_time(entries: Iterable[Entry], until: float) -> Iterator[Entry]:
 def _is_offered(entry: Entry, *, hidden: bool) -> bool:
     if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
         return False
-    return harmless(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
+    return sanitize_for_display(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
 
 
 def _written(entry: Entry) -> str:

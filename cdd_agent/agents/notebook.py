@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cdd_agent.agents.kept import Kept
+from cdd_agent.agents.agent_file import AgentFile
 from cdd_agent.agents.spec_draft import Draft
-from cdd_agent.dialogue.screen import Screen
+from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.llm.budget import Spent
@@ -52,7 +52,7 @@ class _Saved(BaseModel):
 class Notebook:
     """The draft of a ticket's spec and the conversation about it."""
 
-    kept: Kept[_Saved]
+    kept: AgentFile[_Saved]
     draft: Draft
     known: Mapping[str, str] = field(default_factory=dict)
     """What identifies the fields of spec.yaml as it was when something was written in it last."""
@@ -69,8 +69,8 @@ class Notebook:
 
     @classmethod
     def open(cls, record: RunRecord, seen: SpecOnDisk, *, start_over: bool = False) -> "Notebook":
-        """As it was left, over the spec as it is now. Until it is closed it holds the ticket; see `Kept.open`."""
-        kept = Kept.open(record, NAME, _Saved, start_over=start_over)
+        """As it was left, over the spec as it is now. Until it is closed it holds the ticket; see `AgentFile.open`."""
+        kept = AgentFile.open(record, NAME, _Saved, start_over=start_over)
         saved, new = kept.found, Draft(seen.spec)
         if saved is None:
             return cls(kept, new, new.digests)
@@ -158,7 +158,7 @@ class Notebook:
 
 def without_json(answer: str) -> str:
     """A model's answer as a person saw it."""
-    screen = Screen(frozenset({FENCE}))
+    screen = HiddenBlockFilter(frozenset({FENCE}))
     return (screen.hear(answer) + screen.end()).strip()
 
 

@@ -11,24 +11,24 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from cdd_agent.agents.agent_file import AgentFile
 from cdd_agent.agents.exploring import Exploration
-from cdd_agent.agents.kept import Kept
 from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
 from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.packed import Packed
-from cdd_agent.dialogue.room import MARGIN, LeftOut, Room, for_answers, most_of
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt
 from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, how_to_answer, structured
+from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers, most_of
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, Notice, PlanChecked, Tone
 from cdd_agent.files.atomic import digest
-from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Model, Request
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import project_rules
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.basic_plan import basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, made_anew
@@ -45,7 +45,7 @@ class Planning:
     """One ticket's planning. Whatever the model has said is on the disk before anything else is done with it."""
 
     desk: PlanDesk
-    kept: Kept[PlanningNotes]
+    kept: AgentFile[PlanningNotes]
     """Where the notes are; until it is closed, nobody else is at work on the ticket."""
     model: Callable[[], Model]
     """Made when it is first needed; raises `BadInput` where none is configured."""
@@ -57,7 +57,7 @@ class Planning:
 
     def __post_init__(self) -> None:
         self.notes = self.kept.found or PlanningNotes()
-        self._left_out = LeftOut()
+        self._left_out = Omitted()
 
     def close(self) -> None:
         """Let go of the ticket. The notes stay."""
@@ -305,7 +305,7 @@ class Planning:
         kind: type[PlanReply] | type[ChangeReply] = PlanReply if task == "plan" else ChangeReply
         before = estimated_tokens(prompt) + estimated_tokens(how_to_answer(kind)) + MARGIN
         kept = _latest(conversation, None if window is None else most_of(window) - before)
-        room = Room(window, before + estimated_prompt(Request(kept)))
+        room = TokenBudget(window, before + estimated_prompt(Request(kept)))
         if len(kept) < len(conversation):
             room.leave_out("what was said and looked at before")
         equipped = dialogue.with_tools_that_fit(room, for_answers(window))
@@ -341,7 +341,7 @@ class Planning:
 
 
 @dataclass(frozen=True)
-class _Packed(Packed):
+class _Packed(FittedPrompt):
     kind: type[PlanReply] | type[ChangeReply]
     """The form of the answer."""
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cdd_agent.agents.kept import Kept
+from cdd_agent.agents.agent_file import AgentFile
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
@@ -34,9 +34,9 @@ class PlanningNotes(BaseModel):
     """The proposal takes the place of the plan; otherwise it is a change of it."""
 
 
-def open_notes(record: RunRecord) -> Kept[PlanningNotes]:
-    """A ticket's notes; see `Kept.open`."""
-    return Kept.open(record, "planning.json", PlanningNotes)
+def open_notes(record: RunRecord) -> AgentFile[PlanningNotes]:
+    """A ticket's notes; see `AgentFile.open`."""
+    return AgentFile.open(record, "planning.json", PlanningNotes)
 
 
 def without_secrets(notes: PlanningNotes, redactor: Redactor) -> PlanningNotes:

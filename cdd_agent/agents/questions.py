@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.packed import Packed
-from cdd_agent.dialogue.room import MARGIN, Room, for_answers
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt
+from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import Message, Request
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
@@ -26,7 +26,7 @@ def about_the_run(
     state: ExecutionState,
     dialogue: Dialogue,
     asked: Sequence[Message],
-) -> Packed:
+) -> FittedPrompt:
     """The request for a question, the last of those `asked`: with how far the run is, and what else there is room for.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
@@ -35,7 +35,7 @@ def about_the_run(
     run = "# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)
     *earlier, question = asked
     needed = replace(dialogue, tools=()).size((Message("system", f"{prompt}\n\n{run}"), question))
-    room = Room(window, needed + MARGIN)
+    room = TokenBudget(window, needed + MARGIN)
 
     ticket = room.part(f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec")
     equipped = dialogue.with_tools_that_fit(room, for_answers(window))
@@ -45,7 +45,7 @@ def about_the_run(
         room.leave_out("earlier questions")
     parts = (prompt, ticket, whole, run, room.note())
     system = Message("system", "\n\n".join(filter(None, parts)))
-    return Packed(equipped, (system, *earlier, question), tuple(room.left_out))
+    return FittedPrompt(equipped, (system, *earlier, question), tuple(room.left_out))
 
 
 def _step(step: PlanStep, state: ExecutionState) -> str:

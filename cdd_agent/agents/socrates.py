@@ -11,11 +11,11 @@ from typing import Self
 
 from cdd_agent.agents.base import Meaning, ReadsWords
 from cdd_agent.agents.notebook import Notebook
-from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Around, packed
+from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, packed
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.dialogue.presentable import presented
-from cdd_agent.dialogue.room import LeftOut
 from cdd_agent.dialogue.structured import Structured, structured
+from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
@@ -56,7 +56,7 @@ class SocratesAgent(ReadsWords):
         self._is_done = False
         self._told: set[str] = set()
         """What was said of the project's rules already."""
-        self._left_out = LeftOut()
+        self._left_out = Omitted()
 
     @classmethod
     def open(
@@ -177,7 +177,7 @@ class SocratesAgent(ReadsWords):
         notebook = self.notebook
         for notice in self._reread():
             yield notice
-        around = await asyncio.to_thread(Around.of, self._file.ticket, self._tickets)
+        around = await asyncio.to_thread(Surroundings.of, self._file.ticket, self._tickets)
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
             notebook.hear(said)

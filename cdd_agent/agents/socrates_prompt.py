@@ -8,16 +8,16 @@ from pathlib import Path
 from cdd_agent.agents.notebook import Notebook, bounded, without_json
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft, Proposal
-from cdd_agent.dialogue.packed import Packed
-from cdd_agent.dialogue.room import MARGIN, Room, for_answers
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt
 from cdd_agent.dialogue.structured import how_to_answer
+from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
-from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.project.rules import ProjectRules, project_rules
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets
 from cdd_agent.tickets.store import Ticket, TicketStore
 
@@ -32,7 +32,7 @@ _MOST_HISTORY = 60_000
 
 
 @dataclass(frozen=True)
-class Around:
+class Surroundings:
     """What there is around a ticket; looked up anew for each turn."""
 
     rules: ProjectRules
@@ -40,12 +40,12 @@ class Around:
     listing: str
 
     @classmethod
-    def of(cls, ticket: Ticket, tickets: TicketStore) -> "Around":
+    def of(cls, ticket: Ticket, tickets: TicketStore) -> "Surroundings":
         rules, related = project_rules(ticket.root), related_tickets(ticket, tickets.list())
         return cls(rules, related, _listing(ticket.root))
 
 
-def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: Dialogue) -> Packed:
+def packed(root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue) -> FittedPrompt:
     """The request of a turn: the spec and what the person says in any case, of all else what there is room for.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
@@ -59,10 +59,10 @@ def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: 
         said = replace(dialogue, tools=()).size((Message("system", f"{own}\n\n{ticket}"), first, *others))
         return said + estimated_tokens(how_to_answer(Proposal)) + MARGIN
 
-    room = Room(window, needed())
+    room = TokenBudget(window, needed())
     if room.is_over and len(others) >= len(notebook.said):
         others = [Message("user", text) for text in notebook.said[1:]]
-        room = Room(window, needed())
+        room = TokenBudget(window, needed())
         room.leave_out("what the tools showed in this turn")
 
     of_type = room.part(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}")
@@ -77,7 +77,7 @@ def packed(root: Path, slug: str, around: Around, notebook: Notebook, dialogue: 
     history = (*_latest(older, room), *last)
     parts = (own, of_type, rules, listing, related, ticket, room.note())
     system = Message("system", "\n\n".join(filter(None, parts)))
-    return Packed(equipped, (system, *history, first, *others), tuple(room.left_out))
+    return FittedPrompt(equipped, (system, *history, first, *others), tuple(room.left_out))
 
 
 Exchange = tuple[Message, ...]
@@ -89,7 +89,7 @@ def _turns(history: Sequence[Message]) -> list[Exchange]:
     return list(zip(messages[::2], messages[1::2], strict=True))
 
 
-def _fitting(last: Exchange, room: Room) -> Exchange:
+def _fitting(last: Exchange, room: TokenBudget) -> Exchange:
     """The turn before this one; where there is no room for it, without its data, which the draft has as well."""
     if not last or room.takes(_size(last)):
         return last
@@ -101,7 +101,7 @@ def _fitting(last: Exchange, room: Room) -> Exchange:
     return ()
 
 
-def _latest(turns: Sequence[Exchange], room: Room) -> Exchange:
+def _latest(turns: Sequence[Exchange], room: TokenBudget) -> Exchange:
     kept: Exchange = ()
     for turn in reversed(turns):
         if not room.takes(_size(turn)):

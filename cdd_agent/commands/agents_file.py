@@ -1,9 +1,9 @@
 """AGENTS.md, what coding agents and newcomers have to know of a project: a start, with what its files say already."""
 
 from cdd_agent.errors import BadInput
-from cdd_agent.harmless import harmless
 from cdd_agent.project.manifests import read_manifests
 from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.session import Project
 from cdd_agent.verification.checks import detect
 
@@ -51,9 +51,9 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
         f"- {purpose[:1].upper() + purpose[1:]}: " + (", ".join(map(_code, commands[purpose])) or unknown)
         for purpose, unknown in COMMANDS.items()
     ]
-    description = harmless(found.description) or DESCRIPTION
+    description = sanitize_for_display(found.description) or DESCRIPTION
     text = _TEXT.format(
-        name=harmless(found.name),
+        name=sanitize_for_display(found.name),
         description=description,
         commands="\n".join(lines),
         folder=FOLDER,

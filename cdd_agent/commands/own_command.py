@@ -9,9 +9,9 @@ from contextlib import aclosing
 
 from cdd_agent.dialogue.presentable import Presentable
 from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
-from cdd_agent.harmless import fenced, without_escapes
-from cdd_agent.process.run import CommandResult, Kept, run_command, shell_argv
+from cdd_agent.process.run import CommandResult, HeadTailBuffer, run_command, shell_argv
 from cdd_agent.redaction import Redactor
+from cdd_agent.sanitize import fenced, without_escapes
 from cdd_agent.session import Session
 
 _LONGEST = 7 * 24 * 3600.0
@@ -29,7 +29,7 @@ async def run_own_command(session: Session, text: str) -> AsyncGenerator[Event, 
         return
     settings = session.project.config.commands
     presentable = Presentable(Redactor.of_environment(settings.hide_env))
-    kept, result = Kept(_TOLD), "It was ended by the person."
+    kept, result = HeadTailBuffer(_TOLD), "It was ended by the person."
     yield OwnCommandStarted(command)
     items = run_command(
         shell_argv(command),

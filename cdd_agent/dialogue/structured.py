@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice, Tone
-from cdd_agent.harmless import fenced
 from cdd_agent.llm.port import BadAnswer, Message
+from cdd_agent.sanitize import fenced
 
 FENCE = "json"
 TRIES = 3

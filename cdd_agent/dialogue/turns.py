@@ -1,7 +1,7 @@
 """A model with tools at hand: it is asked, uses what it wants, is asked again, until it has nothing more to call.
 
-Native tool calls are used where the model is known to make them, else the same tools in words (`in_words.py`). What it
-costs is bounded by rounds and time; at the bound the model is asked for its last word.
+Native tool calls are used where the model is known to make them, else the same tools in words (`text_tools.py`). Its
+cost is bounded by rounds and time; at the bound the model is asked for its last word.
 """
 
 import json
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any, Literal
 
-from cdd_agent.dialogue import in_words
-from cdd_agent.dialogue.room import Room, most_of
-from cdd_agent.dialogue.screen import Screen
+from cdd_agent.dialogue import text_tools
+from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.thinking import Thinking
+from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.events import (
     Event,
     ModelReplaced,
@@ -210,7 +210,7 @@ class Dialogue:
         window = self.model.window
         return messages if window is None or self.size(messages) <= most_of(window) else instead
 
-    def with_tools_that_fit(self, room: Room, beside: int) -> "Dialogue":
+    def with_tools_that_fit(self, room: TokenBudget, beside: int) -> "Dialogue":
         """The same with as many of its tools, the first before the others, as there is room for, and for `beside`, in
         tokens, which is what they may answer."""
         fitting: list[Tool[Any]] = []
@@ -227,7 +227,7 @@ class Dialogue:
         """Tokens that a tool adds to a request."""
         if self.is_native:
             return estimated_prompt(Request((), definitions((tool,))))
-        return estimated_tokens(in_words.instructions((tool,)) if is_first else tool.get_ai_prompt_instructions()) + 1
+        return estimated_tokens(text_tools.instructions((tool,)) if is_first else tool.get_ai_prompt_instructions()) + 1
 
     def _left(self, spoken: tuple[Message, ...], is_native: bool) -> int | None:
         """Tokens that may still be said to the model in this turn; None: nobody knows its window."""
@@ -264,8 +264,8 @@ class Dialogue:
     def _request(self, messages: tuple[Message, ...], is_native: bool) -> Request:
         if not self.tools or is_native:
             return Request(tuple(_joined(messages)), definitions(self.tools))
-        first, *others = in_words.in_words(messages)
-        told = replace(first, content=f"{first.content}\n\n{in_words.instructions(self.tools)}")
+        first, *others = text_tools.in_words(messages)
+        told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
         return Request(tuple(_joined((told, *others))))
 
     def _may_be_for_the_tools(self, error: RequestRejected, is_native: bool, is_first: bool) -> bool:
@@ -313,9 +313,9 @@ class _Round:
 
     def __init__(self, dialogue: Dialogue, step: int | None, hidden: str | None, is_native: bool) -> None:
         self._dialogue, self._step, self._is_native = dialogue, step, is_native
-        in_use = in_words.FENCE if dialogue.tools and not is_native else None
+        in_use = text_tools.FENCE if dialogue.tools and not is_native else None
         self._hidden = frozenset(info for info in (hidden, in_use) if info)
-        self.screen = Screen(self._hidden)
+        self.screen = HiddenBlockFilter(self._hidden)
         self.end = Done()
         """How it ended, when it is over."""
         self._native_calls: list[ToolCall] = []
@@ -328,8 +328,8 @@ class _Round:
             return ()
         if self._is_native:
             return tuple(self._native_calls)
-        blocks = self.screen.of(in_words.FENCE)
-        return tuple(in_words.call_of(block, number) for number, block in enumerate(blocks, start=1))
+        blocks = self.screen.of(text_tools.FENCE)
+        return tuple(text_tools.call_of(block, number) for number, block in enumerate(blocks, start=1))
 
     @property
     def message(self) -> Message:
@@ -375,7 +375,7 @@ class _Round:
                     case Replaced(model=name, instead_of=before, reason=reason):
                         yield ModelReplaced(step, name, before, reason)
                     case StartedAgain():
-                        self.screen = Screen(self._hidden)
+                        self.screen = HiddenBlockFilter(self._hidden)
                         self._said.clear()
                         self._native_calls.clear()
                         for told in thinking.finished():
@@ -383,7 +383,7 @@ class _Round:
                         thinking = Thinking(step, self._dialogue.clock)
                         yield ReplyRestarted(step)
                     case WasThought():
-                        self.screen = Screen(self._hidden)
+                        self.screen = HiddenBlockFilter(self._hidden)
                         self._said.clear()
                         yield ReplyRestarted(step, was_thought=True)
                     case Done():
@@ -441,7 +441,7 @@ def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also:
     if is_native:
         told = (Message("user", also),) if also else ()
         return (*(Message("tool", answer, tool_call_id=call.id) for call, answer in answers), *told)
-    return (Message("user", "\n\n".join(filter(None, (in_words.answer_message(answers), also)))),)
+    return (Message("user", "\n\n".join(filter(None, (text_tools.answer_message(answers), also)))),)
 
 
 def _as_text(answer: Answer) -> str:

@@ -34,7 +34,7 @@ _MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
-class Terms:
+class EditPolicy:
     """On what terms a reply is used: what its author knew, and what the task lets them do."""
 
     seen: Seen | None = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Terms:
 
 
 def change_set(
-    root: Path, edits: Iterable[Edit], terms: Terms, protected: Protected = lambda place: False
+    root: Path, edits: Iterable[Edit], terms: EditPolicy, protected: Protected = lambda place: False
 ) -> ChangeSet:
     """Judge what a reply wants to do and compute the changes, reading but not writing.
 
@@ -134,7 +134,7 @@ class _File:
 class _Work:
     """The files that a reply touches, as they are after the edits so far."""
 
-    def __init__(self, root: Path, terms: Terms, protected: Protected) -> None:
+    def __init__(self, root: Path, terms: EditPolicy, protected: Protected) -> None:
         self._root, self._terms, self._protected = root, terms, protected
         self._files: dict[PurePosixPath, _File] = {}
         self._problems: list[Problem] = []

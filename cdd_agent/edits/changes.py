@@ -78,7 +78,7 @@ class ChangeSet:
                 begun.append((change, permissions(root / change.path)))
                 _carry_out(root, change)
         except BaseException:
-            _take_back(root, begun)
+            _restore(root, begun)
             raise
 
 
@@ -126,7 +126,7 @@ def _remove(place: Path) -> None:
         raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
 
 
-def _take_back(root: Path, begun: Sequence[tuple[FileChange, int]]) -> None:
+def _restore(root: Path, begun: Sequence[tuple[FileChange, int]]) -> None:
     """As far as the disk lets us: what is told is the first error."""
     for change, mode in reversed(begun):
         place = root / change.path

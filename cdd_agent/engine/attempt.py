@@ -10,14 +10,14 @@ from pathlib import Path
 from pydantic import Field
 
 from cdd_agent.engine.journal import Journal
-from cdd_agent.files.json_file import Saved, as_json, read_text, set_aside, write_text
+from cdd_agent.files.json_file import JsonFile, as_json, read_text, set_aside, write_text
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
 from cdd_agent.verification.outcomes import SuiteRun
 
 
-class Shown(Saved):
+class Shown(JsonFile):
     """What a prompt was made of: the step's own text and guidance as a digest, and each file's (None: no such file).
 
     A reply is applied only to the step and the files that the model was shown.
@@ -33,14 +33,14 @@ class Shown(Saved):
         return {**self.changed, **self.files}
 
 
-class Failure(Saved):
+class Failure(JsonFile):
     """Why a reply was no good, and which files the next attempt has to be shown."""
 
     detail: str
     unseen: frozenset[str] = frozenset()
 
 
-class Stretch(Saved):
+class Stretch(JsonFile):
     """What an attempt did without an interruption, between two checkpoints."""
 
     before: Checkpoint
@@ -49,7 +49,7 @@ class Stretch(Saved):
     """Files that are no part of it, because the journal put them back, or kept them as somebody else's."""
 
 
-class Span(Saved):
+class AttemptCheckpoints(JsonFile):
     """The checkpoints around what an attempt did."""
 
     before: Checkpoint
@@ -81,11 +81,11 @@ class Span(Saved):
         return (*self.stretches, Stretch(before=self.closed, after=self.closed)) if self.closed else self.stretches
 
 
-class _Tests(Saved):
+class _Tests(JsonFile):
     tests: SuiteRun
 
 
-class _Dialogue(Saved):
+class _Dialogue(JsonFile):
     messages: tuple[Message, ...]
     seconds: float = 0.0
 
@@ -144,7 +144,7 @@ class Attempt:
         """What the check saw of each test; the words of failures are in its output."""
         _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
 
-    def save_span(self, span: Span) -> None:
+    def save_span(self, span: AttemptCheckpoints) -> None:
         span.save(self.folder / "span.json")
 
     def save_diff(self, text: str) -> None:
@@ -193,8 +193,8 @@ class Attempt:
         return saved.tests if saved else None
 
     @property
-    def span(self) -> Span | None:
-        return Span.load(self.folder / "span.json")
+    def span(self) -> AttemptCheckpoints | None:
+        return AttemptCheckpoints.load(self.folder / "span.json")
 
     @property
     def failure(self) -> Failure | None:

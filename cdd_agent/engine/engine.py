@@ -133,8 +133,8 @@ class Engine:
         """A step that was under way when its process was killed. It is pending when all of it is told: who is killed
         here begins again, and hears of it again."""
         others = await self._changed_since(found)
-        kept = self.run.put_back(number, forget=False)
-        yield Notice(f"Step {number} was interrupted and {self.run.how_it_goes_on(number)}.", Tone.WARNING)
+        kept = self.run.restore(number, forget=False)
+        yield Notice(f"Step {number} was interrupted and {self.run.resume_hint(number)}.", Tone.WARNING)
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
             yield Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING)
@@ -150,7 +150,7 @@ class Engine:
             yield Notice(self.stopped_by.hint)
         if found.attempts:
             self.run.record.attempt(found.folder, found.attempts).journal.forget()
-        self.run.save(self.run.state.put_back(number))
+        self.run.save(self.run.state.restore(number))
 
     async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
         """What is only good to know: where it cannot be known any more, nothing hangs on it."""
@@ -173,13 +173,13 @@ class Engine:
             return
         self.stopped_by = None
         await self._prepare()
-        for event in self.run.company():
+        for event in self.run.concurrent_runs():
             yield event
-        also_show = frozenset(self.run.put_back(step.number))
+        also_show = frozenset(self.run.restore(step.number))
         first = self.run.attempt_number(step, guidance)
         self._start_from_the_beginning(step, first)
         for number in range(first, first + attempts):
-            also_show |= frozenset(self.run.put_back(step.number))
+            also_show |= frozenset(self.run.restore(step.number))
             for event in self.run.news():
                 yield event
             if number == first:
@@ -228,7 +228,7 @@ class Engine:
     def reread(self) -> list[Event]:
         """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""
         plan = _runnable_plan(self.run.ticket, self.runner)
-        return self.run.take_up(plan) if plan != self.run.plan else []
+        return self.run.reload_plan(plan) if plan != self.run.plan else []
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> AsyncGenerator[Event, None]:
         """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
@@ -238,7 +238,7 @@ class Engine:
         self.run.lock.check()
         before = self.run.state.of(step.number)
         if not keep:
-            self.run.put_back(step.number)
+            self.run.restore(step.number)
             await self._undoing.close_step(before)
             for event in self.run.news():
                 yield event
@@ -350,7 +350,7 @@ class Engine:
             settled, self.stopped_by = True, error
             await self._undoing.tell_what_is_left(step.number)
         except CddError as error:
-            self.run.put_back(step.number)
+            self.run.restore(step.number)
             self.run.save(
                 self.run.state.failed(step.number, self.clock(), self.run.record.redactor.redact(error.message))
             )

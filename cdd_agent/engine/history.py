@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from cdd_agent.engine.attempt import Attempt, Span
+from cdd_agent.engine.attempt import Attempt, AttemptCheckpoints
 from cdd_agent.engine.net_changes import NetChanges, Segment, fold
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
-from cdd_agent.git.restore import CheckpointGone, TakenBack, is_there
+from cdd_agent.git.restore import CheckpointGone, RestoreResult, is_there
 from cdd_agent.verification.taken_away import Versions
 
 _STORE = "checkpoints.git"
@@ -48,7 +48,7 @@ class History:
         files that it will write."""
         earlier = span.interrupted if (span := attempt.span) else ()
         before = await self._take(attempt, "before", paths)
-        attempt.save_span(Span(before=before, paths=tuple(paths), earlier=earlier))
+        attempt.save_span(AttemptCheckpoints(before=before, paths=tuple(paths), earlier=earlier))
 
     async def also(self, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
         """To be called before more files are written than `before` was told. Those that its checkpoint misses because
@@ -167,13 +167,13 @@ class History:
         checkpoints = await self.open()
         await checkpoints.expect_contents((*net.changes, *net.reverse))
 
-    async def take_back(self, net: NetChanges) -> TakenBack:
+    async def restore(self, net: NetChanges) -> RestoreResult:
         """Make everything as it was before, but for edits of a person."""
-        return await (await self.open()).put_back(net.changes)
+        return await (await self.open()).restore(net.changes)
 
-    async def do_again(self, net: NetChanges) -> TakenBack:
+    async def reapply(self, net: NetChanges) -> RestoreResult:
         """The other way round: what was taken back, again, but for later edits of a person."""
-        return await (await self.open()).put_back(net.reverse)
+        return await (await self.open()).restore(net.reverse)
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
         """What these attempts of a step changed together, as a unified diff."""

@@ -18,13 +18,13 @@ from cdd_agent.edits.changes import ChangeSet, permissions
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
-from cdd_agent.files.json_file import Saved, set_aside
-from cdd_agent.git.restore import Change, Contents, Entry, Piece, TakenBack, held, is_there, put_back
+from cdd_agent.files.json_file import JsonFile, set_aside
+from cdd_agent.git.restore import Change, Contents, Entry, Piece, RestoreResult, held, is_there, restore
 
 _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
 
-class _Entries(Saved):
+class _Entries(JsonFile):
     files: tuple[Change, ...]
     """What was written, in that order; the content before the N-th is in `before-N`.
 
@@ -40,18 +40,18 @@ class _Entries(Saved):
         return files
 
 
-class _Copy(Saved):
+class _Copy(JsonFile):
     name: str
     permissions: int
 
 
-class _Copies(Saved):
+class _Copies(JsonFile):
     files: dict[str, _Copy | None]
     """By path; None for a file that is gone."""
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenFile:
     """A file as a command left it."""
 
     content: bytes
@@ -65,10 +65,10 @@ def is_file_or_free(place: Path) -> bool:
     return not place.exists() or place.is_dir() or (place.is_file() and os.access(place, os.R_OK))
 
 
-def made_at(place: Path) -> Made | None:
+def written_file_at(place: Path) -> WrittenFile | None:
     """What is there now; None for no file."""
     content = read_bytes(place) if place.is_file() else None
-    return None if content is None else Made(content, permissions(place))
+    return None if content is None else WrittenFile(content, permissions(place))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Journal:
             self._save(known)
             raise
 
-    def note_made(self, made: Mapping[PurePosixPath, Made | None]) -> None:
+    def record_command_writes(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
         """Note what a command made, or is about to be made once more, of files that the attempt wrote."""
         known = self._entries
         firsts = _firsts(known)
@@ -108,7 +108,7 @@ class Journal:
         ]
         self._save((*known, *new))
 
-    def keep_made(self, call: int, made: Mapping[PurePosixPath, Made | None]) -> None:
+    def keep_command_writes(self, call: int, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
         """The same, and keep it to be done again: the command was run by a tool's call, with this number."""
         copies: dict[str, _Copy | None] = {}
         for index, (path, file) in enumerate(made.items()):
@@ -116,9 +116,9 @@ class Journal:
             if file is not None:
                 write_atomic(self.folder / f"call-{call}-{index}", file.content)
         _Copies(files=copies).save(self._call(call))
-        self.note_made(made)
+        self.record_command_writes(made)
 
-    def made_by(self, call: int) -> dict[PurePosixPath, Made | None]:
+    def command_writes(self, call: int) -> dict[PurePosixPath, WrittenFile | None]:
         """What the command of a call made of the attempt's files, as it was kept."""
         saved = _Copies.load(self._call(call))
         copies = saved.files.items() if saved else ()
@@ -136,7 +136,7 @@ class Journal:
         left = {change.path: change.after for change in self._entries}
         return frozenset(PurePosixPath(path) for path in left if not is_there(self.root, path, left[path]))
 
-    def put_back(self, *, forget: bool = True) -> TakenBack:
+    def restore(self, *, forget: bool = True) -> RestoreResult:
         """Undo what was written; harmless when repeated, or when nothing was written.
 
         Only a file that still holds what the attempt made of it is put back: anybody's later edit stays. Where the
@@ -144,12 +144,12 @@ class Journal:
         """
         entries = self._entries
         if not entries:
-            return TakenBack()
+            return RestoreResult()
         last: dict[str, Change] = {}
         for change in entries:  # a kill may have come before the last of them was written
             if change.path not in last or is_there(self.root, change.path, change.after):
                 last[change.path] = change
-        back = put_back(self.root, tuple(last.values()), self._contents_before(entries))
+        back = restore(self.root, tuple(last.values()), self._contents_before(entries))
         if forget:
             self.forget()
         return back
@@ -194,11 +194,11 @@ class Journal:
     def _call(self, number: int) -> Path:
         return self.folder / f"call-{number}.json"
 
-    def _made(self, copy: _Copy) -> Made:
+    def _made(self, copy: _Copy) -> WrittenFile:
         content = read_bytes(self.folder / copy.name)
         if content is None:
             raise BadInput(f"{self.folder / copy.name} is gone: what a command of the step made of a file")
-        return Made(content, copy.permissions)
+        return WrittenFile(content, copy.permissions)
 
 
 def _firsts(entries: Sequence[Change]) -> dict[str, Entry | None]:

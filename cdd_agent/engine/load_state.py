@@ -147,7 +147,7 @@ def _done(state: ExecutionState) -> str:
 
 
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
-    news = _put_back_what_was_under_way(ticket, plan, record)
+    news = _restore_what_was_under_way(ticket, plan, record)
     earlier = record.start_over()
     if ticket.state_path.exists():
         try:
@@ -161,7 +161,7 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
     return Opened(new_state(ticket.slug, plan), (*news, Notice(text)))
 
 
-def _put_back_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> list[Event]:
+def _restore_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> list[Event]:
     """A step that was killed in the middle of its writing is no half of a step afterwards, either."""
     try:
         state = load_state(ticket.state_path, ticket.slug, plan) or _copy(ticket, plan, record)
@@ -169,5 +169,5 @@ def _put_back_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, recor
         return []
     steps = [*state.former_steps.values(), *state.step_executions.values()] if state else []
     under_way = [step for step in steps if step.status is StepStatus.IN_PROGRESS and step.attempts]
-    backs = [(step, record.attempt(step.folder, step.attempts).journal.put_back()) for step in under_way]
+    backs = [(step, record.attempt(step.folder, step.attempts).journal.restore()) for step in under_way]
     return [ChangesPutBack(step.step_number, back.restored, back.kept) for step, back in backs]

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-from cdd_agent.dialogue.room import Room
+from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.attempt import Shown
 from cdd_agent.engine.shown_files import ShownFiles, show_files, tree
 from cdd_agent.files.atomic import digest
-from cdd_agent.harmless import fenced
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import project_rules
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
@@ -159,9 +159,9 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
-def _room(window: int | None, beside: int, texts: Iterable[str], without: Iterable[str] = ()) -> Room:
+def _room(window: int | None, beside: int, texts: Iterable[str], without: Iterable[str] = ()) -> TokenBudget:
     """Where all of `texts` must be said; `without` names what was left out of them."""
-    room = Room(window, _MARGIN + beside + sum(map(estimated_tokens, texts)))
+    room = TokenBudget(window, _MARGIN + beside + sum(map(estimated_tokens, texts)))
     for name in without:
         room.leave_out(name)
     return room

@@ -33,13 +33,13 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import ignore_runs, remove, remove_leftovers, sync_folder
-from cdd_agent.files.json_file import Saved, set_aside, stamp, write_text
+from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
 from cdd_agent.redaction import Redactor
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.checks import remove_abandoned
 
 
-class GoingBack(Saved):
+class GoingBack(JsonFile):
     """An undo that is under way, or with `again` a redo: after a kill it is brought to its end."""
 
     id: str

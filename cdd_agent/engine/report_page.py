@@ -12,7 +12,7 @@ from pathlib import Path
 from cdd_agent.engine.effort import Effort
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus, Verification
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
@@ -151,11 +151,11 @@ def _files(what: str, paths: Sequence[str]) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Text in a line or a cell, to be read as it is."""
-    return _SPECIAL.sub(r"\\\g<0>", harmless(" ".join(text.split())))
+    return _SPECIAL.sub(r"\\\g<0>", sanitize_for_display(" ".join(text.split())))
 
 
 def _block(text: str) -> str:
     """Lines as they are, in a fence that they do not end."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
-    lines = "\n".join(map(harmless, text.splitlines()))
+    lines = "\n".join(map(sanitize_for_display, text.splitlines()))
     return f"{'`' * (longest + 1)}text\n{lines}\n{'`' * (longest + 1)}"

@@ -137,7 +137,7 @@ class Run:
         news, self.told_later = self.told_later, []
         return news
 
-    def company(self) -> list[Event]:
+    def concurrent_runs(self) -> list[Event]:
         """Other tickets that are at work in this project now, and what that means; each is told once."""
         new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
         self._met |= new.keys()
@@ -147,7 +147,7 @@ class Run:
             Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING) for slug, who in new.items()
         ]
 
-    def take_up(self, plan: ImplementationPlan) -> list[Event]:
+    def reload_plan(self, plan: ImplementationPlan) -> list[Event]:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
         state = of_plan(self.state, plan)
         told = renumbered(self.state, state)
@@ -165,21 +165,21 @@ class Run:
         """An attempt at the step that has this number now."""
         return self.record.attempt(self.state.of(step).folder, number)
 
-    def put_back(self, step: int, *, forget: bool = True) -> tuple[str, ...]:
+    def restore(self, step: int, *, forget: bool = True) -> tuple[str, ...]:
         """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept; it
         can be repeated until that is known, if it does not `forget`."""
         now = self.state.of(step)
         if not now.standing:
             return ()
-        back = self.attempt(step, now.attempts).journal.put_back(forget=forget)
+        back = self.attempt(step, now.attempts).journal.restore(forget=forget)
         if back.restored or back.kept:
             self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
         return back.kept
 
     def interrupt(self, step: int) -> None:
         """Put the step back: it is pending, and goes on from what was saved."""
-        self.put_back(step)
-        self.save(self.state.put_back(step))
+        self.restore(step)
+        self.save(self.state.restore(step))
 
     def standing(self, *steps: StepExecution) -> list[Attempt]:
         """The attempts of which something may be left, of steps in the order in which they were over."""
@@ -190,7 +190,7 @@ class Run:
         now = self.state.of(step.number)
         return now.attempts if not guidance and self._goes_on(step, now) else now.attempts + 1
 
-    def how_it_goes_on(self, number: int) -> str:
+    def resume_hint(self, number: int) -> str:
         """What becomes of an interrupted step, for people."""
         step = next((step for step in self.plan.steps if step.number == number), None)
         now = self.state.of(number)

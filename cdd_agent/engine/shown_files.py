@@ -4,15 +4,15 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.dialogue.room import Room
+from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.read import holds_secrets, locate
 from cdd_agent.files.walk import Entry, Kind
-from cdd_agent.harmless import fenced
 from cdd_agent.project.context import repo_tree
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState
 
@@ -29,7 +29,7 @@ _MOST_MEANT = 5
 class ShownFiles:
     """The files of a prompt: each whole, or only named."""
 
-    def __init__(self, root: Path, room: Room) -> None:
+    def __init__(self, root: Path, room: TokenBudget) -> None:
         self._root, self._room = root, room
         self._parts: list[str] = []
         self._met: set[str] = set()
@@ -150,7 +150,7 @@ def _some(paths: Sequence[str]) -> str:
     return ", ".join(paths[:_MOST_MEANT]) + (f" or {more} more" if more > 0 else "")
 
 
-def tree(root: Path, found: Sequence[Entry], room: Room) -> str:
+def tree(root: Path, found: Sequence[Entry], room: TokenBudget) -> str:
     """The project's files as a tree; empty where there is no room for it."""
     _, _, inside = repo_tree(root, found).partition("\n")  # the root's name differs where a run is replayed
     text = f"# Files of the project\n\n{fenced(inside, 'text')}"

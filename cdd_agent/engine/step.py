@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cdd_agent.dialogue.room import for_answers, left_out_in_words
+from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.formats.known import KnownNames
@@ -18,7 +18,7 @@ from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import Prompt, size_with_tools
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.step_tools import StepTools, refused_calls
-from cdd_agent.engine.transaction import Workbench
+from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
     ChangesApplied,
@@ -41,7 +41,7 @@ from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import Taken, is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
-from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.taken_away import TestChanges, compare
 from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
@@ -155,7 +155,7 @@ class StepRunner:
         check = check_for(step, self.test_command, self.commands)
         async for event in self._permitted(step, check):
             yield event
-        bench = Workbench(self.root, step, attempt, history, self.frontend, self.protected, self.commands.clock)
+        bench = StepTransaction(self.root, step, attempt, history, self.frontend, self.protected, self.commands.clock)
         try:
             async with aclosing(self._reply(prompt, bench)) as events:
                 async for event in events:
@@ -200,7 +200,7 @@ class StepRunner:
                 yield Outcome(changes, None, error.message, error.message)
                 return
         assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
-        work = Work(changes, Asked.by(step, attempt.guidance), step.verify is not None, assignment)
+        work = Work(changes, StepMandate.by(step, attempt.guidance), step.verify is not None, assignment)
         if check is None or not (step.verify or await done.is_something()):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             tests = await done.tests()
@@ -233,11 +233,11 @@ class StepRunner:
             why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
             raise NotApproved(why) from refusal
 
-    async def _reply(self, prompt: MakePrompt, bench: Workbench) -> AsyncGenerator[Event, None]:
+    async def _reply(self, prompt: MakePrompt, bench: StepTransaction) -> AsyncGenerator[Event, None]:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
         attempt, tools = bench.attempt, StepTools(bench, self.commands)
         try:
-            await tools.do_again(attempt.dialogue)
+            await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
             tools.start_anew()
             yield Notice(f"What was done with tools cannot be done again: {refusal.message}", Tone.WARNING)
@@ -318,7 +318,7 @@ def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
     return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
 
 
-def _usable(bench: Workbench, text: str) -> Reply:
+def _usable(bench: StepTransaction, text: str) -> Reply:
     """The reply, if it is one that this kind of step can do something with; it may have acted by tools."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")

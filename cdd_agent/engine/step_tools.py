@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
-from cdd_agent.engine.transaction import Workbench
+from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from cdd_agent.files.read import read_source
@@ -35,7 +35,7 @@ _LONGEST_REFUSAL = 300
 class StepTools:
     """The tools of one attempt, and how far the model is with them."""
 
-    bench: Workbench
+    bench: StepTransaction
     commands: CommandRunner
     stopped: CddError | None = None
     """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
@@ -60,17 +60,17 @@ class StepTools:
         """A call is over."""
         self._calls += 1
 
-    async def do_again(self, messages: Sequence[Message]) -> None:
+    async def reapply(self, messages: Sequence[Message]) -> None:
         """Write what the calls of a dialogue wrote before it was put back, and what commands made of that. What else
         commands did was not put back.
 
-        Raises `ReplyRefused` where the files are no longer what they were then, and what `Workbench.change` raises.
+        Raises `ReplyRefused` where the files are no longer what they were then, and as `StepTransaction.change` does.
         """
         self.bench.call_by_call = bool(messages)
         journal = self.bench.attempt.journal
         for call, answer in _answered(messages):
             self.next_call()
-            if made := journal.made_by(self._calls - 1):
+            if made := journal.command_writes(self._calls - 1):
                 self.bench.write_as_command(made)
             if "success" in answer and (edit := _edit_of(call)) is not None:
                 async for _ in self.bench.change([edit], is_approved=True):

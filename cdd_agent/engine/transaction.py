@@ -10,25 +10,25 @@ from collections.abc import AsyncGenerator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import Edit, ReplyRefused
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
-from cdd_agent.engine.journal import Made, is_file_or_free, made_at
+from cdd_agent.engine.journal import WrittenFile, is_file_or_free, written_file_at
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Event, Notice, Tone
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.frontend import ChangesApproved, Frontend
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.work_clock import WorkClock
 
 
 @dataclass
-class Workbench:
+class StepTransaction:
     """The files of one attempt."""
 
     root: Path
@@ -44,7 +44,7 @@ class Workbench:
     call_by_call: bool = False
     """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
     _seen: dict[str, str | None] = field(default_factory=dict)
-    """What the model knows of files, as `Terms` have it."""
+    """What the model knows of files, as `EditPolicy` have it."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
     """What became of each file since the attempt began."""
 
@@ -122,29 +122,29 @@ class Workbench:
         step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
         journal = self.attempt.journal
         left = ((path, self.root / path) for path in sorted(journal.changed_since() - others))
-        made = {path: made_at(place) for path, place in left if is_file_or_free(place)}
+        made = {path: written_file_at(place) for path, place in left if is_file_or_free(place)}
         if made:
-            journal.keep_made(call, made)
-        self._note_made(made)
+            journal.keep_command_writes(call, made)
+        self._record_command_writes(made)
 
-    def write_as_command(self, made: Mapping[PurePosixPath, Made | None]) -> None:
+    def write_as_command(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
         """Write once more what a command made of the step's files. Raises `ReplyRefused` where somebody else has
         changed one since."""
         journal = self.attempt.journal
         for path in made:
             if path not in self._made or path in journal.changed_since():
                 raise changed_meanwhile(path)
-        journal.note_made(made)
+        journal.record_command_writes(made)
         for path, file in made.items():
             if file is None:
                 remove(self.root / path)
             else:
                 put_file(self.root / path, (file.content,), file.permissions)
-        self._note_made(made)
+        self._record_command_writes(made)
 
     def start_anew(self) -> None:
         """What was written is put back, and nothing counts of what the model knew."""
-        self.attempt.journal.put_back()
+        self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()
         self.call_by_call = self.is_begun = False
@@ -154,15 +154,15 @@ class Workbench:
         paths = (_plain(self.root, file.path) for file in self.step.files_affected)
         return tuple(path for path in paths if path is not None)
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> EditPolicy:
         """What the model knows, and what the step and its guidance ask for."""
-        asked = Asked.by(self.step, self.attempt.guidance)
+        asked = StepMandate.by(self.step, self.attempt.guidance)
 
         def may_delete(path: str) -> bool:
             places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))
             return path in asked.notes or any(map(asked.to_remove, places))
 
-        return Terms(self._seen, may_delete, asked.to_shorten)
+        return EditPolicy(self._seen, may_delete, asked.to_shorten)
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)
@@ -175,7 +175,7 @@ class Workbench:
         if is_known or change.after is None:  # who has changed a part has not seen the rest
             self._seen[path] = digest(change.after)
 
-    def _note_made(self, made: Mapping[PurePosixPath, Made | None]) -> None:
+    def _record_command_writes(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
         for path, file in made.items():
             self._made[path] = replace(self._made[path], after=file.content if file else None)
 

@@ -14,7 +14,7 @@ from cdd_agent.engine.run import Run, named
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
 from cdd_agent.files.json_file import stamp
-from cdd_agent.git.restore import CheckpointGone, TakenBack
+from cdd_agent.git.restore import CheckpointGone, RestoreResult
 from cdd_agent.tickets.state import StepExecution, Undo, of_plan
 
 
@@ -90,12 +90,12 @@ class Undoing:
         known = (*self.run.state.settled(), *self.run.state.interrupted())
         steps = [step for step in known if step.folder in going.steps]
         if going.again and undone is not None:
-            back = await self.run.history.do_again(await self._undone(undone))
+            back = await self.run.history.reapply(await self._undone(undone))
             self.run.save(self.run.state.redo())
             told = StepsRedone(_numbers(undone.steps), back.restored, back.kept)
         elif not going.again and undone is None and steps:
             net = await self._to_be_undone(going.id, steps)
-            back = await self.run.history.take_back(net)
+            back = await self.run.history.restore(net)
             self.run.save(self.run.state.undo(steps, going.id))
             told = _told(steps, net, back)
         self.run.record.settle_going_back()
@@ -153,7 +153,7 @@ class Undoing:
         return () if is_known else (*step.files_created, *step.files_modified, *step.files_deleted)
 
 
-def _told(steps: Sequence[StepExecution], net: NetChanges, back: TakenBack) -> StepsUndone:
+def _told(steps: Sequence[StepExecution], net: NetChanges, back: RestoreResult) -> StepsUndone:
     """What a person edited is named: it was left alone, or is what an undo cannot go beyond."""
     changed = {change.path for change in net.changes}
     kept = tuple(sorted({*back.kept, *(net.edited - changed)}))

@@ -11,7 +11,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
 
 
-class Saved(BaseModel):
+class JsonFile(BaseModel):
     """A value that has a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -20,7 +20,7 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 
 _MAX_IGNORE_FILE = 1_000_000
 """Bytes of an ignore file that are read."""
@@ -66,12 +66,12 @@ class Entry(NamedTuple):
     @property
     def shown(self) -> str:
         """The path for people and models: one line, whatever is in the name; a folder ends in `/`."""
-        return harmless(self.text) + ("/" if self.kind in (Kind.FOLDER, Kind.UNREADABLE) else "")
+        return sanitize_for_display(self.text) + ("/" if self.kind in (Kind.FOLDER, Kind.UNREADABLE) else "")
 
     @property
     def shown_name(self) -> str:
         """The name alone, with what one cannot see from it."""
-        return harmless(self.name) + _ENDINGS[self.kind]
+        return sanitize_for_display(self.name) + _ENDINGS[self.kind]
 
 
 def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterator[Entry]:

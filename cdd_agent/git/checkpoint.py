@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.git.restore import Change, CheckpointGone, Contents, Entry, TakenBack, put_back
+from cdd_agent.git.restore import Change, CheckpointGone, Contents, Entry, RestoreResult, restore
 from cdd_agent.git.snapshot import Snapshots, names_in
 from cdd_agent.threads import in_thread, to_its_end
 
@@ -127,7 +127,7 @@ class Checkpoints:
         finally:
             (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
-    async def put_back(self, changes: Sequence[Change]) -> TakenBack:
+    async def restore(self, changes: Sequence[Change]) -> RestoreResult:
         """Make the files as they were before these changes; with before and after exchanged, do them again.
 
         A file that is no longer as it was after is kept and named. Each one is put back whole or not at all, and to do
@@ -135,7 +135,7 @@ class Checkpoints:
         """
         contents = await self._contents({change.before.content for change in changes if change.before})
         try:
-            return await to_its_end(partial(put_back, self.snapshots.root, changes, contents), name="put back")
+            return await to_its_end(partial(restore, self.snapshots.root, changes, contents), name="put back")
         finally:
             (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)  # it may be large
 

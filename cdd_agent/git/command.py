@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
     from cdd_agent.process.run import CommandResult
@@ -99,4 +99,4 @@ def refusal(command: str, result: CommandResult) -> GitUnusable:
     if result.timed_out:
         return GitUnusable(f"git {command} took longer than {result.limit:.0f} s.")
     _, _, why = result.stderr.rpartition("fatal: ")
-    return GitUnusable(f"git {command} failed: {harmless(why.strip())}")
+    return GitUnusable(f"git {command} failed: {sanitize_for_display(why.strip())}")

@@ -25,8 +25,8 @@ from typing import Self
 from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
 from cdd_agent.git.commit_message import CommitMessage, carries
-from cdd_agent.harmless import harmless
 from cdd_agent.process.run import CommandResult
+from cdd_agent.sanitize import sanitize_for_display
 
 _SECONDS = 120.0
 """For one call of git: a filter may upload, and a person may have to type a passphrase."""
@@ -346,7 +346,7 @@ def _checked(root: Path, text: str) -> str:
     for place in (path, *path.parents[:-1]):
         if os.path.lexists(root / place / ".git"):
             why = "is in a repository of its own" if place != path else "is a repository of its own"
-            raise CommitRefused(f"{harmless(text)} {why}.", hint=f"Commit it there. {_OR_OFF}")
+            raise CommitRefused(f"{sanitize_for_display(text)} {why}.", hint=f"Commit it there. {_OR_OFF}")
     return str(path)
 
 
@@ -376,7 +376,7 @@ def _check(command: str, result: CommandResult) -> None:
     if result.timed_out:
         raise CommitRefused(f"git {command} took longer than {_SECONDS:.0f} s.")
     if locked := _LOCKED.search(result.stderr):
-        hint = f"Another git is at work there; if none is, remove {harmless(locked[1])}"
+        hint = f"Another git is at work there; if none is, remove {sanitize_for_display(locked[1])}"
         raise CommitRefused("The repository is locked.", hint=hint)
     if _NOBODY.search(result.stderr):
         raise CommitRefused("git does not know who you are.", hint=_WHO)
@@ -386,4 +386,4 @@ def _check(command: str, result: CommandResult) -> None:
 def _said(result: CommandResult) -> str:
     """Git's own words, in one line."""
     said = "; ".join(line.strip() for line in result.stderr.splitlines() if line.strip())
-    return harmless(said)[:_SAID]
+    return sanitize_for_display(said)[:_SAID]

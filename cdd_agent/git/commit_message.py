@@ -6,7 +6,7 @@ Subject and body may hold a model's words. The trailer is ours: by it a commit i
 import re
 from dataclasses import dataclass
 
-from cdd_agent.harmless import UNSEEN
+from cdd_agent.sanitize import UNSEEN
 
 _SUBJECT = 72
 """Characters of a subject that every tool shows whole."""

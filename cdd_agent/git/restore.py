@@ -55,7 +55,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class TakenBack:
+class RestoreResult:
     """What became of files: `restored` are as they were before, `kept` were changed since and left alone."""
 
     restored: tuple[str, ...] = ()
@@ -117,19 +117,19 @@ def is_there(root: Path, path: str, entry: Entry | None) -> bool:
     return _look(root, path, entry) == entry
 
 
-def put_back(root: Path, changes: Sequence[Change], contents: Contents) -> TakenBack:
+def restore(root: Path, changes: Sequence[Change], contents: Contents) -> RestoreResult:
     """Put every file back that still is as it was after; first those that go, as their places may be needed."""
     for folder in {(root / change.path).parent for change in changes}:
         if _is_reached(root, folder):
             remove_leftovers(folder)
     fates = dict[str, _Fate]()
     for change in sorted(changes, key=lambda change: change.before is not None):
-        fates[change.path] = _take_back(root, change, contents)
+        fates[change.path] = _restore_one(root, change, contents)
 
     def those(fate: _Fate) -> tuple[str, ...]:
         return tuple(sorted(path for path in fates if fates[path] is fate))
 
-    return TakenBack(those(_Fate.RESTORED), those(_Fate.KEPT))
+    return RestoreResult(those(_Fate.RESTORED), those(_Fate.KEPT))
 
 
 class _Fate(Enum):
@@ -139,7 +139,7 @@ class _Fate(Enum):
     """It was as before already."""
 
 
-def _take_back(root: Path, change: Change, contents: Contents) -> _Fate:
+def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
     is_as_after = _look(root, change.path, change.after) == change.after
     if is_as_after and change.before and change.before == change.after:
         return _restore_permissions(root / change.path, change.before, change.after)

@@ -24,7 +24,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.repository import Repository, repository_of
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
 
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"  # in git, this file wins over all others
@@ -233,7 +233,9 @@ class Snapshots:
         if result.return_code == 0:
             return result.stdout.strip()
         if f"prefix {self.prefix} not found" not in result.stderr:
-            raise GitUnusable(f"A checkpoint could not be made: {harmless(result.stderr.strip())}", hint=_HINT)
+            raise GitUnusable(
+                f"A checkpoint could not be made: {sanitize_for_display(result.stderr.strip())}", hint=_HINT
+            )
         return (await self.git("mktree")).stdout.strip()  # there are no files
 
     def _forget_index(self) -> None:
@@ -353,7 +355,7 @@ def _unseen(stderr: str) -> set[str]:
     found = {name for match in _LEFT_OUT.finditer(stderr) for name in match.groups() if name}
     rest = _LEFT_OUT.sub("", stderr).strip()
     if rest:
-        raise GitUnusable(f"A checkpoint could not be made: {harmless(rest.splitlines()[0])}", hint=_HINT)
+        raise GitUnusable(f"A checkpoint could not be made: {sanitize_for_display(rest.splitlines()[0])}", hint=_HINT)
     return found
 
 

@@ -17,7 +17,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.found import Found
 from cdd_agent.files.walk import git_folder, read_small
 from cdd_agent.git.command import CONFIG, Git, GitUnusable, refusal
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 
 _REF = "ref: refs/heads/"
 _LIMIT = 100_000
@@ -67,7 +67,7 @@ async def git_status(root: Path) -> Found:
     git = await _git(root)
     arguments = ("--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty", "--", ".")
     lines, cut = await _lines(git, "status", *arguments)
-    return Found((*map(harmless, lines), *(["No changes."] if len(lines) < 2 else [])), cut)
+    return Found((*map(sanitize_for_display, lines), *(["No changes."] if len(lines) < 2 else [])), cut)
 
 
 async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) -> Found:
@@ -78,7 +78,7 @@ async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) ->
         return Found(("No commits yet.",))
     arguments = (f"--max-count={limit + 1}", "--date=short", "--format=%h %ad %an: %s", "--encoding=UTF-8")
     lines, cut = await _lines(git, "log", *arguments, "--no-color", "--", spec)
-    return Found(tuple(map(harmless, lines[:limit])) or ("No commits.",), cut or len(lines) > limit)
+    return Found(tuple(map(sanitize_for_display, lines[:limit])) or ("No commits.",), cut or len(lines) > limit)
 
 
 async def git_diff(root: Path, path: str | None = None, staged: bool = False, commit: str | None = None) -> Found:
@@ -100,7 +100,7 @@ async def git_diff(root: Path, path: str | None = None, staged: bool = False, co
     secrets = [name for name in names.stdout.split("\0") if holds_secrets(PurePosixPath(name).name)]
     specs += [f":(exclude,glob){_as_glob(name)}" for name in secrets]
     lines, cut = await _lines(git, *command, *_PATCH, "--find-renames", *specs)
-    note = f"not shown, by their names they hold secrets: {harmless(', '.join(secrets))}" if secrets else ""
+    note = f"not shown, by their names they hold secrets: {sanitize_for_display(', '.join(secrets))}" if secrets else ""
     return Found(lines or ("No changes.",), cut, note)
 
 
@@ -140,7 +140,9 @@ async def _git(root: Path) -> Git:
     drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}  # one may have an empty name
     unspeakable = [driver for driver in drivers if "=" in driver or "\ufffd" in driver]
     if unspeakable:
-        raise GitUnusable(f"The repository configures a filter that cannot be switched off: {harmless(unspeakable[0])}")
+        raise GitUnusable(
+            f"The repository configures a filter that cannot be switched off: {sanitize_for_display(unspeakable[0])}"
+        )
     off = [f"filter.{driver}.{name}" for driver in sorted(drivers) for name in _FILTER_OFF]
     return replace(git, config=(*_CONFIG, *off))
 

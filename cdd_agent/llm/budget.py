@@ -7,7 +7,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
-from cdd_agent.llm.around import Around
 from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import (
     Done,
@@ -21,6 +20,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     Usage,
 )
+from cdd_agent.llm.wrapper import ModelWrapper
 
 CEILING = 8_192
 """Tokens that a reply is taken to have at most, before it comes. What models could write (often 64,000) would stop a
@@ -86,7 +86,7 @@ def _ignore(usage: Usage) -> None:
     del usage
 
 
-class Budgeted(Around):
+class Budgeted(ModelWrapper):
     """Counts what each call takes, also one that came to nothing; `BudgetExhausted` before the limit is passed.
 
     Where the provider does not count, tokens are estimated, rather too many than too few, and marked so. `spend` is

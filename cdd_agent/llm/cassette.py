@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from cdd_agent.errors import BadInput
-from cdd_agent.llm.around import Around
 from cdd_agent.llm.port import (
     Done,
     Model,
@@ -26,6 +25,7 @@ from cdd_agent.llm.port import (
     WasThought,
 )
 from cdd_agent.llm.scripted import ERRORS
+from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.redaction import Redactor
 
 _KINDS: dict[str, type[ModelEvent]] = {
@@ -46,7 +46,7 @@ class Call:
     error: ModelError | None = None
 
 
-class Recorded(Around):
+class Recorded(ModelWrapper):
     """Adds each call that came to its end, or failed, to a cassette; one that nobody waited for says nothing.
 
     Secrets are redacted, also those that come in pieces. Raises `BadInput` when the disk refuses.

@@ -4,9 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from cdd_agent.llm.around import Around, innermost
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.patient import Clock
 from cdd_agent.llm.port import (
     EmptyReply,
     Model,
@@ -19,6 +17,8 @@ from cdd_agent.llm.port import (
     StartedAgain,
     Waiting,
 )
+from cdd_agent.llm.retrying import Clock
+from cdd_agent.llm.wrapper import ModelWrapper, innermost
 
 REST = 600.0
 """Seconds for which a model that could not be asked is left alone, or longer where its provider says so."""
@@ -32,7 +32,7 @@ class _Resting:
     until: float
 
 
-class WithFallbacks(Around):
+class WithFallbacks(ModelWrapper):
     """A model, and others to ask where it cannot be asked: to a person it is the one that is asked next.
 
     Each has its own patience and price; the budget that they have in common is for whoever puts them here. A model that

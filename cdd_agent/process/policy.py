@@ -18,9 +18,9 @@ from typing import Protocol
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
-from cdd_agent.harmless import UNSEEN
 from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
 from cdd_agent.process.run import CommandResult, OutputChunk, result_of, run_command, shell_argv
+from cdd_agent.sanitize import UNSEEN
 from cdd_agent.work_clock import WorkClock
 
 ALWAYS_ALLOWED = (

@@ -301,7 +301,7 @@ class _Output:
         self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
         self._ahead = threading.Semaphore(_AHEAD)
         self._closed = threading.Event()
-        self._kept: dict[StreamName, Kept] = {"stdout": Kept(), "stderr": Kept()}
+        self._kept: dict[StreamName, HeadTailBuffer] = {"stdout": HeadTailBuffer(), "stderr": HeadTailBuffer()}
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
@@ -433,7 +433,7 @@ class _Shown:
         self._begin()
 
     def _begin(self) -> None:
-        self._kept, self._length = Kept(SHOWN_CHARACTERS), 0
+        self._kept, self._length = HeadTailBuffer(SHOWN_CHARACTERS), 0
         self._stream: StreamName | None = None
 
     def add(self, chunk: OutputChunk) -> bool:
@@ -451,7 +451,7 @@ class _Shown:
         return OutputChunk(_for_display(kept, length), stream) if stream else None
 
 
-def _for_display(kept: "Kept", length: int) -> str:
+def _for_display(kept: "HeadTailBuffer", length: int) -> str:
     """Whole lines of its beginning and its end, and how much there was between them. Of a line that is too long, whole
     words: half of a secret would not be known as one."""
     begin, end = kept.head, "".join(kept.tail)
@@ -469,7 +469,7 @@ def _for_display(kept: "Kept", length: int) -> str:
 
 
 @dataclass
-class Kept:
+class HeadTailBuffer:
     """The head and the tail of a stream, within a bound of characters."""
 
     most: int = _KEPT

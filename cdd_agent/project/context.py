@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Entry, Kind, walk
 from cdd_agent.git.status import current_branch
-from cdd_agent.harmless import fenced, harmless
 from cdd_agent.process.programs import find_program
+from cdd_agent.sanitize import fenced, sanitize_for_display
 
 _LINES = 1_000
 """Lines of the tree, about."""
@@ -95,10 +95,10 @@ def _file(root: Path, text: str) -> FileContext:
     try:
         source = read_source(root, text)
     except SourceMissing:
-        return FileContext(harmless(text), None, "not_found")
+        return FileContext(sanitize_for_display(text), None, "not_found")
     except SourceUnreadable as error:
-        return FileContext(harmless(text), None, "found", error.message)
-    return FileContext(harmless(str(source.path)), source.as_text(), "found")
+        return FileContext(sanitize_for_display(text), None, "found", error.message)
+    return FileContext(sanitize_for_display(str(source.path)), source.as_text(), "found")
 
 
 def _gitignore(root: Path) -> str:
@@ -114,8 +114,10 @@ def _environment(root: Path) -> Environment:
         os=f"{platform.system()} {platform.release()} ({platform.machine()})",
         python=platform.python_version(),
         shell=PurePath(os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown").name,
-        cwd=harmless(str(root.absolute())),
-        git=harmless(f"branch {branch}" if branch else "no repository" if find_program("git") else "not installed"),
+        cwd=sanitize_for_display(str(root.absolute())),
+        git=sanitize_for_display(
+            f"branch {branch}" if branch else "no repository" if find_program("git") else "not installed"
+        ),
     )
 
 
@@ -141,7 +143,7 @@ def repo_tree(root: Path, found: Sequence[Entry] | None = None) -> str:
     `found` are its entries, for whoever has them already.
     """
     found = entries(root) if found is None else found
-    top = _tree(harmless(root.absolute().name) or ".", found[:_COUNTED])
+    top = _tree(sanitize_for_display(root.absolute().name) or ".", found[:_COUNTED])
     more = [f"… and more: only {_COUNTED:,} entries were looked at"] if len(found) > _COUNTED else []
     return "\n".join([top.line, *_drawn(top, _levels(top)), *more]) + "\n"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
-from cdd_agent.harmless import harmless
 from cdd_agent.project.unfilled import without_unfilled
+from cdd_agent.sanitize import sanitize_for_display
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 LONGEST = 20_000
@@ -60,7 +60,7 @@ def project_rules(root: Path) -> ProjectRules:
                 text = text[:room]
                 notes.append(f"The rules in {path} are cut: only the first {len(text):,} characters are used.")
             room -= len(text)
-            parts.append(f"## {harmless(path)}\n\n{text}")
+            parts.append(f"## {sanitize_for_display(path)}\n\n{text}")
     return ProjectRules("\n\n".join(parts), tuple(notes))
 
 

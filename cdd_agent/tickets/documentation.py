@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive
 from cdd_agent.files.paths import confine
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.slugs import file_stem, short
 from cdd_agent.tickets.templates import page_template
 
@@ -45,4 +45,4 @@ def create_page(root: Path, kind: str, name: str) -> Path:
 
 def _title(name: str, stem: str) -> str:
     """The name as it was typed; one that was typed as a file's name, in words."""
-    return stem.replace("-", " ").capitalize() if name == stem else harmless(" ".join(name.split()))
+    return stem.replace("-", " ").capitalize() if name == stem else sanitize_for_display(" ".join(name.split()))

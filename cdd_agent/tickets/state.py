@@ -299,7 +299,7 @@ class ExecutionState(_Record):
             files_deleted=files.deleted,
         )
 
-    def put_back(self, number: int) -> Self:
+    def restore(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
         before = self.of(number)
         kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as"}

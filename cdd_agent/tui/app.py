@@ -56,7 +56,7 @@ from cdd_agent.events import (
     ToolStarted,
 )
 from cdd_agent.git.status import current_branch
-from cdd_agent.harmless import fenced
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, Answering, Clock
 from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget

@@ -12,7 +12,7 @@ from pydantic import ValidationInfo, field_validator
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import BaselineStarted, BaselineTaken
-from cdd_agent.files.json_file import Saved
+from cdd_agent.files.json_file import JsonFile
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
@@ -20,7 +20,7 @@ from cdd_agent.verification.outcomes import Result, SuiteRun
 from cdd_agent.verification.pytest_run import NOTHING_COLLECTED
 
 
-class Baseline(Saved):
+class Baseline(JsonFile):
     """What the project's own check said before a run changed anything."""
 
     step: int

@@ -56,7 +56,7 @@ _MAY_FAIL = re.compile(
 
 
 @dataclass(frozen=True)
-class Asked:
+class StepMandate:
     """The words of a step and of the person who guides it."""
 
     sentences: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from cdd_agent.files.read import holds_secrets
-from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.testcode import CODE, Declared, Place, Skipped, is_for_tests, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
 from cdd_agent.verification.testcode_python import HARMLESS, Unparsable, read_python
@@ -65,7 +65,7 @@ class TestChanges:
 
     __test__ = False
 
-    def objectionable(self, asked: Asked) -> tuple[list[TestOf], list[TestOf], list[TestOf]]:
+    def objectionable(self, asked: StepMandate) -> tuple[list[TestOf], list[TestOf], list[TestOf]]:
         """What is gone, less, and skipped, without the step's asking for it."""
         gone, less = ([test for test in tests if not _may_go(asked, test)] for tests in (self.gone, self.less))
         return gone, less, [test for test in self.skipped if not asked.to_skip_in(test.file, test.parts)]
@@ -76,7 +76,7 @@ def compare(files: Iterable[Versions]) -> TestChanges:
     return _Comparison(list(files)).result()
 
 
-def _may_go(asked: Asked, test: TestOf) -> bool:
+def _may_go(asked: StepMandate, test: TestOf) -> bool:
     return asked.to_remove_in(test.file, test.parts)
 
 

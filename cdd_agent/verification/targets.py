@@ -12,7 +12,7 @@ from typing import Self
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.subjects import TestFile, is_test_file
 
 
@@ -39,8 +39,8 @@ class _Scope:
     """What one step is about."""
 
     step: PlanStep
-    asked: Asked
-    check: Asked
+    asked: StepMandate
+    check: StepMandate
     declared: frozenset[PurePosixPath]
     files: frozenset[PurePosixPath]
     """The declared ones, and those that it changed."""
@@ -48,7 +48,7 @@ class _Scope:
     @classmethod
     def of(cls, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()) -> Self:
         declared = frozenset(PurePosixPath(file.path) for file in step.files_affected)
-        asked, check = Asked.by(step, guidance), Asked.in_text(step.verify or "")
+        asked, check = StepMandate.by(step, guidance), StepMandate.in_text(step.verify or "")
         return cls(step, asked, check, declared, declared.union(map(PurePosixPath, changed)))
 
     @property
@@ -134,5 +134,5 @@ class Assignment:
         return tuple(map(_Scope.of, self.agenda.later))
 
     @cached_property
-    def _criteria(self) -> tuple[Asked, ...]:
-        return tuple(map(Asked.in_text, self.agenda.criteria))
+    def _criteria(self) -> tuple[StepMandate, ...]:
+        return tuple(map(StepMandate.in_text, self.agenda.criteria))

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.harmless import fenced
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.checks import Check, Ran, run_check
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
-from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.outcomes import Difference, Reference, Result, SuiteRun
 from cdd_agent.verification.pytest_run import NOTHING_COLLECTED
 from cdd_agent.verification.taken_away import TestChanges, TestOf, fitting
@@ -56,7 +56,7 @@ class Work:
     """What a step did, and what it was asked to do."""
 
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
-    asked: Asked = field(default_factory=Asked)
+    asked: StepMandate = field(default_factory=StepMandate)
     has_own_check: bool = False
     assignment: Assignment | None = None
     """None: it is for no test in particular."""
@@ -269,7 +269,7 @@ def _about_harness(changed: Sequence[str]) -> Iterator[_Objection]:
 
 
 def _notes(
-    seen: Difference, asked: Asked, counted: Sequence[str], targets: Targets, harness: Iterable[str]
+    seen: Difference, asked: StepMandate, counted: Sequence[str], targets: Targets, harness: Iterable[str]
 ) -> Iterator[str]:
     """What happened with leave, or is not the step's doing."""
     if gone := [test for test in seen.gone if asked.to_remove(test)]:

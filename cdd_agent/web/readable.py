@@ -4,7 +4,7 @@ import codecs
 import html
 import re
 
-from cdd_agent.harmless import UNSEEN
+from cdd_agent.sanitize import UNSEEN
 
 _CONTROL = re.compile(f"[{UNSEEN}]")
 _TEXT = re.compile(

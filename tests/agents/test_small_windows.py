@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.dialogue.room import most_of
+from cdd_agent.dialogue.token_budget import most_of
 from cdd_agent.events import Event, Notice
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall

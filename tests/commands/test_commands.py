@@ -10,10 +10,10 @@ import pytest
 from cdd_agent.commands.registry import commands, complete, handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Cleared, Event, ExitRequested, Notice, PlanOpened, TicketsListed
-from cdd_agent.llm.around import Around
 from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import Done, ModelEvent, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Session
 from tests.projects import SLUG, Sandbox, Step, check, says
@@ -73,7 +73,7 @@ async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> N
     assert now == Notice("This session: 0 tokens")
 
 
-class Caching(Around):
+class Caching(ModelWrapper):
     """A provider that has most of each request in a cache."""
 
     def __init__(self, reply: str, price: Price | None) -> None:

@@ -62,7 +62,7 @@ class _Named:
     before: bytes | None
     """What had that name."""
 
-    def take_back(self) -> None:
+    def restore(self) -> None:
         """As if it had never happened. What is not as it left it was changed once more, or did not happen."""
         with contextlib.suppress(FileNotFoundError):
             if self.kind == "link":
@@ -104,7 +104,7 @@ class Watch:
                 if size > safe:
                     os.truncate(path, safe + (size - safe) // 2)
             for named in tuple(reversed(self._unsafe)):
-                named.take_back()
+                named.restore()
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:

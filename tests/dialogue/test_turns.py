@@ -22,7 +22,6 @@ from cdd_agent.dialogue.turns import (
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ReplyRestarted, ReplyStarted, ThinkingDelta, ThinkingFinished, ToolFinished, ToolStarted
 from cdd_agent.llm import port
-from cdd_agent.llm.patient import Patient
 from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
@@ -39,6 +38,7 @@ from cdd_agent.llm.port import (
     Usage,
     WasThought,
 )
+from cdd_agent.llm.retrying import Retrying
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tools.acting import acting_tools
@@ -298,7 +298,7 @@ async def test_what_broke_off_does_not_count(root: Path) -> None:
     call = ToolCall("1", "read_file", '{"path": "a.txt"}')
     script = [ScriptedReply("```tool\nHalf of", cut=12), ScriptedReply("Looking.", tool_calls=(call,)), "Alpha."]
     model = ScriptedModel(script)
-    talk = Dialogue(Patient(model), read_only_tools(root))
+    talk = Dialogue(Retrying(model), read_only_tools(root))
     result = await heard(talk.turn(ASKED))
     assert len(result.of(ReplyRestarted)) == 1
     assert result.added[0] == Message("assistant", "Looking.", (call,))

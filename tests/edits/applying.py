@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.parse import parse_reply
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
@@ -36,9 +36,9 @@ def tree(root: Path) -> dict[str, str]:
     }
 
 
-def apply(root: Path, reply: str, terms: Terms | None = None) -> tuple[str, ...]:
+def apply(root: Path, reply: str, terms: EditPolicy | None = None) -> tuple[str, ...]:
     """What did not have to be done. Raises `ReplyRefused`."""
-    changes = change_set(root, parse_reply(reply).edits, terms or Terms(seen=None))
+    changes = change_set(root, parse_reply(reply).edits, terms or EditPolicy(seen=None))
     changes.apply(root)
     return changes.notes
 

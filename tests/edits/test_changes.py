@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.edits.model import ReplyRefused, WholeFile
 from cdd_agent.files.atomic import digest
@@ -16,7 +16,7 @@ def seen(root: Path, *paths: str) -> dict[str, str | None]:
 
 def changes(root: Path, *files: tuple[str, str], shown: tuple[str, ...] = ()) -> ChangeSet:
     blocks = [WholeFile(path, content) for path, content in files]
-    return change_set(root, blocks, Terms(seen(root, *shown)), lambda place: place.name == "plan.md")
+    return change_set(root, blocks, EditPolicy(seen(root, *shown)), lambda place: place.name == "plan.md")
 
 
 def test_new_and_changed_files_are_told_apart_and_unchanged_ones_left_out(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_replaced(tmp_path: Path) 
     shown = seen(tmp_path, "a.py")
     (tmp_path / "a.py").write_text("a person's edit\n")
     with pytest.raises(ReplyRefused, match="changed by someone else"):
-        change_set(tmp_path, [WholeFile("a.py", "new\n")], Terms(shown))
+        change_set(tmp_path, [WholeFile("a.py", "new\n")], EditPolicy(shown))
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_a_link_is_not_written_through(tmp_path: Path, target: str) -> None:
     (tmp_path / "file.txt").write_text("precious\n")
     (tmp_path / "link.txt").symlink_to(target)
     with pytest.raises(ReplyRefused, match=r"link\.txt is a link"):
-        change_set(tmp_path, [WholeFile("link.txt", "new\n")], Terms(seen=None))
+        change_set(tmp_path, [WholeFile("link.txt", "new\n")], EditPolicy(seen=None))

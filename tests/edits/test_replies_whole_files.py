@@ -257,10 +257,12 @@ def test_what_was_broken_before_may_stay_so(tmp_path: Path) -> None:
 
 
 def test_most_of_a_file_does_not_go_unless_the_task_says_so(tmp_path: Path) -> None:
-    from cdd_agent.edits.build import Terms
+    from cdd_agent.edits.build import EditPolicy
 
     write(tmp_path, {"a.txt": "".join(f"line {number}\n" for number in range(20))})
     with pytest.raises(ReplyRefused, match="never shortened"):
         apply(tmp_path, "```text:a.txt\nline 1\nline 2\n```")
-    apply(tmp_path, "```text:a.txt\nline 1\nline 2\n```", Terms(seen=None, may_shrink=lambda path: path == "a.txt"))
+    apply(
+        tmp_path, "```text:a.txt\nline 1\nline 2\n```", EditPolicy(seen=None, may_shrink=lambda path: path == "a.txt")
+    )
     assert tree(tmp_path) == {"a.txt": "line 1\nline 2\n"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.edits.build import Terms
+from cdd_agent.edits.build import EditPolicy
 from cdd_agent.edits.model import ReplyRefused
 from tests.edits.applying import PROJECT, apply, tree, write
 
@@ -77,7 +77,7 @@ def test_a_change_gives_the_same_file_in_every_form(before: list[str], after: li
     for form in (as_whole_file, as_block, as_diff, as_patch):
         with tempfile.TemporaryDirectory() as name:
             write(Path(name), {"a.txt": text_of(before)})
-            apply(Path(name), form("a.txt", before, after), Terms(seen=None, may_shrink=lambda path: True))
+            apply(Path(name), form("a.txt", before, after), EditPolicy(seen=None, may_shrink=lambda path: True))
             assert tree(Path(name)) == {"a.txt": text_of(after)}, form.__name__
 
 
@@ -104,7 +104,9 @@ def test_a_text_with_fences_at_any_depth_is_changed_in_every_form(
         with tempfile.TemporaryDirectory() as name:
             write(Path(name), {"a.txt": text_of(before)})
             apply(
-                Path(name), words.format(form("a.txt", before, after)), Terms(seen=None, may_shrink=lambda path: True)
+                Path(name),
+                words.format(form("a.txt", before, after)),
+                EditPolicy(seen=None, may_shrink=lambda path: True),
             )
             assert tree(Path(name)) == {"a.txt": text_of(after)}, form.__name__
 
@@ -180,5 +182,5 @@ def test_noise_does_not_change_what_a_reply_does(
     for form in (noise.whole, noise.block, noise.diff):
         with tempfile.TemporaryDirectory() as name:
             write(Path(name), {"a.txt": old_text})
-            apply(Path(name), form("a.txt", before, after), Terms(seen=None, may_shrink=lambda path: True))
+            apply(Path(name), form("a.txt", before, after), EditPolicy(seen=None, may_shrink=lambda path: True))
             assert tree(Path(name)) == {"a.txt": new_text}, form.__name__

@@ -6,13 +6,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.edits.build import Terms, change_set
+from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.edits.parse import parse_reply
-from cdd_agent.engine.journal import Journal, Made
+from cdd_agent.engine.journal import Journal, WrittenFile
 from cdd_agent.errors import BadInput
-from cdd_agent.git.restore import TakenBack
+from cdd_agent.git.restore import RestoreResult
 
 DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
 MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: new.txt\n*** End Patch\n"
@@ -26,7 +26,7 @@ def journal(tmp_path: Path) -> Journal:
 
 def noted(journal: Journal, reply: str) -> ChangeSet:
     """The changes of a reply, of which nothing is written yet."""
-    changes = change_set(journal.root, parse_reply(reply).edits, Terms(seen=None))
+    changes = change_set(journal.root, parse_reply(reply).edits, EditPolicy(seen=None))
     with journal.writing(changes):
         pass
     return changes
@@ -38,11 +38,11 @@ def wrote(journal: Journal, text: str) -> None:
 
 def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(journal: Journal) -> None:
     (journal.root / "a.txt").write_text("first\n")
-    changes = change_set(journal.root, parse_reply("```text:a.txt\none\n```").edits, Terms(seen=None))
+    changes = change_set(journal.root, parse_reply("```text:a.txt\none\n```").edits, EditPolicy(seen=None))
     with journal.writing(changes):
         changes.apply(journal.root)
         later = Journal(journal.root, journal.folder)  # of the process after a kill at this moment
-        assert later.put_back() == TakenBack(restored=("a.txt",))
+        assert later.restore() == RestoreResult(restored=("a.txt",))
     assert (journal.root / "a.txt").read_text() == "first\n"
 
 
@@ -59,7 +59,7 @@ def test_after_a_kill_a_deleted_file_comes_back_as_it_was(journal: Journal, repl
         new.write_bytes(b"\xffold\r\n")
         new.chmod(0o750)  # it has them from its first moment
     for _ in range(2):
-        journal.put_back()
+        journal.restore()
         assert old.read_bytes() == b"\xffold\r\n"
         assert stat.S_IMODE(old.stat().st_mode) == 0o750
         assert not new.exists()
@@ -69,7 +69,7 @@ def test_a_file_that_a_person_made_in_its_place_stays(journal: Journal) -> None:
     (journal.root / "old.txt").write_text("old\n")
     noted(journal, DELETE).apply(journal.root)
     (journal.root / "old.txt").write_text("mine\n")
-    assert journal.put_back().kept == ("old.txt",)
+    assert journal.restore().kept == ("old.txt",)
     assert (journal.root / "old.txt").read_text() == "mine\n"
 
 
@@ -79,20 +79,20 @@ def test_whatever_the_attempt_made_of_a_file_last_what_was_there_first_comes_bac
     file.write_text("first\n")
     wrote(journal, "one")
     wrote(journal, "two")
-    journal.note_made({A: Made(b"formatted\n", 0o644)})
+    journal.record_command_writes({A: WrittenFile(b"formatted\n", 0o644)})
     file.write_text(now)  # as a kill may have left it
-    assert journal.put_back() == TakenBack(restored=("a.txt",))
+    assert journal.restore() == RestoreResult(restored=("a.txt",))
     assert file.read_text() == "first\n"
-    assert journal.put_back() == TakenBack()
+    assert journal.restore() == RestoreResult()
 
 
 def test_a_refusal_is_forgotten_and_what_was_written_before_it_is_not(journal: Journal) -> None:
     wrote(journal, "one")
-    changes = change_set(journal.root, parse_reply("```text:b.txt\nb\n```").edits, Terms(seen=None))
+    changes = change_set(journal.root, parse_reply("```text:b.txt\nb\n```").edits, EditPolicy(seen=None))
     with pytest.raises(ReplyRefused), journal.writing(changes):
         raise ReplyRefused("no")
     (journal.root / "b.txt").write_text("b\n")  # the very same, and somebody else's
-    assert journal.put_back() == TakenBack(restored=("a.txt",))
+    assert journal.restore() == RestoreResult(restored=("a.txt",))
     assert (journal.root / "b.txt").exists()
 
 
@@ -105,22 +105,22 @@ def test_what_is_no_longer_as_the_attempt_left_it_is_named(journal: Journal) -> 
 
 def test_what_a_command_made_is_kept_by_its_call_until_it_is_set_aside(journal: Journal) -> None:
     wrote(journal, "one")
-    made = {A: Made(b"formatted\n", 0o755)}
-    journal.keep_made(2, made)
-    assert (journal.made_by(2), journal.made_by(1)) == (made, {})
+    made = {A: WrittenFile(b"formatted\n", 0o755)}
+    journal.keep_command_writes(2, made)
+    assert (journal.command_writes(2), journal.command_writes(1)) == (made, {})
     journal.set_calls_aside(since=3)
-    assert journal.made_by(2) == made
+    assert journal.command_writes(2) == made
     journal.set_calls_aside(since=2)
-    assert journal.made_by(2) == {}
+    assert journal.command_writes(2) == {}
     assert [path.read_text() for path in journal.folder.glob("call-2-0.aside-*")] == ["formatted\n"]
 
 
 def test_a_copy_that_is_gone_is_told(journal: Journal) -> None:
     wrote(journal, "one")
-    journal.keep_made(0, {A: Made(b"formatted\n", 0o644)})
+    journal.keep_command_writes(0, {A: WrittenFile(b"formatted\n", 0o644)})
     (journal.folder / "call-0-0").unlink()
     with pytest.raises(BadInput, match="call-0-0 is gone"):
-        journal.made_by(0)
+        journal.command_writes(0)
 
 
 def test_content_that_is_not_what_was_there_is_not_put_back(journal: Journal) -> None:
@@ -128,7 +128,7 @@ def test_content_that_is_not_what_was_there_is_not_put_back(journal: Journal) ->
     wrote(journal, "one")
     (journal.folder / "before-0").write_text("something else\n")
     with pytest.raises(BadInput, match="before-0 no longer holds"):
-        journal.put_back()
+        journal.restore()
     assert (journal.root / "a.txt").read_text() == "one\n"
 
 
@@ -140,4 +140,4 @@ def test_a_journal_that_leads_out_of_the_project_is_refused(journal: Journal, pa
     found["files"][0]["path"] = path
     file.write_text(json.dumps(found))
     with pytest.raises(BadInput, match=r"changes\.json is damaged: .* is not in the project"):
-        journal.put_back()
+        journal.restore()

@@ -45,8 +45,8 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.harmless import harmless
 from cdd_agent.llm.port import AuthenticationFailed, Usage
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from tests.projects import Sandbox, Step, check, says
 
@@ -329,7 +329,7 @@ def rows(tokens: list[Token]) -> list[list[Token]]:
 
 def seen(text: str) -> str:
     """Text as a reader sees it in one line."""
-    return harmless(" ".join(text.split()))
+    return sanitize_for_display(" ".join(text.split()))
 
 
 def test_the_page_says_what_there_is_to_know() -> None:

@@ -171,7 +171,7 @@ class Model:
         self.edits += 1
         self.stacks[path].append(Version(text))
 
-    def put_back(self, step: int) -> None:
+    def restore(self, step: int) -> None:
         """The replies' files of its last attempt, if it had one since it was last put back."""
         life = self.current.get(step)
         for path, stack in self.stacks.items():
@@ -253,7 +253,7 @@ class Story:
             await collect(engine.run_step(step, attempts=len(replies)))
         for effect in effects:
             self.model.life(step.number)
-            self.model.put_back(step.number)
+            self.model.restore(step.number)
             effect(step.number)
 
     def plan_attempt(
@@ -295,7 +295,7 @@ class Story:
             await collect(engine.skip(step, "no", keep=keep))
         self.model.life(step.number)
         if not keep:
-            self.model.put_back(step.number)
+            self.model.restore(step.number)
 
     async def undo(self, back: int) -> None:
         with self.engine() as engine:

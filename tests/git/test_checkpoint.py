@@ -13,10 +13,10 @@ import pytest
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import _temporary
-from cdd_agent.git import restore as taking_back
+from cdd_agent.git import restore as restoring
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.command import GitUnusable
-from cdd_agent.git.restore import CheckpointGone, TakenBack
+from cdd_agent.git.restore import CheckpointGone, RestoreResult
 from tests.git.test_status import commit, git
 
 IS_ROOT = os.name == "posix" and os.geteuid() == 0
@@ -78,23 +78,23 @@ def kept(repository: Path) -> set[str]:
     return set(git(repository, "for-each-ref", "--format=%(objectname)", "refs/cdd").split())
 
 
-async def take_back(checkpoints: Checkpoints, before: Checkpoint, after: Checkpoint) -> TakenBack:
+async def restore(checkpoints: Checkpoints, before: Checkpoint, after: Checkpoint) -> RestoreResult:
     """Take back what changed from `before` to `after`; with the two exchanged, do it again."""
-    return await checkpoints.put_back(await checkpoints.changes(before, after))
+    return await checkpoints.restore(await checkpoints.changes(before, after))
 
 
-async def check_there_and_back(root: Path, files: Files) -> TakenBack:
+async def check_there_and_back(root: Path, files: Files) -> RestoreResult:
     """Changes are taken back whole, and done again whole."""
     checkpoints = await opened(root)
     before, was = await checkpoints.take("before"), state(root)
     write(root, files)
     after, now = await checkpoints.take("after"), state(root)
 
-    undone = await take_back(checkpoints, before, after)
+    undone = await restore(checkpoints, before, after)
     assert undone.kept == ()
     assert state(root) == was
     assert await checkpoints.changes(before, await checkpoints.take("undone")) == ()
-    assert (await take_back(checkpoints, after, before)).kept == ()
+    assert (await restore(checkpoints, after, before)).kept == ()
     assert state(root) == now
     return undone
 
@@ -125,7 +125,7 @@ async def test_nothing_that_the_user_knows_of_the_repository_changes(project: Pa
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
     write(project, {"a.txt": "changed\n", "b.txt": None, "c.txt": "c\n"})
-    await take_back(checkpoints, before, await checkpoints.take("after"))
+    await restore(checkpoints, before, await checkpoints.take("after"))
 
     assert seen() == was
     assert not (project / "hook-was-run").exists()
@@ -142,7 +142,7 @@ async def test_cleaning_the_repository_up_keeps_checkpoints(project: Path) -> No
     git(project, "repack", "-adq")
     git(project, "prune", "--expire=now")
 
-    assert (await take_back(await opened(project), before, after)).restored == ("a.txt",)
+    assert (await restore(await opened(project), before, after)).restored == ("a.txt",)
     assert (project / "a.txt").read_text() == "only in a checkpoint\n"
 
 
@@ -156,7 +156,7 @@ async def test_checkpoints_that_were_removed_by_hand_do_not_keep_new_ones_from_b
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
     write(project, {"folder": None})
-    await take_back(checkpoints, before, await checkpoints.take("after"))
+    await restore(checkpoints, before, await checkpoints.take("after"))
 
     assert (project / "folder/a.txt").read_text() == "a\n"
 
@@ -171,7 +171,7 @@ async def test_a_checkpoint_whose_contents_are_gone_is_said_to_be_so(project: Pa
     (project / ".git/objects" / name[:2] / name[2:]).unlink()
 
     with pytest.raises(CheckpointGone, match="no longer there"):
-        await take_back(checkpoints, before, after)
+        await restore(checkpoints, before, after)
     assert (project / "a.txt").read_text() == "b\n"
 
 
@@ -185,7 +185,7 @@ async def test_in_the_environment_of_a_hook_it_is_still_the_project_that_counts(
     before = await checkpoints.take("before")
     write(project, {"a.txt": "b\n"})
 
-    assert (await take_back(checkpoints, before, await checkpoints.take("after"))).restored == ("a.txt",)
+    assert (await restore(checkpoints, before, await checkpoints.take("after"))).restored == ("a.txt",)
     assert not (tmp_path / "other").exists()
 
 
@@ -206,7 +206,7 @@ async def test_a_project_that_becomes_a_repository_keeps_its_checkpoints(plain: 
     write(plain, {"a.txt": "b\n"})
 
     checkpoints = await opened(plain)
-    await take_back(checkpoints, before, await checkpoints.take("after"))
+    await restore(checkpoints, before, await checkpoints.take("after"))
     assert (plain / "a.txt").read_text() == "a\n"
 
 
@@ -224,7 +224,7 @@ async def test_of_a_repository_only_the_projects_folder_counts(project: Path) ->
 
     assert kept(project) >= {before.id, theirs.id, after.id}
     assert [change.path for change in await checkpoints.changes(before, after)] == ["a.txt"]
-    assert await take_back(checkpoints, before, after) == TakenBack(("a.txt",))
+    assert await restore(checkpoints, before, after) == RestoreResult(("a.txt",))
     assert (other / "a.txt").read_text() == "other\n"
     assert (project / "outside.txt").read_text() == "changed\n"
 
@@ -254,7 +254,7 @@ async def test_worktrees_have_their_own_checkpoints(project: Path, tmp_path: Pat
     git(project, "gc", "--quiet", "--prune=now")
 
     assert kept(project) == {ours.id, before.id, after.id}
-    assert await take_back(there, before, after) == TakenBack(("a.txt",))
+    assert await restore(there, before, after) == RestoreResult(("a.txt",))
     assert git(tree, "status", "--porcelain", "--", ":!.cdd") == ""
 
 
@@ -299,7 +299,7 @@ async def test_repositories_within_are_left_alone(project: Path) -> None:
     commit(project / "hollow", "one", a_txt="b\n")
 
     assert checkpoints.unseen == {"hollow"}
-    assert await take_back(checkpoints, before, await checkpoints.take("after")) == TakenBack(("a.txt",))
+    assert await restore(checkpoints, before, await checkpoints.take("after")) == RestoreResult(("a.txt",))
     assert (project / "full/a.txt").read_text() == (project / "hollow/a.txt").read_text() == "b\n"
 
 
@@ -313,7 +313,7 @@ async def test_a_repository_within_that_becomes_a_plain_folder_loses_no_files(pr
     before = await checkpoints.take("before")
     write(project, {"inner/.git": None, "b.txt": None})
 
-    assert await take_back(checkpoints, before, await checkpoints.take("after")) == TakenBack(("b.txt",))
+    assert await restore(checkpoints, before, await checkpoints.take("after")) == RestoreResult(("b.txt",))
     assert (project / "inner/a.txt").read_text() == "worth keeping\n"
 
 
@@ -344,7 +344,7 @@ async def test_a_hostile_repository_runs_nothing(project: Path, tmp_path: Path) 
     after = await checkpoints.take("after")
 
     assert "+b" in await checkpoints.diff(before, after)
-    assert (await take_back(checkpoints, before, after)).restored == ("a.txt",)
+    assert (await restore(checkpoints, before, after)).restored == ("a.txt",)
     assert not (tmp_path / "was-run").exists()
 
 
@@ -364,7 +364,7 @@ async def test_what_is_ignored_is_let_be_but_for_what_is_tracked(project: Path) 
     write(project, {"kept.log": "kept\n", "other.log": "other\n", ".gitignore": "*.log\n"})
     git(project, "add", "--force", "kept.log")
     undone = await check_there_and_back(project, {"kept.log": "changed\n"})
-    assert undone == TakenBack(("kept.log",))
+    assert undone == RestoreResult(("kept.log",))
 
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
@@ -384,7 +384,7 @@ async def test_ignored_files_that_are_asked_for_are_held(project: Path) -> None:
         change.path: (bool(change.before), bool(change.after)) for change in await checkpoints.changes(before, after)
     }
     assert found == {"changed.log": (True, True), "deleted.log": (True, False), "build/created.log": (False, True)}
-    assert (await take_back(checkpoints, before, after)).restored == tuple(sorted(found))
+    assert (await restore(checkpoints, before, after)).restored == tuple(sorted(found))
     assert sorted(state(project)) == [".gitignore", "build/other", "changed.log", "deleted.log"]
 
 
@@ -395,7 +395,7 @@ async def test_an_ignored_file_that_was_asked_for_too_late_is_not_taken_for_a_ne
     write(project, {".env": "changed\n", "new.txt": "new\n"})
     after = await checkpoints.take("after", [".env", "new.txt"])
 
-    assert await take_back(checkpoints, before, after) == TakenBack(("new.txt",))
+    assert await restore(checkpoints, before, after) == RestoreResult(("new.txt",))
     assert (project / ".env").read_text() == "changed\n"
 
 
@@ -410,8 +410,8 @@ async def test_what_was_ignored_and_no_longer_is_counts_as_no_new_file(project: 
     write(root, {"sub/.gitignore": None, "b/.gitignore": "!*.secret\n", "new\n.txt": "new\n"})
     after = await checkpoints.take("after")
 
-    taken = await take_back(checkpoints, before, after)
-    assert taken == TakenBack(("b/.gitignore", "new\n.txt", "sub/.gitignore"))
+    taken = await restore(checkpoints, before, after)
+    assert taken == RestoreResult(("b/.gitignore", "new\n.txt", "sub/.gitignore"))
     assert (root / "sub/data/a").read_text() == "a\n"
     assert (root / "b/c.secret").read_text() == "c\n"
 
@@ -423,7 +423,7 @@ async def test_what_was_deleted_and_then_ignored_comes_back(project: Path) -> No
     write(project, {"dist": None, "a.log": "2\n", ".gitignore": "/dist/\n*.log\n"})
     after = await checkpoints.take("after")
 
-    assert await take_back(checkpoints, before, after) == TakenBack((".gitignore", "a.log", "dist/app.js"))
+    assert await restore(checkpoints, before, after) == RestoreResult((".gitignore", "a.log", "dist/app.js"))
     assert (project / "dist/app.js").read_text() == (project / "a.log").read_text() == "1\n"
 
 
@@ -469,7 +469,7 @@ async def test_settings_of_the_user_convert_and_hide_nothing(project: Path, tmp_
     after = await checkpoints.take("after")
 
     assert [change.path for change in await checkpoints.changes(before, after)] == ["a.txt", "run.sh"]
-    await take_back(checkpoints, before, after)
+    await restore(checkpoints, before, after)
     assert state(project) == was
 
 
@@ -511,7 +511,7 @@ async def test_names_that_git_keeps_for_itself_are_left_out_and_named(project: P
     before = await checkpoints.take("before")
     write(project, {"a.txt": "2\n", ".GIT/x": "2\n"})
 
-    assert await take_back(checkpoints, before, await checkpoints.take("after")) == TakenBack(("a.txt",))
+    assert await restore(checkpoints, before, await checkpoints.take("after")) == RestoreResult(("a.txt",))
     assert checkpoints.unseen == {".GIT/x", ".gitmodules"}
 
 
@@ -525,7 +525,7 @@ async def test_an_empty_project(plain: Path) -> None:
     checkpoints = await opened(plain)
     before = await checkpoints.take("before")
     write(plain, {"a": None})
-    assert (await take_back(checkpoints, before, await checkpoints.take("after"))).restored == ("a/b.txt",)
+    assert (await restore(checkpoints, before, await checkpoints.take("after"))).restored == ("a/b.txt",)
 
 
 async def test_an_edit_in_the_same_moment_and_of_the_same_length_is_seen(project: Path) -> None:
@@ -567,9 +567,9 @@ async def test_files_folders_and_links_that_take_each_others_places(
     edit_links(root)
     after, now = await checkpoints.take("after"), state(root)
 
-    assert (await take_back(checkpoints, before, after)).kept == ()
+    assert (await restore(checkpoints, before, after)).kept == ()
     assert state(root) == was
-    assert (await take_back(checkpoints, after, before)).kept == ()
+    assert (await restore(checkpoints, after, before)).kept == ()
     assert state(root) == now
     assert state(tmp_path / "outside") == {"x": (oct((tmp_path / "outside/x").stat().st_mode & 0o777), b"not mine\n")}
 
@@ -584,7 +584,7 @@ async def test_nothing_is_written_or_removed_through_a_link_that_a_person_made(p
     (project / "folder").symlink_to(tmp_path / "moved")
     was = state(tmp_path / "moved")
 
-    assert await take_back(checkpoints, before, after) == TakenBack((), ("folder/changed", "folder/deleted"))
+    assert await restore(checkpoints, before, after) == RestoreResult((), ("folder/changed", "folder/deleted"))
     assert state(tmp_path / "moved") == was
 
 
@@ -599,9 +599,9 @@ async def test_permissions_come_back(project: Path) -> None:
         (project / name).chmod(mode)
     after, now = await checkpoints.take("after"), state(project)
 
-    assert (await take_back(checkpoints, before, after)).kept == ()
+    assert (await restore(checkpoints, before, after)).kept == ()
     assert state(project) == was
-    await take_back(checkpoints, after, before)
+    await restore(checkpoints, after, before)
     assert state(project) == now
 
 
@@ -613,7 +613,7 @@ async def test_a_file_that_a_person_closed_meanwhile_stays_closed(project: Path)
     after = await checkpoints.take("after")
     (project / "a.txt").chmod(0o600)
 
-    assert await take_back(checkpoints, before, after) == TakenBack((), ("a.txt",))
+    assert await restore(checkpoints, before, after) == RestoreResult((), ("a.txt",))
     assert (project / "a.txt").stat().st_mode & 0o777 == 0o600
 
 
@@ -631,7 +631,7 @@ async def test_pipes_and_sockets_are_no_files(project: Path, monkeypatch: pytest
     after = await checkpoints.take("after")
 
     assert checkpoints.unseen == {"became-pipe"}
-    assert (await take_back(checkpoints, before, after)).restored == ("a.txt",)
+    assert (await restore(checkpoints, before, after)).restored == ("a.txt",)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions are another thing there")
@@ -651,7 +651,7 @@ async def test_what_may_not_be_read_is_named_and_never_removed(project: Path) ->
     (project / "later-folder").chmod(0)
     after = await checkpoints.take("after")
 
-    assert await take_back(checkpoints, before, after) == TakenBack(("a.txt",))
+    assert await restore(checkpoints, before, after) == RestoreResult(("a.txt",))
     (project / "later-folder").chmod(0o755)
     assert sorted(state_names(project)) == ["a.txt", "file", "folder/x", "later", "later-folder/x"]
 
@@ -684,15 +684,15 @@ async def test_what_a_person_changed_since_is_kept_and_named(project: Path) -> N
     write(project, {"changed": "3\n", "deleted": None, "in the way/mine": "3\n", "not theirs": "3\n", "new": "3\n"})
     write(project, {"gone": None, "only theirs": "3\n"})
 
-    taken = await take_back(checkpoints, before, after)
-    assert taken == TakenBack(("only mine", "theirs"), ("changed", "deleted", "in the way", "new"))
-    assert await take_back(checkpoints, before, after) == TakenBack((), taken.kept)
+    taken = await restore(checkpoints, before, after)
+    assert taken == RestoreResult(("only mine", "theirs"), ("changed", "deleted", "in the way", "new"))
+    assert await restore(checkpoints, before, after) == RestoreResult((), taken.kept)
     texts = {name: (project / name).read_text() for name in state(project)}
     assert texts == {"changed": "3\n", "in the way/mine": "3\n", "not theirs": "3\n", "new": "3\n", "only mine": "1\n",
                      "only theirs": "3\n", "theirs": "1\n"}  # fmt: skip
 
-    redone = await take_back(checkpoints, after, before)
-    assert redone == TakenBack(("gone", "only mine", "theirs"), ("changed", "deleted", "new"))
+    redone = await restore(checkpoints, after, before)
+    assert redone == RestoreResult(("gone", "only mine", "theirs"), ("changed", "deleted", "new"))
 
 
 async def test_an_empty_folder_is_not_in_the_way_of_a_file(project: Path) -> None:
@@ -706,7 +706,7 @@ async def test_an_empty_folder_is_not_in_the_way_of_a_file(project: Path) -> Non
     after = await checkpoints.take("after")
     (project / "b" / "mine").mkdir()
 
-    assert await take_back(checkpoints, before, after) == TakenBack(("a", "b", "b/link"))
+    assert await restore(checkpoints, before, after) == RestoreResult(("a", "b", "b/link"))
     assert sorted(state(project)) == ["a", "b"]
 
 
@@ -719,7 +719,7 @@ async def test_a_folder_of_a_persons_in_a_files_place_keeps_all_that_is_in_it(pr
     write(project, {"a/mine": "mine\n"})
     (project / "a" / "empty").mkdir()
 
-    assert await take_back(checkpoints, before, after) == TakenBack((), ("a",))
+    assert await restore(checkpoints, before, after) == RestoreResult((), ("a",))
     assert sorted(path.name for path in (project / "a").iterdir()) == ["empty", "mine"]
 
 
@@ -730,8 +730,8 @@ async def test_taking_a_file_back_to_a_folder_twice(project: Path) -> None:
     write(project, {"a": "a\n"})
     after = await checkpoints.take("after")
 
-    assert (await take_back(checkpoints, before, after)).restored == ("a", "a/b")
-    assert await take_back(checkpoints, before, after) == TakenBack()
+    assert (await restore(checkpoints, before, after)).restored == ("a", "a/b")
+    assert await restore(checkpoints, before, after) == RestoreResult()
 
 
 async def test_what_was_interrupted_is_taken_back_by_doing_it_again(
@@ -746,26 +746,26 @@ async def test_what_was_interrupted_is_taken_back_by_doing_it_again(
     edit_links(project)
     after = await checkpoints.take("after")
 
-    restore, restored = taking_back._restore, []
+    original, restored = restoring._restore, []
 
     def cut(root: Path, place: Path, *rest: object) -> bool:
         if restored:
             raise KeyboardInterrupt
         restored.append(place)
-        return restore(root, place, *rest)  # type: ignore[arg-type]
+        return original(root, place, *rest)  # type: ignore[arg-type]
 
     for _ in range(5):
-        monkeypatch.setattr(taking_back, "_restore", cut)
+        monkeypatch.setattr(restoring, "_restore", cut)
         with pytest.raises(KeyboardInterrupt):
-            await take_back(checkpoints, before, after)
+            await restore(checkpoints, before, after)
         restored.clear()
 
-    monkeypatch.setattr(taking_back, "_restore", restore)
-    assert (await take_back(checkpoints, before, after)).kept == ()
+    monkeypatch.setattr(restoring, "_restore", restore)
+    assert (await restore(checkpoints, before, after)).kept == ()
     assert state(project) == was
 
 
-async def test_leftovers_of_a_killed_taking_back_are_removed(project: Path) -> None:
+async def test_leftovers_of_a_killed_restoring_are_removed(project: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     write(project, {"a.txt": "1\n"})
@@ -777,7 +777,7 @@ async def test_leftovers_of_a_killed_taking_back_are_removed(project: Path) -> N
     torn = torn.with_name(torn.name.replace(f"-{os.getpid()}-", f"-{dead.pid}-"))
     torn.write_text("half a f")
 
-    await take_back(checkpoints, before, after)
+    await restore(checkpoints, before, after)
     assert sorted(state(project)) == ["a.txt"]
 
 
@@ -800,7 +800,7 @@ async def test_a_killed_predecessor_is_in_nobodys_way(project: Path) -> None:
 
     checkpoints = await opened(project)
     after = await checkpoints.take("after")
-    assert (await take_back(checkpoints, before, after)).restored == ("a.txt", "x.log")
+    assert (await restore(checkpoints, before, after)).restored == ("a.txt", "x.log")
     assert not list(folder.glob("*.lock"))
     assert not list((project / ".git/refs/cdd").rglob("*.lock"))
 
@@ -875,7 +875,7 @@ async def test_a_read_only_folder_is_said(project: Path) -> None:
         place.chmod(0o555)
     try:
         with pytest.raises(BadInput, match="could not be written"):
-            await take_back(checkpoints, before, after)
+            await restore(checkpoints, before, after)
         write(project, {"c.txt": "3\n"})
         with pytest.raises(GitUnusable) as raised:
             await checkpoints.take("later")

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.git.test_checkpoint import opened, state, take_back
+from tests.git.test_checkpoint import opened, restore, state
 from tests.git.test_status import git
 
 PATHS = ("a", "a/b", "a/b/c", "b", "b/a", "c d", "x.sh", "x.sh/y")
@@ -61,9 +61,9 @@ def test_a_step_is_taken_back_and_done_again(start: list[Edit], step: list[Edit]
         apply(root, step)
         after, now = await checkpoints.take("after"), state(root)
 
-        assert (await take_back(checkpoints, before, after)).kept == ()
+        assert (await restore(checkpoints, before, after)).kept == ()
         assert state(root) == was
-        assert (await take_back(checkpoints, after, before)).kept == ()
+        assert (await restore(checkpoints, after, before)).kept == ()
         assert state(root) == now
 
     with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ def test_what_a_person_touched_stays_and_all_else_comes_back(
         apply(root, person)
         theirs = state(root)
 
-        taken = await take_back(checkpoints, before, after)
+        taken = await restore(checkpoints, before, after)
         left = state(root)
         for path in was.keys() | now.keys() | theirs.keys():
             if theirs.get(path) != now.get(path):
@@ -93,7 +93,7 @@ def test_what_a_person_touched_stays_and_all_else_comes_back(
                 assert path in taken.kept
                 assert any(is_in_the_way(other, path) for other in left)
 
-        again = await take_back(checkpoints, before, after)
+        again = await restore(checkpoints, before, after)
         assert (again.kept, state(root)) == (taken.kept, left)
 
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,6 @@ from contextlib import aclosing
 import pytest
 
 from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
-from cdd_agent.llm.around import Around, NeverEmpty
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent, Tally, estimated_prompt
 from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.port import (
@@ -24,12 +23,13 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
 
 REQUEST = Request((Message("user", "Say hello, please."),))  # 3 words, which are the script's tokens
 PROMPT = estimated_prompt(REQUEST)
 
 
-class Uncounted(Around):
+class Uncounted(ModelWrapper):
     """A provider that tells no usage."""
 
     async def stream(self, request: Request):  # type: ignore[no-untyped-def]
@@ -51,7 +51,7 @@ class Books:
         self.lost: list[Usage] = []
         self.tally = Tally()
         self.script = ScriptedModel(script)
-        inner = NeverEmpty(self.script if counted else Uncounted(self.script))
+        inner = RejectEmpty(self.script if counted else Uncounted(self.script))
         self.model = Budgeted(
             inner,
             limit or Limit(),
@@ -181,7 +181,7 @@ def test_the_estimate_is_rather_too_much_and_knows_tools() -> None:
 
 
 async def test_calls_of_tools_are_a_part_of_the_reply() -> None:
-    class Calling(Around):
+    class Calling(ModelWrapper):
         async def stream(self, request: Request):  # type: ignore[no-untyped-def]
             yield TextDelta("I look. ")
             yield ToolCall("1", "read_file", '{"path": "a.txt"}')
@@ -229,7 +229,7 @@ def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
 
 
 async def test_what_is_cached_is_counted_and_told() -> None:
-    class Caching(Around):
+    class Caching(ModelWrapper):
         async def stream(self, request: Request):  # type: ignore[no-untyped-def]
             yield TextDelta("Hello.")
             yield Done(usage=Usage(1_000, 10, cached_tokens=800, cache_write_tokens=100))

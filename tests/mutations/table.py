@@ -128,7 +128,7 @@ MUTATIONS = [
     Mutation(
         "what was written before a failure is taken back",
         "edits/changes.py",
-        "            _take_back(root, begun)\n            raise",
+        "            _restore(root, begun)\n            raise",
         "            raise",
         "tests/edits/test_changes.py tests/engine/test_engine.py",
     ),
@@ -255,7 +255,7 @@ MUTATIONS = [
     Mutation(
         "a failed attempt is taken back before the next",
         "engine/engine.py",
-        "            also_show |= frozenset(self.run.put_back(step.number))",
+        "            also_show |= frozenset(self.run.restore(step.number))",
         "            also_show |= frozenset()",
         _ENGINE,
     ),
@@ -263,7 +263,7 @@ MUTATIONS = [
         "a stopped step is pending",
         "engine/engine.py",
         "            if not settled:\n                self.run.interrupt(step.number)",
-        "            if not settled:\n                self.run.put_back(step.number)",
+        "            if not settled:\n                self.run.restore(step.number)",
         _ENGINE,
     ),
     Mutation(
@@ -276,7 +276,7 @@ MUTATIONS = [
     Mutation(
         "a step that was skipped leaves nothing",
         "engine/engine.py",
-        "            self.run.put_back(step.number)\n            await self._undoing.close_step(before)",
+        "            self.run.restore(step.number)\n            await self._undoing.close_step(before)",
         "            await self._undoing.close_step(before)",
         _ENGINE,
     ),

@@ -22,7 +22,7 @@ from cdd_agent.process.run import (
     SHOWN_EVERY,
     SHOWN_LINES,
     CommandResult,
-    Kept,
+    HeadTailBuffer,
     OutputChunk,
     child_environment,
     result_of,
@@ -260,7 +260,7 @@ async def test_huge_output_is_kept_at_both_ends_and_odd_bytes_are_shown(tmp_path
 
 @given(st.lists(st.integers(0, 60), max_size=12))
 def test_what_is_kept_is_the_beginning_and_the_end_however_large_the_pieces_are(sizes: list[int]) -> None:
-    kept, whole = Kept(most=40), ""
+    kept, whole = HeadTailBuffer(most=40), ""
     for number, size in enumerate(sizes):
         piece = "".join(chr(0x100 + 100 * number + place) for place in range(size))  # no character comes twice
         whole += piece

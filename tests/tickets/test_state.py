@@ -186,7 +186,7 @@ def test_the_next_step_is_the_first_whose_dependencies_are_over(
 
 def test_an_interrupted_step_leaves_no_trace_but_its_count() -> None:
     begun = ExecutionState(ticket_slug="a").with_steps([1]).started(PlanStep(1, "a"), NOW, attempt=2)
-    back = begun.put_back(1).of(1)
+    back = begun.restore(1).of(1)
     assert (back.status, back.started_at, back.attempts) == (StepStatus.PENDING, None, 2)
 
 

@@ -5,13 +5,13 @@ from time import process_time
 import pytest
 
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
-from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.mandate import StepMandate
 
 TEST = "tests/test_user.py::TestLogin::test_old[1]"
 
 
-def asked(text: str, *files: AffectedFile, title: str = "Work", guidance: str = "") -> Asked:
-    return Asked.by(PlanStep(number=1, title=title, description=text, files_affected=files), guidance)
+def asked(text: str, *files: AffectedFile, title: str = "Work", guidance: str = "") -> StepMandate:
+    return StepMandate.by(PlanStep(number=1, title=title, description=text, files_affected=files), guidance)
 
 
 @pytest.mark.parametrize(

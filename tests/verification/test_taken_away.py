@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
-from cdd_agent.verification.mandate import Asked
+from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.taken_away import TestChanges, Versions, compare
 from cdd_agent.verification.testcode import Place, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
@@ -474,7 +474,7 @@ def test_the_step_may_ask_for_it() -> None:
     def objected(path: str, before: str, text: str, note: str = "") -> int:
         files = (AffectedFile("x.py"), AffectedFile(path, note))
         step = PlanStep(number=1, title="Work", description=text, files_affected=files)
-        return sum(map(len, became(path, before, None).objectionable(Asked.by(step))))
+        return sum(map(len, became(path, before, None).objectionable(StepMandate.by(step))))
 
     assert objected(PY, SUBTRACTS, "Make it work.") == 1
     assert objected(PY, SUBTRACTS, "Make it work.", "deleted") == 0

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from cdd_agent.harmless import harmless, without_escapes
+from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, Line, Mark, Piece, blank
 
@@ -45,7 +45,7 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[Line]:
     fill: Piece = ("─", "heading") if kind is BlockKind.HEADING else (" ", "")
     for source in text.rstrip().split("\n"):
         for part in bounded(without_escapes(source)):
-            shown, marks = harmless(part), list[Mark]()
+            shown, marks = sanitize_for_display(part), list[Mark]()
             if kind in _STATUS:
                 shown, marks = _without_backticks(shown)
             elif kind is BlockKind.HEADING:

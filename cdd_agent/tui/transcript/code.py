@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.colouring import coloured
 from cdd_agent.tui.transcript.lines import Gutter, Line, Mark
@@ -75,19 +75,19 @@ class CodeBlock:
     def title(self) -> list[Line]:
         if not self._path:
             return []
-        title = harmless(self._path)
+        title = sanitize_for_display(self._path)
         return [Line(text=title, ink="code path", gutter=self._next_gutter(), hang=self._wrapped, fill=(" ", "code"))]
 
     def line(self, text: str) -> Line:
         if self._window.closed:
             self._window = _Window(self._language)
-        text = harmless(text)
+        text = sanitize_for_display(text)
         self._window.add(text)
         return self._line(text, self._window)
 
     def preview(self, text: str) -> Line:
         """A line that is still being written."""
-        return self._line(harmless(text), _Window(self._language))
+        return self._line(sanitize_for_display(text), _Window(self._language))
 
     def close(self) -> None:
         self._window.closed = True

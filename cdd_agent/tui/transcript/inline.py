@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.lines import Ink, Mark, Piece
 from cdd_agent.tui.transcript.tables import Cell
 
@@ -24,7 +24,7 @@ def inline_texts(token: "Token") -> list[Cell]:
             continue
         content, ink = piece
         begin = len(text)
-        text += harmless(content)
+        text += sanitize_for_display(content)
         if ink:
             marks.append((begin, len(text), ink))
     return [*texts, (text, tuple(marks))]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from cdd_agent.harmless import harmless, without_escapes
+from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, Line, Row
 from cdd_agent.tui.transcript.wrapping import wrap
@@ -49,7 +49,7 @@ def _lines(text: str) -> list[Line]:
 
 
 def _line(source: str) -> Line:
-    text = _PROGRESS.sub(r"  \1", harmless(without_escapes(source).expandtabs(8)))
+    text = _PROGRESS.sub(r"  \1", sanitize_for_display(without_escapes(source).expandtabs(8)))
     if rule := _rule_around(text):
         before, after = rule
         return _Rule(text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after)

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -36,9 +36,9 @@ class TitleBar(GuardedWidget, Widget):
         self._project = project
 
     def render(self) -> Content:
-        project, agent = f"  {harmless(self._project)}", harmless(self.agent)
-        branch = f" ⎇ {harmless(self.branch)}" if self.branch else ""
-        model = f" · {harmless(self.model)}" if self.model else ""
+        project, agent = f"  {sanitize_for_display(self._project)}", sanitize_for_display(self.agent)
+        branch = f" ⎇ {sanitize_for_display(self.branch)}" if self.branch else ""
+        model = f" · {sanitize_for_display(self.model)}" if self.model else ""
         spent = f" · {self.spent}" if self.spent else ""
         for left, right in (
             (project + branch, agent + model + spent),
@@ -101,9 +101,11 @@ class ActivityBar(GuardedWidget, Widget):
 
     def render(self) -> Content:
         if not self._what:
-            return Content(self._hint or harmless(self._meaning) or self._idle)
+            return Content(self._hint or sanitize_for_display(self._meaning) or self._idle)
         seconds = monotonic() - self._since
         frame = _FRAMES[int(seconds * 10) % len(_FRAMES)]
         since = f"  {seconds:.0f} s · Esc stops"
-        what = Content(harmless(self._what)).truncate(max(self.size.width - len(since) - 2, 8), ellipsis=True)
+        what = Content(sanitize_for_display(self._what)).truncate(
+            max(self.size.width - len(since) - 2, 8), ellipsis=True
+        )
         return Content.assemble((frame, "$text-accent"), " ", what, since)

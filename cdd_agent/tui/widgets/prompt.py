@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import OptionList, Static, TextArea
 
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import History
 
@@ -242,7 +242,7 @@ class Prompt(GuardedWidget, Vertical):
             (self._waiting, "⋯", _WAITING),
             (self._aside, "↩", _ASIDE),
         ):
-            rows += [f"{mark} {harmless(' '.join(line.split()))}" for line in lines[-3:]]
+            rows += [f"{mark} {sanitize_for_display(' '.join(line.split()))}" for line in lines[-3:]]
             rows += [label] if lines else []
         self.query_one("#waiting", Static).update("\n".join(rows[-4:]))
         self.set_class(bool(rows), "-waiting")
@@ -250,7 +250,7 @@ class Prompt(GuardedWidget, Vertical):
     def _offer(self) -> None:
         self._found = self._complete(self.text)
         completions = self.query_one(OptionList)
-        completions.set_options([harmless(_offered(line)) for line in self._found])
+        completions.set_options([sanitize_for_display(_offered(line)) for line in self._found])
         completions.highlighted = 0 if self._found else None
         self._walked = False
         self.set_class(bool(self._found), "-completing")

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from cdd_agent.events import Choice
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
@@ -68,7 +68,7 @@ class Question(GuardedWidget, Vertical):
         super().__init__()
         self._answers = answers
         self._is_read = False
-        text = "\n".join(map(harmless, text.split("\n")))
+        text = "\n".join(map(sanitize_for_display, text.split("\n")))
         self._view = _Text(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
         self._offered = "   ".join(f"[{word[0]}] {word}" for word in answers)

@@ -9,7 +9,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from cdd_agent.events import SpecShown
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
 from cdd_agent.wording import named_fields
@@ -132,4 +132,4 @@ def _text(text: str, width: int, first: str = "  ", look: str = "text") -> Itera
 
 
 def _lines(text: str) -> Iterable[str]:
-    return (harmless(line.strip()) for line in text.splitlines() if line.strip())
+    return (sanitize_for_display(line.strip()) for line in text.splitlines() if line.strip())

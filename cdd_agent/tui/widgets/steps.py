@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from cdd_agent.events import StepView
-from cdd_agent.harmless import harmless
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
@@ -135,7 +135,7 @@ def _sign(step: StepView) -> str:
 
 def _words(step: StepView) -> str:
     remark = f" ({REMARKS[step.verification]})" if step.verification in REMARKS else ""
-    return f"{harmless(step.title)}{remark}"
+    return f"{sanitize_for_display(step.title)}{remark}"
 
 
 def _wrapped(step: StepView, width: int) -> list[str]:

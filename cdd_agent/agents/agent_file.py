@@ -22,7 +22,7 @@ Form = TypeVar("Form", bound=BaseModel)
 
 
 @dataclass
-class Kept(Generic[Form]):
+class AgentFile(Generic[Form]):
     """The file, open. Its texts come without secrets, but for what is used again as it is."""
 
     record: RunRecord

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.dialogue.screen import Screen
+from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 
 JSON = frozenset({"json"})
 
 
-def played(text: str, size: int = 1) -> Screen:
-    screen = Screen(JSON)
+def played(text: str, size: int = 1) -> HiddenBlockFilter:
+    screen = HiddenBlockFilter(JSON)
     shown = "".join(screen.hear(text[start : start + size]) for start in range(0, len(text), size)) + screen.end()
     assert shown == screen.text
     return screen
@@ -50,7 +50,7 @@ def test_only_blocks_for_the_program_are_kept_back(text: str, seen: str, blocks:
 
 
 def test_words_are_shown_as_they_come() -> None:
-    screen = Screen(JSON)
+    screen = HiddenBlockFilter(JSON)
     assert screen.hear("No line") == "No line"
     assert screen.hear(" end yet") == " end yet"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cdd_agent.llm.port import BadAnswer, ContextTooLong, Message, Request
-from cdd_agent.llm.sized import Sized
+from cdd_agent.llm.window_limited import WindowLimited
 from tests.llm.server import Answer, LoopbackServer
 from tests.llm.test_direct import model_at
 from tests.projects import Sandbox, Step, run_all
@@ -14,14 +14,14 @@ LONG = Request((Message("user", "a word " * 1_000),))
 
 async def test_a_request_longer_than_the_window_is_said_to_be_too_long() -> None:
     with LoopbackServer([NOTHING]) as server:
-        model = Sized(model_at(server.url), 2_000)
+        model = WindowLimited(model_at(server.url), 2_000)
         with pytest.raises(ContextTooLong, match=r"about 2,3\d\d tokens, and it takes in 2,000"):
             [event async for event in model.stream(LONG)]
 
 
 async def test_one_that_has_room_met_something_else() -> None:
     with LoopbackServer([NOTHING]) as server:
-        model = Sized(model_at(server.url), 4_000)
+        model = WindowLimited(model_at(server.url), 4_000)
         with pytest.raises(BadAnswer, match="not a model's reply"):
             [event async for event in model.stream(LONG)]
 
@@ -31,7 +31,7 @@ async def test_it_is_not_asked_again(sandbox: Sandbox) -> None:
     sandbox.flags = {"context_window": 9_000, "tool_calls": "off"}
     sandbox.write(Step("a.txt"))
     with LoopbackServer([NOTHING, "never"]) as server:
-        sandbox.real_model = Sized(model_at(server.url), 1)  # too small for anything
+        sandbox.real_model = WindowLimited(model_at(server.url), 1)  # too small for anything
         await run_all(sandbox)
         assert len(server.requests) == 1
     assert "ended without a reply" in sandbox.state()["step_executions"]["1"]["error"]

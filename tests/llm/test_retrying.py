@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from cdd_agent.llm.around import NeverEmpty
-from cdd_agent.llm.patient import LONGEST_WAIT, Patient
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -27,7 +25,9 @@ from cdd_agent.llm.port import (
     TextDelta,
     Waiting,
 )
+from cdd_agent.llm.retrying import LONGEST_WAIT, Retrying
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.wrapper import RejectEmpty
 from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.projects import FakeTime
 
@@ -40,7 +40,7 @@ class Asked:
     def __init__(self, *script: str | ModelError | ScriptedReply) -> None:
         self.time = FakeTime()
         self.script = ScriptedModel(script)
-        self.model = Patient(NeverEmpty(self.script), self.time.clock)
+        self.model = Retrying(RejectEmpty(self.script), self.time.clock)
         self.events: list[ModelEvent] = []
 
     async def answer(self) -> str:
@@ -90,7 +90,7 @@ async def test_the_wait_is_told_once_a_second_as_a_countdown() -> None:
 async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(chance: float) -> None:
 
     time = FakeTime()
-    model = Patient(
+    model = Retrying(
         ScriptedModel([RateLimited("x", retry_after=5), "Hello"]), replace(time.clock, chance=lambda: chance)
     )
     _ = [event async for event in model.stream(REQUEST)]
@@ -197,14 +197,14 @@ async def test_leaving_ends_the_wait_and_no_call_is_made() -> None:
 async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
     """The reply to one request, and how many calls the server saw."""
     with LoopbackServer(script) as server:
-        model = Patient(NeverEmpty(directly(server.url)), FakeTime().clock)
+        model = Retrying(RejectEmpty(directly(server.url)), FakeTime().clock)
         text = ""
         async for event in _mended(model):
             text = "" if isinstance(event, StartedAgain) else text + getattr(event, "text", "")
         return text, len(server.requests)
 
 
-async def _mended(model: Patient) -> AsyncGenerator[ModelEvent, None]:
+async def _mended(model: Retrying) -> AsyncGenerator[ModelEvent, None]:
     async with aclosing(model.stream(REQUEST)) as events:
         async for event in events:
             yield event

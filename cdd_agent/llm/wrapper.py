@@ -7,7 +7,7 @@ from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import Done, EmptyReply, Model, ModelEvent, Request, StopReason, TextDelta, ToolCall, WasThought
 
 
-class Around:
+class ModelWrapper:
     """A model around another: to a person it is that other one."""
 
     def __init__(self, model: Model) -> None:
@@ -33,7 +33,7 @@ class Around:
         self.inner.warm_up()
 
 
-class Exchangeable(Around):
+class SwappableModel(ModelWrapper):
     """A model that can be exchanged for another (`inner`): whoever holds this one asks that from the next call on."""
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
@@ -42,7 +42,7 @@ class Exchangeable(Around):
                 yield event
 
 
-class NeverEmpty(Around):
+class RejectEmpty(ModelWrapper):
     """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use. One that was cut stays cut."""
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
@@ -69,6 +69,6 @@ class NeverEmpty(Around):
 
 def innermost(model: Model) -> Model:
     """The adapter that a model is around, or the model itself."""
-    while isinstance(model, Around):
+    while isinstance(model, ModelWrapper):
         model = model.inner
     return model

@@ -15,7 +15,7 @@ _ESCAPE = re.compile(
 )
 
 
-def harmless(text: str) -> str:
+def sanitize_for_display(text: str) -> str:
     """The text with tabs expanded and control characters shown as symbols."""
     return _CONTROL.sub(_symbol, text.expandtabs(4) if "\t" in text else text)
 

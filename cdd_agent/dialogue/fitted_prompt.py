@@ -7,7 +7,7 @@ from cdd_agent.llm.port import Message
 
 
 @dataclass(frozen=True)
-class Packed:
+class FittedPrompt:
     """What the model is asked, and with which tools."""
 
     dialogue: Dialogue

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from cdd_agent.dialogue.room import Room, most_of
 from cdd_agent.dialogue.structured import Structured, how_to_answer, structured
+from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Message, ToolCall
@@ -81,8 +81,8 @@ async def test_where_the_window_is_full_the_model_says_its_last_word(root: Path)
 
 def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
     talk, _ = talking(root, 8_000, tool_calls="on")
-    assert len(talk.with_tools_that_fit(Room(None, 0), 1_000).tools) == 7
-    room = Room(2_000, 1_000)
+    assert len(talk.with_tools_that_fit(TokenBudget(None, 0), 1_000).tools) == 7
+    room = TokenBudget(2_000, 1_000)
     some = talk.with_tools_that_fit(room, 100)
     assert [tool.name for tool in some.tools] == ["read_file", "list_files"]
     assert "the tool grep_files" in room.left_out
@@ -94,7 +94,7 @@ def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
 @pytest.mark.parametrize("tool_calls", ["on", "off"])
 def test_without_room_no_tool_is_offered(root: Path, tool_calls: ToolCalls) -> None:
     talk, _ = talking(root, 8_000, tool_calls=tool_calls)
-    none = talk.with_tools_that_fit(Room(1_000, 700), 0)
+    none = talk.with_tools_that_fit(TokenBudget(1_000, 700), 0)
     assert none.tools == ()
     assert none.size(ASKED) == Dialogue(talk.model).size(ASKED)
 

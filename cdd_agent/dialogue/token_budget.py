@@ -19,7 +19,7 @@ def for_answers(window: int | None) -> int:
     return min(CEILING, (window or 0) // 8)
 
 
-class Room:
+class TokenBudget:
     """What is left of a model's window when what must be said is said."""
 
     def __init__(self, window: int | None, needed: int) -> None:
@@ -69,7 +69,7 @@ def left_out_in_words(left_out: Sequence[str]) -> str:
     return f"Left out of the prompt, for want of room: {', '.join(left_out)}"
 
 
-class LeftOut:
+class Omitted:
     """What people were told already of what was left out: each thing once."""
 
     def __init__(self) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from cdd_agent.llm.around import Around
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Model, ModelEvent, NotAReply, Request
+from cdd_agent.llm.wrapper import ModelWrapper
 
 
-class Sized(Around):
+class WindowLimited(ModelWrapper):
     """Some servers end without a word where a request is too long: then this says so."""
 
     def __init__(self, model: Model, window: int) -> None:

@@ -9,7 +9,7 @@ _LONGEST_OPENING = 200
 
 
 @dataclass
-class Screen:
+class HiddenBlockFilter:
     """Keeps back the code blocks whose info string begins with one of `hidden`, and hands on the rest."""
 
     hidden: frozenset[str]

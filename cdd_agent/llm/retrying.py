@@ -10,8 +10,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cdd_agent.llm.around import Around
 from cdd_agent.llm.port import EmptyReply, Model, ModelError, ModelEvent, RateLimited, Request, StartedAgain, Waiting
+from cdd_agent.llm.wrapper import ModelWrapper
 
 LONGEST_WAIT = 120.0
 """Seconds in one go. Who is asked to wait for longer is better told when to come back."""
@@ -34,7 +34,7 @@ class Clock:
     """From 0 to 1, so that many who wait do not all come back at once."""
 
 
-class Patient(Around):
+class Retrying(ModelWrapper):
     """Makes a call again, after a wait that doubles each time, where its error is one that mends (`ModelError.mends`).
 
     The wait that a provider asks for is kept to, up to `LONGEST_WAIT`. While it lasts, a `Waiting` comes once a second;
