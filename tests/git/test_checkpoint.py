@@ -760,7 +760,7 @@ async def test_what_was_interrupted_is_taken_back_by_doing_it_again(
             await restore(checkpoints, before, after)
         restored.clear()
 
-    monkeypatch.setattr(restoring, "_restore", restore)
+    monkeypatch.setattr(restoring, "_restore", original)
     assert (await restore(checkpoints, before, after)).kept == ()
     assert state(project) == was
 
