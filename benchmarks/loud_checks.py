@@ -5,16 +5,16 @@ import io
 import subprocess
 import sys
 import tempfile
-from contextlib import aclosing, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from time import perf_counter
 
 from textual.app import App, ComposeResult
 
-from cdd_agent.dialogue.presentable import Presentable
-from cdd_agent.events import CommandOutput
+from cdd_agent.dialogue.redacted_events import RedactedEvents
+from cdd_agent.events import CommandOutput, Emit, Event
 from cdd_agent.printer import JsonPrinter, TextPrinter
-from cdd_agent.process.run import OutputChunk, run_command
+from cdd_agent.process.run import run_command
 from cdd_agent.redaction import Redactor
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -39,15 +39,11 @@ def into_a_file(argv: list[str], folder: Path) -> float:
     return perf_counter() - started
 
 
-async def seconds_with(argv: list[str], folder: Path, show: object) -> float:
+async def seconds_with(argv: list[str], folder: Path, show: Emit) -> float:
     """From the start to the result; what is shown takes the way of a run's events."""
-    presentable = Presentable(Redactor())
+    emit = RedactedEvents(Redactor(), show).emit
     started = perf_counter()
-    async with aclosing(run_command(argv, cwd=folder, limit=600)) as output:
-        async for item in output:
-            if isinstance(item, OutputChunk):
-                for event in presentable.of(CommandOutput(1, item.text)):
-                    show(event)  # type: ignore[operator]
+    await run_command(argv, cwd=folder, limit=600, hear=lambda chunk: emit(CommandOutput(1, chunk.text)))
     return perf_counter() - started
 
 
@@ -62,7 +58,12 @@ async def in_the_shell(argv: list[str], folder: Path) -> float:
     async with app.run_test(size=(120, 40)):
         transcript = app.query_one(Transcript)
         transcript.begin(BlockKind.OUTPUT)
-        return await seconds_with(argv, folder, lambda event: transcript.write(event.text))
+
+        def show(event: Event) -> None:
+            assert isinstance(event, CommandOutput)
+            transcript.write(event.text)
+
+        return await seconds_with(argv, folder, show)
 
 
 def main() -> None:

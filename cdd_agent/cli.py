@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cdd_agent.errors import CddError
-    from cdd_agent.events import Notice
+    from cdd_agent.events import Emit, Notice
     from cdd_agent.frontend import Frontend
     from cdd_agent.session import Project, Session
 
@@ -128,14 +128,16 @@ def _open_shell(options: argparse.Namespace, note: str = "", first: str = "") ->
     from cdd_agent.tui.app import Shell
 
     root = find_root(options.project)
-    shell = Shell(root, lambda frontend: _session(options, frontend, note), first)
+    shell = Shell(root, lambda frontend, emit: _session(options, frontend, emit, note), first)
     error = shell.run()
     if error is not None:
         raise error
     return shell.return_code or 0
 
 
-def _session(options: argparse.Namespace, frontend: Frontend, note: str) -> tuple[Session, tuple[Notice, ...]]:
+def _session(
+    options: argparse.Namespace, frontend: Frontend, emit: Emit, note: str
+) -> tuple[Session, tuple[Notice, ...]]:
     """The shell's session, and what it says first. Called when the first screen is drawn."""
     from cdd_agent.events import Notice, Tone
     from cdd_agent.wiring import NO_MODEL_HINT, open_session
@@ -146,7 +148,7 @@ def _session(options: argparse.Namespace, frontend: Frontend, note: str) -> tupl
         notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
     if project.config.model is None:
         notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
-    return open_session(project, frontend), tuple(notices)
+    return open_session(project, frontend, emit), tuple(notices)
 
 
 def _demo(options: argparse.Namespace) -> int:

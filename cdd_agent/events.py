@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -738,6 +739,13 @@ ActionEvent = ActionStarted | ActionOutput | ActionFinished | ActionsFinished
 # ---------------------------------------------------------------------------------------------------------- all of them
 
 Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | PersonAnswered | RunEvent | ActionEvent
+
+Emit = Callable[[Event], None]
+"""Tells what happens to whoever wants to know. It returns at once, and never fails: work does not wait for a face."""
+
+
+def unheard(event: Event) -> None:
+    """For work that nobody watches."""
 
 
 def event_name(kind: type[Event]) -> str:

@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from cdd_agent.agents.last_active import LastActive, last_active, remember
 from cdd_agent.agents.words import shell_word
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
-from cdd_agent.events import AgentChanged, Event, ModelsFound, Notice
+from cdd_agent.events import AgentChanged, Emit, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 from cdd_agent.tickets.status import RunStatus
@@ -54,6 +53,7 @@ class Session:
         self,
         project: Project,
         openers: Mapping[str, Opener],
+        emit: Emit,
         tally: Tally | None = None,
         use: Callable[[Config], None] = lambda config: None,
         find_servers: FindServers = _no_servers,
@@ -73,6 +73,8 @@ class Session:
         self.offers: tuple[OfferedModel, ...] = ()
         """The models of this computer's servers, as they were found last."""
         self.use = use
+        self.emit = emit
+        """Whoever watches the session is told by this what happens."""
         self._openers = openers
         self._open_chat = open_chat
         self._remembered: LastActive | None = None
@@ -100,42 +102,33 @@ class Session:
         )
         return ModelsFound(self.offers, tuple(server.name for server in servers if not server.models))
 
-    async def first_look(self) -> AsyncGenerator[Event, None]:
+    async def first_look(self) -> None:
         """What was left in the middle; and where no model is configured, what could be used."""
         last = await asyncio.to_thread(self._left_open)
         if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
-            yield Notice(f"`/resume` goes on with {last.ticket_slug}, where {_NAMES[last.agent or '']} was at work.")
+            who = _NAMES[last.agent or ""]
+            self.emit(Notice(f"`/resume` goes on with {last.ticket_slug}, where {who} was at work."))
         if self.project.config.model is None:
             found = await self.look_for_models()
             is_chosen = self.project.config.model is not None  # it may be by now
             if not is_chosen and (found.models or found.without_models):
                 shown = found.models[:_SHOWN_AT_FIRST]
-                yield replace(found, models=shown, more=len(found.models) - len(shown))
+                self.emit(replace(found, models=shown, more=len(found.models) - len(shown)))
 
-    async def engage(self, name: str, ticket: Ticket, **options: object) -> AsyncGenerator[Event, None]:
+    async def engage(self, name: str, ticket: Ticket, **options: object) -> None:
         """Make an agent the active one, at work on a ticket. If it has nothing to do, that is told and it is left."""
-        async with aclosing(self._switch_to(name, ticket, **options)) as switched:
-            async for event in switched:
-                yield event
-        assert self.agent is not None
-        async with aclosing(self.agent.opening()) as events:
-            async for event in events:
-                yield event
-        for event in self._leave_if_done():
-            yield event
-
-    async def _switch_to(self, name: str, ticket: Ticket, **options: object) -> AsyncGenerator[Event, None]:
         if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold the ticket's lock
-            for event in self.leave():
-                yield event
+            self.leave()
         agent = self._openers[name](ticket, **options)  # if that fails, whoever is active stays so
-        for event in self.leave():
-            yield event
+        self.leave()
         self.agent, self._worked_on = agent, ticket.slug
         self._remember(LastActive(agent.name, ticket.slug))
-        yield AgentChanged(agent.name, agent.ticket_slug)
+        self.emit(AgentChanged(agent.name, agent.ticket_slug))
+        await agent.begin()
+        if agent.done:
+            self.leave()
 
-    async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> AsyncGenerator[Event, None]:
+    async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> None:
         """Say a word to a ticket's run. Whoever is active stays so, however it ends; `is_look`: nothing is changed."""
         active = self.agent if self.agent is not None and self.agent.ticket_slug == ticket.slug else None
         if active is not None and active.name == "executor":
@@ -146,11 +139,7 @@ class Session:
         if not is_look:
             self._worked_on = ticket.slug
         try:
-            for event in visited.news():  # of how it was opened
-                yield event
-            async with aclosing(visited.say(line)) as events:
-                async for event in events:
-                    yield event
+            await visited.say(line)
         finally:
             if visited is not active:
                 visited.close()
@@ -159,47 +148,42 @@ class Session:
         """What the active agent will do with plain text; None where it is for chat."""
         return self.agent.meaning(line) if self.agent is not None else None
 
-    async def say(self, line: str) -> AsyncGenerator[Event, None]:
+    async def say(self, line: str) -> None:
         """Plain text: for the active agent, or else for chat."""
-        if self.agent is None:
-            async with aclosing(self._chat(line)) as events:
-                async for event in events:
-                    yield event
+        if (agent := self.agent) is None:
+            await self._chat(line)
             return
         try:
-            async with aclosing(self.agent.say(line)) as events:
-                async for event in events:
-                    yield event
+            await agent.say(line)
         except CddError:
-            if self.agent is not None and self.agent.done:  # nothing more can be said to it
-                for event in self.leave():
-                    yield event
+            if agent.done:  # nothing more can be said to it
+                self.leave()
             raise
-        if self.agent is not None and self.agent.done:
-            for event in (*self.agent.closing(), *self.leave()):
-                yield event
+        if agent.done:
+            for event in agent.closing():
+                self.emit(event)
+            self.leave()
 
-    async def _chat(self, line: str) -> AsyncGenerator[Event, None]:
+    async def _chat(self, line: str) -> None:
         match line.strip().lower():
             case "":
                 return
             case word if shell_word(word) == "exit":
-                yield Notice("This is chat; no other agent is active. `/exit` leaves the shell.")
+                self.emit(Notice("This is chat; no other agent is active. `/exit` leaves the shell."))
                 return
             case word if (command := shell_word(word)) in ("help", "clear"):
-                yield Notice(f"`/{command}` does that.")
+                self.emit(Notice(f"`/{command}` does that."))
                 return
             case "approve" | "approve anyway":
                 slug = self.last_ticket or "SLUG"
-                yield Notice(f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go on with the ticket.")
+                text = f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go on with the ticket."
+                self.emit(Notice(text))
                 return
         if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
-            yield Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}")
+            self.emit(Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}"))
             return
         self._remember(LastActive())
-        async with aclosing(self.chat.say(line)) as events:
-            async for event in events:
-                yield event
+        await self.chat.say(line)
 
     def _how_to(self, words: re.Match[str]) -> str:
         """Where the Executor's words are understood when it is not active."""
@@ -207,10 +191,6 @@ class Session:
         if word in ("retry", "skip"):
             return f"`/exec {slug}` opens a run that has steps left."
         return f"`{' '.join(filter(None, (f'/{word}', slug, step)))}` does it."
-
-    def news(self) -> list[Event]:
-        """What happened when something was stopped in the middle; told once."""
-        return self.agent.news() if self.agent is not None else self.chat.news()
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
@@ -233,13 +213,9 @@ class Session:
             self._remembered = last
             remember(self.project.root, last)
 
-    def leave(self) -> list[Event]:
+    def leave(self) -> None:
         """Back to chat, if an agent is active."""
-        if self.agent is None:
-            return []
-        self.agent.close()
-        self.agent = None
-        return [AgentChanged(None)]
-
-    def _leave_if_done(self) -> list[Event]:
-        return self.leave() if self.agent is not None and self.agent.done else []
+        if self.agent is not None:
+            self.agent.close()
+            self.agent = None
+            self.emit(AgentChanged(None))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.planning import Planning
     from cdd_agent.engine.engine import Engine
     from cdd_agent.engine.lock import TicketLock
-    from cdd_agent.events import Proposal
+    from cdd_agent.events import Emit, Proposal
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
@@ -79,12 +79,14 @@ async def _local_servers() -> Sequence[LocalServer]:
 def open_session(
     project: Project,
     frontend: Frontend,
+    emit: Emit,
     find_servers: FindServers = _local_servers,
     *,
     asked: Callable[[], Model] | None = None,
     clock: Clock | None = None,
 ) -> Session:
-    """A session whose agents use the configured models, made once and when first needed, or ones chosen later.
+    """A session whose agents use the configured models, made once and when first needed, or ones chosen later. What
+    happens in it is told by `emit`.
 
     `asked` is a model to ask instead.
     """
@@ -118,6 +120,7 @@ def open_session(
             tally=tally,
             clock=clock,
             lock=lock,
+            emit=emit,
         )
         if not is_visit:
             prepare_model(engine)
@@ -138,6 +141,7 @@ def open_session(
             ticket,
             _redactor(now.config),
             of_this_ticket,
+            emit,
             tool_calls=now.config.tool_calls,
             start_over=start_over,
         )
@@ -146,7 +150,7 @@ def open_session(
         from cdd_agent.agents.planner import PlannerAgent
 
         return PlannerAgent(
-            open_planning(session.project, ticket, model_of("planner"), commands(), tally=tally, clock=clock)
+            open_planning(session.project, ticket, model_of("planner"), commands(), emit, tally=tally, clock=clock)
         )
 
     def use(config: Config) -> None:
@@ -163,10 +167,11 @@ def open_session(
     session = Session(
         project,
         {"executor": open_executor, "socrates": open_socrates, "planner": open_planner},
+        emit,
         tally,
         use,
         find_servers,
-        open_chat=lambda: open_chat(session.project, frontend, model_of("chat"), commands, tally, clock),
+        open_chat=lambda: open_chat(session.project, frontend, model_of("chat"), commands, tally, emit, clock),
     )
     return session
 
@@ -176,6 +181,7 @@ def open_planning(
     ticket: Ticket,
     model: Callable[[], Model],
     commands: CommandRunner,
+    emit: Emit,
     *,
     tally: Tally | None = None,
     clock: Clock | None = None,
@@ -199,7 +205,8 @@ def open_planning(
     def of_this_planning() -> Model:
         return equipped(model(), config, tally or Tally(), lost=lambda usage: log.add(ReplyLost(usage)), clock=clock)
 
-    return Planning(desk, open_notes(desk.record), of_this_planning, read_only_tools(root), config.tool_calls, may_ask)
+    notes, tools = open_notes(desk.record), read_only_tools(root)
+    return Planning(desk, notes, of_this_planning, tools, config.tool_calls, may_ask, emit)
 
 
 def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
@@ -218,6 +225,7 @@ def open_chat(
     model: Callable[[], Model],
     commands: Callable[[], CommandRunner],
     tally: Tally,
+    emit: Emit,
     clock: Clock | None = None,
 ) -> ChatAgent:
     """The general agent. Its model and its tools are made when they are first needed."""
@@ -233,7 +241,7 @@ def open_chat(
     def equipped_model() -> Model:
         return equipped(model(), config, tally, clock=clock)
 
-    return ChatAgent(project.root, equipped_model, tools, _redactor(config), config.tool_calls)
+    return ChatAgent(project.root, equipped_model, tools, _redactor(config), emit, config.tool_calls)
 
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
@@ -273,6 +281,7 @@ def open_engine(
     tally: Tally | None = None,
     clock: Clock | None = None,
     lock: TicketLock | None = None,
+    emit: Emit,
 ) -> Engine:
     """Open a ticket's run, with its `lock` if somebody here holds it already. `model` is made when a reply is needed;
     `tally` is told what it takes. Raises `BadInput`."""
@@ -316,6 +325,7 @@ def open_engine(
         root,
         ticket,
         runner,
+        emit=emit,
         own=own,
         commits=config.commit == "step",
         require=None if config.require == "off" else config.require,

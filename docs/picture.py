@@ -19,7 +19,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from cdd_agent.demo.sample import SLUG, copy_sample
-from cdd_agent.events import Notice
+from cdd_agent.events import Emit, Notice
 from cdd_agent.frontend import Frontend
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
@@ -54,8 +54,8 @@ class Person:
 
 @asynccontextmanager
 async def person_in(root: Path, size: tuple[int, int], model: str | None = None) -> AsyncIterator[Person]:
-    def opened(frontend: Frontend) -> tuple[Session, tuple[Notice, ...]]:
-        return open_session(open_project(root, {"model": model} if model else {}), frontend), ()
+    def opened(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
+        return open_session(open_project(root, {"model": model} if model else {}), frontend, emit), ()
 
     shell = Shell(root, opened)
     async with shell.run_test(size=size) as pilot:

@@ -4,20 +4,21 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.events import Event
+from cdd_agent.events import Emit, Event
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
 from cdd_agent.wiring import open_commands, open_engine, open_project, open_session
+from tests.listening import collect, tell
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -129,6 +130,7 @@ class Sandbox:
             open_commands(project, self.frontend),
             start_over=start_over,
             clock=self.clock,
+            emit=tell,
         )
 
     def asked(self) -> Model:
@@ -138,8 +140,8 @@ class Sandbox:
     def clock(self) -> Clock | None:
         return self.time.clock if self.time else None
 
-    def session(self) -> Session:
-        return open_session(self.project, self.frontend, asked=self.asked, clock=self.clock)
+    def session(self, emit: Emit = tell) -> Session:
+        return open_session(self.project, self.frontend, emit, asked=self.asked, clock=self.clock)
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())
@@ -154,10 +156,6 @@ class Sandbox:
     def prompt(self, number: int = -1) -> str:
         """What the model was asked, all messages in one."""
         return "\n\n".join(message.content for message in self.model.requests[number].messages)
-
-
-async def collect(events: AsyncGenerator[Event, None]) -> list[Event]:
-    return [event async for event in events]
 
 
 async def run_all(sandbox: Sandbox, attempts: int = 1, *, start_over: bool = False) -> list[Event]:

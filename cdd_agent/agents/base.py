@@ -1,13 +1,13 @@
 """What agents are to the session: someone that plain text goes to, and who says beforehand what it will do with it."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_word
 from cdd_agent.engine.lock import TicketLock
-from cdd_agent.events import Answer, Event, Notice
+from cdd_agent.events import Answer, Emit, Event, Notice
 
 _EVERYWHERE = ("help", "exit", "quit")
 _SHOWN = 50
@@ -24,7 +24,7 @@ class Meaning:
     name: str
     hint: str = field(compare=False)
     """What Enter does, in a few words."""
-    act: Callable[[], AsyncGenerator[Event, None]] = field(compare=False, repr=False)
+    act: Callable[[], Awaitable[None]] = field(compare=False, repr=False)
     about: object = None
     """What it is about, where that can be another thing by then: a step, a proposal."""
 
@@ -45,20 +45,16 @@ class Agent(Protocol):
         """The ticket's, which it holds."""
         ...
 
-    def opening(self) -> AsyncGenerator[Event, None]:
-        """What a person sees first."""
+    async def begin(self) -> None:
+        """Tell what a person sees first."""
         ...
 
     def meaning(self, line: str) -> Meaning:
         """What `say` will do with this line now. Nothing is done, read or written for it."""
         ...
 
-    def say(self, line: str) -> AsyncGenerator[Event, None]:
-        """Take what the person typed. Raises `CddError` for what a person or the model has to mend."""
-        ...
-
-    def news(self) -> list[Event]:
-        """What happened when it was stopped in the middle of something; told once."""
+    async def say(self, line: str) -> None:
+        """Take what the person typed. Raises `CddError` for what a person or the model has to fix."""
         ...
 
     def view(self) -> list[Event]:
@@ -79,6 +75,7 @@ class ReadsWords:
     the rest is for the model."""
 
     HELP: str
+    emit: Emit
     WORDS: tuple[str, ...]
     """Its own, for telling slips of a key."""
     NEAR: float
@@ -90,7 +87,7 @@ class ReadsWords:
             return own
         match shell_word(text):
             case "help":
-                return Meaning("help", "Enter shows what can be typed", partial(tell, [Answer(self.HELP)]))
+                return Meaning("help", "Enter shows what can be typed", partial(self.tell, Answer(self.HELP)))
             case "exit":
                 return self.leaving()
             case str(word):
@@ -127,38 +124,34 @@ class ReadsWords:
     def _asked_about(self, text: str, why: str) -> Meaning:
         first, *more = text.splitlines()
         shown = f"{first[:_SHOWN]}…" if more or len(first) > _SHOWN else first
-        return nothing_for(why, f"Nothing was done. `{FOR_THE_MODEL} {shown}` {self.to_the_model}.")
+        return self.nothing_for(why, f"Nothing was done. `{FOR_THE_MODEL} {shown}` {self.to_the_model}.")
 
+    def nothing_for(self, why: str, more: str = "") -> Meaning:
+        """A line that does nothing, and is answered."""
+        answer = Notice(f"{why} {more}".rstrip())
+        return Meaning("nothing", f"Enter does nothing. {why}", partial(self.tell, answer))
 
-def nothing_for(why: str, more: str = "") -> Meaning:
-    """A line that does nothing, and is answered."""
-    return Meaning("nothing", f"Enter does nothing. {why}", partial(tell, [Notice(f"{why} {more}".rstrip())]))
-
-
-async def tell(events: Iterable[Event]) -> AsyncGenerator[Event, None]:
-    for event in events:
-        yield event
+    async def tell(self, *events: Event) -> None:
+        for event in events:
+            self.emit(event)
 
 
 class GeneralAgent(Protocol):
     """The one that plain text goes to while no other is active."""
 
-    def say(self, line: str) -> AsyncGenerator[Event, None]:
-        """Take what the person typed. Raises `CddError` for what a person or the model has to mend."""
+    async def say(self, line: str) -> None:
+        """Take what the person typed. Raises `CddError` for what a person or the model has to fix."""
         ...
 
     def hear(self, text: str) -> None:
         """Something that it has to know when it is asked next."""
         ...
 
-    def news(self) -> list[Event]:
-        """What nobody could be told yet; told once."""
-        ...
-
     def begin_anew(self) -> None:
         """Begin a new conversation; what was said so far stays saved."""
         ...
 
-    def resume(self) -> list[Event]:
-        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
+    def resume(self) -> bool:
+        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was. Whether there
+        is one."""
         ...

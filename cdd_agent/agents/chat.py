@@ -2,22 +2,21 @@
 
 import asyncio
 import platform
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cdd_agent.agents.compaction import Compacted, Shares, can_be_shorter, compact
+from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
 from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.presentable import presented
+from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers
-from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls, Turn
+from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
-from cdd_agent.events import ChangesApplied, Event, Notice, Tone, ToolFinished
+from cdd_agent.events import ChangesApplied, Emit, Event, Notice, Tone, ToolFinished
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
@@ -48,6 +47,7 @@ class ChatAgent:
         model: Callable[[], Model],
         tools: Callable[[], ChatTools],
         redactor: Redactor,
+        emit: Emit,
         tool_calls: ToolCalls = "auto",
     ) -> None:
         """`model` and `tools` are made when something is said. `model` raises `BadInput` where there is none."""
@@ -55,10 +55,10 @@ class ChatAgent:
         self._redactor = redactor
         self._tool_calls = tool_calls
         self._conversation = Conversation(root, redactor)
-        self._untold: list[Event] = []
+        self._emit, self._redacted = emit, RedactedEvents(redactor, emit)
         self._left_out = Omitted()
 
-    async def say(self, line: str) -> AsyncGenerator[Event, None]:
+    async def say(self, line: str) -> None:
         """Take what the person typed, to the model's last word. Raises `CddError`.
 
         A line that the model could not be asked about is no part of the conversation; whatever else ends a turn, what
@@ -67,111 +67,106 @@ class ChatAgent:
         model = self._model()
         mentions = await asyncio.to_thread(with_mentions, self._root, line.strip(), Shares.of(model).attached)
         for notice in mentions.notices:
-            yield notice
+            self._emit(notice)
         said = self._redactor.redacted(Message("user", mentions.text))
-        async with aclosing(presented(self._turn(model, said), self._redactor)) as events:
-            async for event in events:
-                yield event
-        for event in self.news():
-            yield event
-
-    def hear(self, text: str) -> None:
-        """Something that the model has to know when it is asked next."""
-        self._conversation.add((Message("user", text),))
-
-    def news(self) -> list[Event]:
-        """What nobody could be told yet: files that were written when it was stopped, and a disk that refuses."""
-        untold, self._untold = self._untold, []
-        return [*untold, *self._conversation.news()]
-
-    def begin_anew(self) -> None:
-        """Forget what was said; it stays saved."""
-        self._conversation.begin_anew()
-
-    def resume(self) -> list[Event]:
-        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
-        return [*self._conversation.resume(), *self.news()]
-
-    async def _turn(self, model: Model, said: Message) -> AsyncGenerator[Event, None]:
         turn = _Turn(said, (said,), Limits())
         try:
             while not turn.is_over:
-                async with aclosing(self._rounds(model, turn)) as events:
-                    async for event in events:
-                        yield event
+                await self._rounds(model, turn)
         except CddError:
             turn.new = ()
             raise
         finally:
-            self._untold += _changes_in(self._tools(), turn)
+            self._redacted.forget()
+            self._tell_changes(self._tools(), turn)
             if turn.written:  # by a round that did not come to its end: the model must know all the same
                 what = f"(I stopped you. What you had written by then: {', '.join(turn.written)}.)"
                 turn.new += (Message("user", what),)
             if turn.new:
                 self._conversation.add(turn.new)
+            self._tell_of_a_disk_that_refuses()
 
-    async def _rounds(self, model: Model, turn: "_Turn") -> AsyncGenerator[Event, None]:
+    def hear(self, text: str) -> None:
+        """Something that the model has to know when it is asked next."""
+        self._conversation.add((Message("user", text),))
+        self._tell_of_a_disk_that_refuses()
+
+    def begin_anew(self) -> None:
+        """Forget what was said; it stays saved."""
+        self._conversation.begin_anew()
+
+    def resume(self) -> bool:
+        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
+        told = self._conversation.resume()
+        for event in told:
+            self._emit(event)
+        self._tell_of_a_disk_that_refuses()
+        return bool(told)
+
+    def _tell_of_a_disk_that_refuses(self) -> None:
+        for event in self._conversation.news():
+            self._emit(event)
+
+    async def _rounds(self, model: Model, turn: "_Turn") -> None:
         """To the model's last word, or until room has to be made for the next round."""
         tools = self._tools()
-        packed = self._packed(Dialogue(model, tools.tools, self._tool_calls, turn.limits, tools.clock.now), turn)
+
+        def emit(event: Event) -> None:
+            self._redacted.emit(event)
+            if isinstance(event, ToolFinished):
+                self._tell_changes(tools, turn)
+
+        dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits, tools.clock.now, emit=emit)
+        packed = self._packed(dialogue, turn)
         for notice in self._left_out.news(packed.left_out):
-            yield notice
+            emit(notice)
         if self._needs_room(packed, turn):
-            async with aclosing(self._made_shorter(packed, turn)) as events:
-                async for event in events:
-                    yield event
-        said = (packed.system, *self._conversation.messages, *turn.new)
+            await self._make_shorter(packed, turn)
+
+        def keep(added: Added) -> None:
+            self._conversation.add((*turn.new, *added.messages))
+            turn.new, turn.written = (), ()
+            turn.limits = replace(turn.limits, rounds=max(turn.limits.rounds - 1, 1))
+            is_in_the_middle = added.messages[-1].role != "assistant"
+            if is_in_the_middle and self._needs_room(packed, turn):
+                raise _NeedsRoom
+
         try:
-            async with aclosing(packed.dialogue.turn(said)) as items:
-                async for item in items:
-                    for event in self._events_of(item, tools, turn):
-                        yield event
-                    if isinstance(item, Added) and _is_in_the_middle(item) and self._needs_room(packed, turn):
-                        break
+            ended = await packed.dialogue.turn((packed.system, *self._conversation.messages, *turn.new), keep=keep)
+        except _NeedsRoom:
+            return
         except ContextTooLong:
             if not self._can_be_shorter(packed, turn):
                 raise
-            async with aclosing(self._made_shorter(packed, turn, must=True)) as events:
-                async for event in events:
-                    yield event
+            await self._make_shorter(packed, turn, must=True)
             turn.may_be_shorter = False
+            return
+        turn.is_over = True
+        if ended.problem:
+            emit(Notice(ended.problem, Tone.WARNING))
 
-    def _events_of(self, item: Event | Added | Turn, tools: ChatTools, turn: "_Turn") -> Iterator[Event]:
-        match item:
-            case Added(messages=messages):
-                self._conversation.add((*turn.new, *messages))
-                turn.new, turn.written = (), ()
-                turn.limits = replace(turn.limits, rounds=max(turn.limits.rounds - 1, 1))
-            case Turn(problem=problem):
-                turn.is_over = True
-                if problem:
-                    yield Notice(problem, Tone.WARNING)
-            case ToolFinished():
-                yield item
-                yield from _changes_in(tools, turn)
-            case _:
-                yield item
+    def _tell_changes(self, tools: ChatTools, turn: "_Turn") -> None:
+        """What was written since this was asked last."""
+        while tools.written:
+            changes = tools.written.pop(0)
+            turn.written += changes.touched
+            self._redacted.emit(ChangesApplied(None, changes.created, changes.modified, (), changes.deleted))
 
-    async def _made_shorter(
-        self, packed: "_Packed", turn: "_Turn", *, must: bool = False
-    ) -> AsyncGenerator[Event, None]:
+    async def _make_shorter(self, packed: "_Packed", turn: "_Turn", *, must: bool = False) -> None:
         """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""
-        yield Notice(_COMPACTING, Tone.QUIET)
+        emit = packed.dialogue.emit
+        emit(Notice(_COMPACTING, Tone.QUIET))
         model, messages = packed.dialogue.model, self._conversation.messages
         try:
-            async with aclosing(compact(self._root, model, messages, turn.said, packed.shares)) as items:
-                async for item in items:
-                    if isinstance(item, Compacted):
-                        self._conversation.replace(item.messages)
-                    else:
-                        yield item
+            shorter = await compact(self._root, model, messages, turn.said, packed.shares, emit)
         except ModelError as error:
             turn.may_be_shorter = False
             if must:
                 raise
-            yield Notice(f"It could not be summed up, and stays as it is: {error.message}", Tone.WARNING)
+            emit(Notice(f"It could not be summed up, and stays as it is: {error.message}", Tone.WARNING))
             return
-        yield Notice(_COMPACTED)
+        self._conversation.replace(shorter)
+        emit(Notice(_COMPACTED))
 
     def _can_be_shorter(self, packed: "_Packed", turn: "_Turn") -> bool:
         return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, packed.shares)
@@ -198,6 +193,10 @@ class ChatAgent:
         return _Packed(equipped, system, shares, tuple(room.left_out))
 
 
+class _NeedsRoom(Exception):
+    """The conversation got too long in the middle of a turn, and can be made shorter."""
+
+
 @dataclass(frozen=True)
 class _Packed:
     """What the rounds of a turn have in common."""
@@ -222,15 +221,3 @@ class _Turn:
     may_be_shorter: bool = True
     """The conversation; once that has failed, or did not help, it is not tried again."""
     is_over: bool = False
-
-
-def _is_in_the_middle(added: Added) -> bool:
-    return added.messages[-1].role != "assistant"
-
-
-def _changes_in(tools: ChatTools, turn: _Turn) -> Iterator[Event]:
-    """What was written since this was asked last."""
-    while tools.written:
-        changes = tools.written.pop(0)
-        turn.written += changes.touched
-        yield ChangesApplied(None, changes.created, changes.modified, (), changes.deleted)

@@ -1,14 +1,13 @@
 """Making room: what was said long ago is told in short, by the model itself; what was said last stays word for word."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.token_budget import for_answers, most_of
-from cdd_agent.dialogue.turns import Added, Dialogue, Turn
-from cdd_agent.events import Event, ReplyDelta, ReplyRestarted, ThinkingDelta, ThinkingFinished
+from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.events import Emit, Event, ReplyDelta, ReplyRestarted, ThinkingDelta, ThinkingFinished
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import BadAnswer, Message, Model, Request
 
@@ -43,13 +42,6 @@ class Shares:
         return cls(window, full, kept, attached=window * 3 // 4)  # about a quarter of the window
 
 
-@dataclass(frozen=True)
-class Compacted:
-    """What stands for a conversation from now on."""
-
-    messages: tuple[Message, ...]
-
-
 def divided(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """The older messages, and the newest that come to at most `keep` tokens; tools' answers stay with their calls."""
     start, size = len(messages), 0
@@ -69,26 +61,24 @@ def can_be_shorter(messages: Sequence[Message], said: Message, shares: Shares) -
 
 
 async def compact(
-    root: Path, model: Model, messages: Sequence[Message], said: Message, shares: Shares
-) -> AsyncGenerator[Event | Compacted, None]:
-    """Have the older part summed up; what the person has just `said` stays, however old. Yield what happens, last the
-    `Compacted`. Raises `ModelError` where no summary comes, and `BudgetExhausted`."""
+    root: Path, model: Model, messages: Sequence[Message], said: Message, shares: Shares, emit: Emit
+) -> tuple[Message, ...]:
+    """Have the older part summed up; what the person has just `said` stays, however old. Returns what stands for the
+    conversation from now on. Raises `ModelError` where no summary comes, and `BudgetExhausted`."""
+
+    def emit_no_summary(event: Event) -> None:
+        if not isinstance(event, ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted):
+            emit(event)
+
     older, newest = divided(messages, shares.kept)
     told = load_prompt(root, "compaction")
     most = min(shares.window // 2, most_of(shares.window) - estimated_tokens(told) - _MARGIN)
     asked = Message("system", told), Message("user", _within("\n\n".join(map(_as_text, older)), most))
-    turn: Turn | None = None
-    async with aclosing(Dialogue(model).turn(asked)) as items:
-        async for item in items:
-            if isinstance(item, Turn):
-                turn = item
-            elif not isinstance(item, Added | ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted):
-                yield item
-    assert turn is not None
+    turn = await Dialogue(model, emit=emit_no_summary).turn(asked)
     if turn.problem or not turn.text.strip():
         raise BadAnswer(f"{model.name} gave no whole summary. {turn.problem}".rstrip())
     summary = Message("user", f"{_SUMMARY}\n\n{turn.text.strip()}")
-    yield Compacted((summary, *(message for message in older if message is said), *newest))
+    return (summary, *(message for message in older if message is said), *newest)
 
 
 def _as_text(message: Message) -> str:

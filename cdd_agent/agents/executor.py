@@ -1,11 +1,10 @@
 """The Executor in the shell: the words a person types, turned into calls of the engine."""
 
 import re
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from functools import partial
 
-from cdd_agent.agents.base import Meaning, ReadsWords, nothing_for
+from cdd_agent.agents.base import Meaning, ReadsWords
 from cdd_agent.agents.questions import about_the_run
 from cdd_agent.agents.words import (
     is_for_a_terminal,
@@ -17,10 +16,9 @@ from cdd_agent.agents.words import (
     words_of,
 )
 from cdd_agent.dialogue.token_budget import Omitted
-from cdd_agent.dialogue.turns import Added, Dialogue, Turn
+from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.llm.port import Message
@@ -75,7 +73,7 @@ class ExecutorAgent(ReadsWords):
     def __init__(self, engine: Engine, *, is_visit: bool = False) -> None:
         """`is_visit`: it says one thing to the run, and does not become the active agent."""
         self._engine = engine
-        self._recorder = Recorder(engine)
+        self.emit = engine.emit
         self._is_visit = is_visit
         self._left = False
         self._asked: tuple[Message, ...] = ()
@@ -90,39 +88,40 @@ class ExecutorAgent(ReadsWords):
     def lock(self) -> TicketLock:
         return self._engine.run.lock
 
-    def news(self) -> list[Event]:
-        return self._recorder.news()
-
     def view(self) -> list[Event]:
         return [self._engine.run.opened()]
 
     def close(self) -> None:
         self._engine.close()
 
-    def opening(self) -> AsyncGenerator[Event, None]:
-        """What a person sees first: the plan, what was found of an earlier run, and how to go on."""
-        return self._recorder.recorded(self._opening())
+    async def begin(self) -> None:
+        """Tell what a person sees first: the plan, what was found of an earlier run, and how to go on."""
+        with self._engine.recording():
+            await self._begin()
 
-    async def _opening(self) -> AsyncGenerator[Event, None]:
-        async with aclosing(self._engine.recover()) as events:
-            async for event in events:
-                yield event
-        opened = self._engine.run.opened()
-        yield opened
-        step, done = self._engine.run.next_step, self._engine.run.state.done
+    async def _begin(self) -> None:
+        await self._engine.recover()
+        run = self._engine.run
+        opened, step = run.opened(), run.next_step
+        self.emit(opened)
         if opened.resumed and step is not None:
-            yield Notice(f"Going on: {done} of {len(opened.steps)} steps are done already." if done else "Going on.")
+            done = run.state.done
+            self.emit(
+                Notice(f"Going on: {done} of {len(opened.steps)} steps are done already." if done else "Going on.")
+            )
         if step is not None and self._has_failed():
-            error = self._engine.run.state.of(step.number).error or "it is not known why"
-            yield Notice(f"Step {step.number} failed: {error.splitlines()[0]}", Tone.ERROR)
+            error = run.state.of(step.number).error or "it is not known why"
+            self.emit(Notice(f"Step {step.number} failed: {error.splitlines()[0]}", Tone.ERROR))
         if step is None:
-            yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
-            yield self._engine.run.summary()
+            self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD))
+            self.emit(run.summary())
         else:
-            yield self._what_next()
+            self.emit(self._what_next())
 
-    def say(self, line: str) -> AsyncGenerator[Event, None]:
-        return self._recorder.recorded(self.meaning(line).act())
+    async def say(self, line: str) -> None:
+        with self._engine.recording():
+            self._engine.run.tell_what_was_found()
+            await self.meaning(line).act()
 
     def closing(self) -> list[Event]:
         if self._left:
@@ -141,10 +140,10 @@ class ExecutorAgent(ReadsWords):
         now = self._engine.run.next_step
         if name in _OF_THE_STEP_TO_COME and number is not None and (now is None or now.number != number):
             is_next = f", step {now.number} is" if now else ""
-            return nothing_for(f"Step {number} is not the next one{is_next}.", "Nothing was done.")
+            return self.nothing_for(f"Step {number} is not the next one{is_next}.", "Nothing was done.")
         known = {step.number for step in self._engine.run.plan.steps}
         if name in ("undo", "diff") and number is not None and number not in known:
-            return nothing_for(f"There is no step {number}.", "Nothing was done.")
+            return self.nothing_for(f"There is no step {number}.", "Nothing was done.")
         is_under_way = now is not None and self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
         match name:
             case "continue" if is_under_way:
@@ -157,7 +156,7 @@ class ExecutorAgent(ReadsWords):
                 what = "does nothing: the step has failed" if self._has_failed() else "runs all steps that are left"
                 return Meaning(name, f"Enter {what}", self._all)
             case "retry" | "skip" if now is None:
-                return nothing_for("All steps are done.")
+                return self.nothing_for("All steps are done.")
             case "retry" if now is not None:
                 has_begun = self._engine.run.state.of(now.number).attempts
                 what = f"runs step {now.number} again: {now.title}" if has_begun else "does nothing: no step has failed"
@@ -209,7 +208,7 @@ class ExecutorAgent(ReadsWords):
     def words(self, text: str) -> Meaning:
         now = self._engine.run.next_step
         if now is None:
-            return nothing_for("All steps are done.")
+            return self.nothing_for("All steps are done.")
         if text.endswith("?"):
             return Meaning("question", "Enter asks the model; no step runs", partial(self._answer, now, text))
         act = partial(self._guide, now, text)
@@ -220,108 +219,81 @@ class ExecutorAgent(ReadsWords):
         now = self._engine.run.next_step
         return f"makes it guidance for step {now.number}, and runs the step" if now else "is for a step that is left"
 
-    async def _continue(self) -> AsyncGenerator[Event, None]:
+    async def _continue(self) -> None:
         if self._has_failed():
-            yield self._what_next()
-            return
-        async with aclosing(self._run()) as events:
-            async for event in events:
-                yield event
+            self.emit(self._what_next())
+        else:
+            await self._run()
 
-    async def _retry(self) -> AsyncGenerator[Event, None]:
+    async def _retry(self) -> None:
         step = self._engine.run.next_step
         if step is None or not self._engine.run.state.of(step.number).attempts:
-            yield Notice("No step has failed.")
-            yield self._what_next()
-            return
-        async with aclosing(self._run()) as events:
-            async for event in events:
-                yield event
+            self.emit(Notice("No step has failed."))
+            self.emit(self._what_next())
+        else:
+            await self._run()
 
-    async def _guide(self, meant: PlanStep, guidance: str) -> AsyncGenerator[Event, None]:
+    async def _guide(self, meant: PlanStep, guidance: str) -> None:
         """Run the step that the guidance was said for, if that is the next one also in a plan that was edited since."""
-        for event in self._engine.reread():
-            yield event
+        self._engine.reread()
         now = self._engine.run.next_step
         if now is None or (now.number, now.title) != (meant.number, meant.title):
-            yield Notice(f"That was said for step {meant.number}: {meant.title}. Nothing was run.")
-            yield self._what_next()
-            return
-        async with aclosing(self._run(guidance)) as events:
-            async for event in events:
-                yield event
+            self.emit(Notice(f"That was said for step {meant.number}: {meant.title}. Nothing was run."))
+            self.emit(self._what_next())
+        else:
+            await self._run(guidance)
 
-    async def _run(self, guidance: str = "") -> AsyncGenerator[Event, None]:
-        for event in self._engine.reread():
-            yield event
+    async def _run(self, guidance: str = "") -> None:
+        self._engine.reread()
         step = self._engine.run.next_step
         if step is None:  # the plan ends here by now
-            yield self._engine.run.summary()
+            self.emit(self._engine.run.summary())
             return
-        async with aclosing(self._engine.run_step(step, guidance=guidance)) as events:
-            async for event in events:
-                yield event
-        yield self._after_a_step()
+        await self._engine.run_step(step, guidance=guidance)
+        self.emit(self._after_a_step())
 
-    async def _all(self) -> AsyncGenerator[Event, None]:
+    async def _all(self) -> None:
+        if not self._has_failed():
+            self._engine.reread()
+            await self._engine.run_all()
         if self._has_failed():
-            yield self._what_next()
-            return
-        for event in self._engine.reread():
-            yield event
-        async with aclosing(self._engine.run_all()) as events:
-            async for event in events:
-                yield event
-        if self._has_failed():
-            yield self._what_next()
+            self.emit(self._what_next())
 
-    async def _skip(self, step: PlanStep, reason: str, *, keep: bool) -> AsyncGenerator[Event, None]:
-        async with aclosing(self._engine.skip(step, reason, keep=keep)) as events:
-            async for event in events:
-                yield event
-        yield self._after_a_step()
+    async def _skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
+        await self._engine.skip(step, reason, keep=keep)
+        self.emit(self._after_a_step())
 
-    async def _went_back(self, going: Callable[[], AsyncGenerator[Event, None]]) -> AsyncGenerator[Event, None]:
-        async with aclosing(going()) as events:
-            async for event in events:
-                yield event
+    async def _went_back(self, going: Callable[[], Awaitable[None]]) -> None:
+        await going()
         if self._engine.run.next_step is not None:
-            yield self._what_next()
+            self.emit(self._what_next())
 
-    async def _status(self) -> AsyncGenerator[Event, None]:
-        yield self._engine.run.opened()
-        yield self._what_next()
+    async def _status(self) -> None:
+        self.emit(self._engine.run.opened())
+        self.emit(self._what_next())
 
-    async def _answer(self, step: PlanStep, question: str) -> AsyncGenerator[Event, None]:
+    async def _answer(self, step: PlanStep, question: str) -> None:
         """By the run's own model, so within its budget; questions and answers of this visit are remembered."""
-        yield QuestionAsked(step.number, question)
-        asked = Message("user", self._engine.run.record.redactor.redact(question))
-        runner = self._engine.runner
-        dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls)
-        run = self._engine.run
+        self.emit(QuestionAsked(step.number, question))
+        run, runner = self._engine.run, self._engine.runner
+        asked = Message("user", run.record.redactor.redact(question))
+        dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
         packed = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
         for notice in self._left_out.news(packed.left_out):
-            yield notice
+            self.emit(notice)
         try:
-            async with aclosing(packed.dialogue.turn(packed.messages, step=step.number)) as items:
-                async for item in items:
-                    match item:
-                        case Added():
-                            pass
-                        case Turn():
-                            self._asked = (*self._asked, asked, Message("assistant", item.text or "…"))[-_REMEMBERED:]
-                            if item.problem:
-                                yield Notice(item.problem, Tone.WARNING)
-                        case _:
-                            yield item
+            turn = await packed.dialogue.turn(packed.messages, step=step.number)
+            self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
+            if turn.problem:
+                self.emit(Notice(turn.problem, Tone.WARNING))
         except CddError:
-            yield QuestionAnswered(step.number)
+            self.emit(QuestionAnswered(step.number))
             raise
-        yield QuestionAnswered(step.number)
+        self.emit(QuestionAnswered(step.number))
 
-    async def _leave(self) -> AsyncGenerator[Event, None]:
+    async def _leave(self) -> None:
         self._left = True
-        yield Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.")
+        self.emit(Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here."))
 
     def _has_failed(self) -> bool:
         step = self._engine.run.next_step

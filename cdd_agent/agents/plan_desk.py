@@ -10,8 +10,9 @@ from pathlib import Path
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.recording import Presented
+from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
+from cdd_agent.events import Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
@@ -54,10 +55,10 @@ class PlanDesk:
     def shown_path(self) -> str:
         return self.ticket.shown(self.ticket.plan_path)
 
-    def presented(self) -> Presented:
-        """What faces get of a planning goes through this, into a log of its own: runs tell apart what they cost."""
+    def recorder(self, emit: Emit) -> Recorder:
+        """Tells what happens in a planning, and logs it apart from the runs, which tell what they cost themselves."""
         self.record.prepare()
-        return Presented(self.record.redactor, planning_log(self.record))
+        return Recorder(self.record.redactor, planning_log(self.record), emit)
 
     def complete_spec(self) -> TicketSpec:
         """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet, and for one

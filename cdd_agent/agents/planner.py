@@ -1,10 +1,9 @@
 """The Planner in the shell: the words a person types, turned into a plan that they approve."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import Awaitable
 from functools import partial
 
-from cdd_agent.agents.base import Meaning, ReadsWords, tell
+from cdd_agent.agents.base import Meaning, ReadsWords
 from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
 from cdd_agent.engine.lock import TicketLock
@@ -36,7 +35,7 @@ class PlannerAgent(ReadsWords):
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning
-        self._presented = planning.desk.presented()
+        self.emit = planning.recorder.emit
         self._left = False
         self.ticket_slug = planning.desk.ticket.slug
 
@@ -47,9 +46,6 @@ class PlannerAgent(ReadsWords):
     @property
     def lock(self) -> TicketLock:
         return self._planning.kept.lock
-
-    def news(self) -> list[Event]:
-        return []
 
     def closing(self) -> list[Event]:
         return []
@@ -68,32 +64,25 @@ class PlannerAgent(ReadsWords):
     def close(self) -> None:
         self._planning.close()
 
-    def opening(self) -> AsyncGenerator[Event, None]:
-        return self._presented.presented(self._opening())
+    async def begin(self) -> None:
+        with self._planning.recording():
+            await self._begin()
 
-    async def _opening(self) -> AsyncGenerator[Event, None]:
+    async def _begin(self) -> None:
         planning, notes = self._planning, self._planning.notes
-        for notice in planning.kept.news:
-            yield notice
+        await self.tell(*planning.kept.news)
         if notes.proposal:
-            yield Notice("A plan was proposed here, and not approved yet.")
-            for event in planning.shown():
-                yield event
+            await self.tell(Notice("A plan was proposed here, and not approved yet."), *planning.shown())
         elif planning.desk.present().plan is not None:
-            for event in self.view():
-                if isinstance(event, PlanOpened):
-                    yield event
-            yield self._checked()
+            await self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
         elif not notes.conversation:
-            async with aclosing(self._plan()) as events:
-                async for event in events:
-                    yield event
+            await self._plan()
             return
-        for event in self._open():
-            yield event
+        await self._show_open()
 
-    def say(self, line: str) -> AsyncGenerator[Event, None]:
-        return self._presented.presented(self.meaning(line).act())
+    async def say(self, line: str) -> None:
+        with self._planning.recording():
+            await self.meaning(line).act()
 
     def command(self, text: str) -> Meaning | None:
         proposal = self._planning.notes.proposal
@@ -128,97 +117,80 @@ class PlannerAgent(ReadsWords):
     def to_the_model(self) -> str:
         return "says it to the Planner"
 
-    async def _hear(self, text: str) -> AsyncGenerator[Event, None]:
+    async def _hear(self, text: str) -> None:
         """An answer, what to change, or what matters for a first plan."""
         planning = self._planning
         if planning.notes.questions or planning.notes.is_open:
-            events = self._proposed(planning.answer(text))
+            await self._propose(planning.answer(text))
         elif planning.notes.proposal or planning.desk.present().plan is not None:
-            events = self._proposed(planning.change(text))
+            await self._propose(planning.change(text))
         else:
-            events = self._plan(text)
-        async with aclosing(events):
-            async for event in events:
-                yield event
+            await self._plan(text)
 
-    async def _show_open(self) -> AsyncGenerator[Event, None]:
-        for event in self._open():
-            yield event
+    async def _show_open(self) -> None:
+        """What waits for the person."""
+        questions = self._planning.open_questions() if self._planning.notes.questions else [self._what_next()]
+        await self.tell(*questions)
 
-    async def _show(self) -> AsyncGenerator[Event, None]:
-        yield Answer(self._planning.text())
+    async def _show(self) -> None:
+        self.emit(Answer(self._planning.text()))
 
-    async def _check(self) -> AsyncGenerator[Event, None]:
-        yield self._checked()
+    async def _check(self) -> None:
+        self.emit(self._checked())
 
-    async def _basic(self) -> AsyncGenerator[Event, None]:
-        async with aclosing(self._proposed(tell(self._planning.basic()))) as events:
-            async for event in events:
-                yield event
+    async def _basic(self) -> None:
+        await self.tell(*self._planning.basic(), self._what_next())
 
-    async def _plan(self, guidance: str = "") -> AsyncGenerator[Event, None]:
+    async def _plan(self, guidance: str = "") -> None:
         try:
             self._planning.model()
         except BadInput as error:  # there is a way without one
-            yield Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING)
-            yield Notice("`basic` proposes a plan without a model: a step for each acceptance criterion.")
+            self.emit(Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING))
+            self.emit(Notice("`basic` proposes a plan without a model: a step for each acceptance criterion."))
             return
-        async with aclosing(self._proposed(self._planning.plan(guidance))) as events:
-            async for event in events:
-                yield event
+        await self._propose(self._planning.plan(guidance))
 
-    async def _proposed(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        async with aclosing(events):
-            async for event in events:
-                yield event
+    async def _propose(self, planning: Awaitable[None]) -> None:
+        await planning
         if not self._planning.notes.questions:
-            yield self._what_next()
+            self.emit(self._what_next())
 
-    async def _continue(self) -> AsyncGenerator[Event, None]:
+    async def _continue(self) -> None:
         if self._planning.notes.is_open:
-            async with aclosing(self._proposed(self._planning.go_on())) as events:
-                async for event in events:
-                    yield event
-            return
-        for event in self._open():
-            yield event
+            await self._propose(self._planning.go_on())
+        else:
+            await self._show_open()
 
-    async def _approve(self) -> AsyncGenerator[Event, None]:
+    async def _approve(self) -> None:
         desk, was_changed = self._planning.desk, self._planning.is_of_another_spec()
         checked = self._checked() if was_changed else None
         self._planning.save()
         self._left = True
         if checked is not None:
-            yield Notice("The spec has changed since this plan was made. What compiling it finds now:", Tone.WARNING)
-            yield checked
-        yield Notice(f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.", Tone.GOOD)
+            text = "The spec has changed since this plan was made. What compiling it finds now:"
+            await self.tell(Notice(text, Tone.WARNING), checked)
+        self.emit(Notice(f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.", Tone.GOOD))
 
-    async def _keep(self) -> AsyncGenerator[Event, None]:
+    async def _keep(self) -> None:
         desk = self._planning.desk
         if desk.present().plan is None:
-            yield Notice("There is no plan to keep yet.")
-            yield self._what_next()
+            await self.tell(Notice("There is no plan to keep yet."), self._what_next())
             return
         self._planning.discard()
         self._left = True
-        yield Notice(f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out.")
+        self.emit(Notice(f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out."))
 
-    async def _discard(self) -> AsyncGenerator[Event, None]:
+    async def _discard(self) -> None:
         self._planning.discard()
-        yield Notice("Dropped what was proposed and learnt; plan.md is as it was.")
-        yield self._what_next()
+        await self.tell(Notice("Dropped what was proposed and learnt; plan.md is as it was."), self._what_next())
 
-    async def _leave(self) -> AsyncGenerator[Event, None]:
+    async def _leave(self) -> None:
         self._left = True
         kept = " What was proposed or learnt is kept." if self._planning.has_notes else ""
-        yield Notice(f"Left the planning of {self.ticket_slug}.{kept}")
+        self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}"))
 
     def _checked(self) -> PlanChecked:
         return PlanChecked(self.ticket_slug, self._planning.name_of_plan, tuple(self._planning.problems()))
-
-    def _open(self) -> list[Event]:
-        """What waits for the person."""
-        return self._planning.open_questions() if self._planning.notes.questions else [self._what_next()]
 
     def _what_next(self) -> Notice:
         notes = self._planning.notes

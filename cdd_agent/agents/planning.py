@@ -6,8 +6,8 @@ say, and `agents/plan_desk.py` writes it.
 
 import asyncio
 import difflib
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -18,11 +18,11 @@ from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt
-from cdd_agent.dialogue.structured import NoUsableAnswer, Structured, how_to_answer, structured
+from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured
 from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers, most_of
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
-from cdd_agent.errors import BadInput
-from cdd_agent.events import Answer, Event, Notice, PlanChecked, Tone
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import Answer, Emit, Event, Notice, PlanChecked, Tone, unheard
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Model, Request
@@ -53,11 +53,24 @@ class Planning:
     tool_calls: ToolCalls = "auto"
     may_ask: bool = True
     """Somebody is there to answer questions."""
+    emit_to: Emit = unheard
     notes: PlanningNotes = field(init=False)
 
     def __post_init__(self) -> None:
         self.notes = self.kept.found or PlanningNotes()
         self._left_out = Omitted()
+        self.recorder = self.desk.recorder(self.emit_to)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Around whatever a person or a script has it do. Raises `BadInput` when the disk refused a part of the log."""
+        is_over = False
+        try:
+            yield
+            is_over = True
+        finally:
+            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
+                self.recorder.settle()
 
     def close(self) -> None:
         """Let go of the ticket. The notes stay."""
@@ -122,7 +135,7 @@ class Planning:
 
     # ----------------------------------------------------------------------------------------- proposing
 
-    async def plan(self, guidance: str = "") -> AsyncGenerator[Event, None]:
+    async def plan(self, guidance: str = "") -> None:
         """Have a whole plan made; what the notes held is dropped."""
         spec, present = self.desk.complete_spec(), self.desk.present()
         self._check_means()
@@ -138,11 +151,9 @@ class Planning:
                 is_anew=True,
             )
         )
-        async with aclosing(self.go_on()) as events:
-            async for event in events:
-                yield event
+        await self.go_on()
 
-    async def change(self, wish: str) -> AsyncGenerator[Event, None]:
+    async def change(self, wish: str) -> None:
         """Have the proposal, or else the plan that is there, changed as a person says."""
         spec, present = self.desk.complete_spec(), self.desk.present()
         self._check_means()
@@ -167,21 +178,17 @@ class Planning:
         conversation = (*notes.conversation, said)
         self._packed("change", conversation).refuse_too_long()
         self._keep(notes.model_copy(update={**update, "conversation": conversation}))
-        async with aclosing(self.go_on()) as events:
-            async for event in events:
-                yield event
+        await self.go_on()
 
-    async def answer(self, words: str) -> AsyncGenerator[Event, None]:
+    async def answer(self, words: str) -> None:
         """Answer the questions that are open, or say more to a planning that was interrupted."""
         self.model()
         said = Message("user", f"{_SAID}\n\n{words}")
         conversation = (*self.notes.conversation, said)
         self._keep(self.notes.model_copy(update={"conversation": conversation, "questions": (), "is_open": True}))
-        async with aclosing(self.go_on()) as events:
-            async for event in events:
-                yield event
+        await self.go_on()
 
-    async def go_on(self) -> AsyncGenerator[Event, None]:
+    async def go_on(self) -> None:
         """Ask the model, from where the conversation is. What was learnt stays, however this ends."""
         spec, present = self.desk.complete_spec(), self.desk.present()
         exploration = Exploration()
@@ -196,24 +203,19 @@ class Planning:
         judge = ReplyJudge(self.desk, spec, present, base, self.text_with, left)
         packed = await asyncio.to_thread(self._packed, self.notes.task, conversation, exploration)
         for notice in self._left_out.news(packed.left_out):
-            yield notice
-        found: Structured[Any] | None = None
-        asked = structured(packed.dialogue, packed.messages, packed.kind, check=judge.problems)
-        async with aclosing(asked) as items:
-            async for item in items:
-                match item:
-                    case Added(messages=messages):
-                        conversation += messages
-                        self._keep(self.notes.model_copy(update={"conversation": conversation}))
-                        if len(messages) > 1:
-                            yield Notice(exploration.in_words, Tone.QUIET)
-                    case Structured():
-                        found = item
-                    case _:
-                        yield item
-        assert found is not None
+            self.recorder.emit(notice)
+
+        def keep(added: Added) -> None:
+            nonlocal conversation
+            conversation += added.messages
+            self._keep(self.notes.model_copy(update={"conversation": conversation}))
+            if len(added.messages) > 1:
+                self.recorder.emit(Notice(exploration.in_words, Tone.QUIET))
+
+        kind: type[Any] = packed.kind
+        found = await structured(packed.dialogue, packed.messages, kind, check=judge.problems, keep=keep)
         for event in self._taken_up(found.value, judge):
-            yield event
+            self.recorder.emit(event)
 
     def _taken_up(self, reply: PlanReply | ChangeReply, judge: ReplyJudge) -> list[Event]:
         if reply.questions:
@@ -300,6 +302,7 @@ class Planning:
             exploration.bounded(self.tools),
             self.tool_calls,
             Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
+            emit=self.recorder.emit,
         )
         window, prompt = dialogue.model.window, load_prompt(self.desk.root, "planner")
         kind: type[PlanReply] | type[ChangeReply] = PlanReply if task == "plan" else ChangeReply

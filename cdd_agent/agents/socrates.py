@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +12,13 @@ from cdd_agent.agents.base import Meaning, ReadsWords
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, packed
 from cdd_agent.agents.spec_draft import Proposal
-from cdd_agent.dialogue.presentable import presented
-from cdd_agent.dialogue.structured import Structured, structured
+from cdd_agent.dialogue.redacted_events import RedactedEvents
+from cdd_agent.dialogue.structured import structured
 from cdd_agent.dialogue.token_budget import Omitted
-from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
+from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.events import Answer, Event, Notice, ReplyFinished, SpecShown, Tone
+from cdd_agent.events import Answer, Emit, Event, Notice, ReplyFinished, SpecShown, Tone
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Model, Usage
 from cdd_agent.redaction import Redactor
@@ -48,10 +47,15 @@ class SocratesAgent(ReadsWords):
     WORDS = ("continue", "summary", "status", "approve", "anyway")
     NEAR = 0.8
 
-    def __init__(self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue) -> None:
+    def __init__(
+        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue, emit: Emit
+    ) -> None:
         self.ticket_slug = file.ticket.slug
         self.notebook = notebook
-        self._tickets, self._file, self._dialogue = tickets, file, dialogue
+        self._redacted = RedactedEvents(notebook.kept.redactor, emit)
+        self.emit = self._redacted.emit
+        self._tickets, self._file = tickets, file
+        self._dialogue = replace(dialogue, emit=self._count)
         self._root: Path = file.ticket.root
         self._is_done = False
         self._told: set[str] = set()
@@ -65,6 +69,7 @@ class SocratesAgent(ReadsWords):
         ticket: Ticket,
         redactor: Redactor,
         equipped: Callable[[Spent, Callable[[Usage], None]], Model],
+        emit: Emit,
         *,
         tool_calls: ToolCalls = "auto",
         start_over: bool = False,
@@ -84,7 +89,7 @@ class SocratesAgent(ReadsWords):
         except BaseException:
             notebook.close()
             raise
-        return cls(tickets, file, notebook, dialogue)
+        return cls(tickets, file, notebook, dialogue, emit)
 
     @property
     def done(self) -> bool:
@@ -93,9 +98,6 @@ class SocratesAgent(ReadsWords):
     @property
     def lock(self) -> TicketLock:
         return self.notebook.kept.lock
-
-    def news(self) -> list[Event]:
-        return [Notice("What was said is kept.")] if self.notebook.is_unanswered else []
 
     def view(self) -> list[Event]:
         return [replace(self._shown(), in_full=True)]
@@ -106,30 +108,29 @@ class SocratesAgent(ReadsWords):
     def close(self) -> None:
         self.notebook.close()
 
-    def opening(self) -> AsyncGenerator[Event, None]:
-        """What a person sees first: what is there, then the first questions, or the last ones again."""
-        return presented(self._opening(), self.notebook.kept.redactor)
-
-    def say(self, line: str) -> AsyncGenerator[Event, None]:
-        return presented(self.meaning(line).act(), self.notebook.kept.redactor)
-
-    async def _opening(self) -> AsyncGenerator[Event, None]:
+    async def begin(self) -> None:
+        """Tell what a person sees first: what is there, then the first questions, or the last ones again."""
         notebook = self.notebook
-        for notice in notebook.kept.news:
-            yield notice
+        await self.tell(*notebook.kept.news)
         if notebook.edited:
-            yield _edited(self._file, notebook.edited)
-        yield self._shown()
+            self.emit(_edited(self._file, notebook.edited))
+        self.emit(self._shown())
         if not notebook.is_new:
-            for event in self._going_on():
-                yield event
+            await self.tell(*self._going_on())
         elif self._is_complete:
             text = f"{self._file.shown} is complete. Press Enter to go deeper, or say what to look at; `exit` leaves."
-            yield Notice(text, Tone.GOOD)
+            self.emit(Notice(text, Tone.GOOD))
         else:
-            async with aclosing(self._ask(BEGIN, is_answer=False)) as events:
-                async for event in events:
-                    yield event
+            await self._ask(BEGIN, is_answer=False)
+
+    async def say(self, line: str) -> None:
+        await self.meaning(line).act()
+
+    def _count(self, event: Event) -> None:
+        """What the model tells is counted, and told on."""
+        if isinstance(event, ReplyFinished) and event.usage is not None:
+            self.notebook.count(event.usage)
+        self.emit(event)
 
     def _going_on(self) -> list[Event]:
         notebook, changed = self.notebook, self._shown().not_written
@@ -172,55 +173,49 @@ class SocratesAgent(ReadsWords):
             return None
         return GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
 
-    async def _ask(self, said: str | None, *, is_answer: bool) -> AsyncGenerator[Event, None]:
+    async def _ask(self, said: str | None, *, is_answer: bool) -> None:
         """One turn of the model."""
         notebook = self.notebook
-        for notice in self._reread():
-            yield notice
+        await self.tell(*self._reread())
         around = await asyncio.to_thread(Surroundings.of, self._file.ticket, self._tickets)
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
             notebook.hear(said)
         before = notebook.draft
-        answer: Structured[Proposal] | None = None
         request = packed(self._root, self.ticket_slug, around, notebook, self._dialogue)
-        for notice in self._untold(around.rules.notes, request.left_out):
-            yield notice
-        turn = structured(
-            request.dialogue,
-            request.messages,
-            Proposal,
-            check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
-        )
+        await self.tell(*self._untold(around.rules.notes, request.left_out))
         try:
-            async with aclosing(turn) as items:
-                async for item in items:
-                    match item:
-                        case Added(messages=messages):
-                            notebook.add(messages)
-                        case Structured():
-                            answer = item
-                        case _:
-                            if isinstance(item, ReplyFinished) and item.usage is not None:
-                                notebook.count(item.usage)
-                            yield item
+            answer = await structured(
+                request.dialogue,
+                request.messages,
+                Proposal,
+                check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
+                keep=lambda added: notebook.add(added.messages),
+            )
+        except asyncio.CancelledError:
+            self.emit(Notice("What was said is kept."))
+            raise
         except ContextTooLong as error:
             if notebook.forget_rounds():  # else every later try would be too long, too
                 hint = "What the tools showed is left out now: press Enter to try again, or say where to look."
                 raise ContextTooLong(error.message, hint=hint) from error
             raise
-        assert answer is not None
+        finally:
+            self._redacted.forget()
         unsaid = _unsaid(answer.text, answer.value.questions)
         notebook.conclude(before.with_proposal(answer.value, notebook.kept.redactor), unsaid)
         if unsaid:
-            yield Answer(unsaid)
+            self.emit(Answer(unsaid))
         for problem in answer.problems:
-            yield Notice(f"The model's answer is not quite right, even when asked again: {problem}", Tone.WARNING)
-        yield self._shown()
+            text = f"The model's answer is not quite right, even when asked again: {problem}"
+            self.emit(Notice(text, Tone.WARNING))
+        self.emit(self._shown())
         if answer.value.approved and is_answer:
-            async with aclosing(self._approved_in_words(notebook.draft.spec == before.spec)) as events:
-                async for event in events:
-                    yield event
+            if notebook.draft.spec == before.spec:
+                await self._approve(anyway=False)
+            else:
+                text = "The spec has changed with your last words. `summary` shows it, `approve` writes it."
+                self.emit(Notice(text))
 
     def _untold(self, notes: Sequence[str], left_out: Sequence[str]) -> list[Notice]:
         """What a person has to know of what the model is told, and was not told before."""
@@ -233,40 +228,29 @@ class SocratesAgent(ReadsWords):
         edited = self.notebook.meet(self._file.read())
         return [_edited(self._file, edited)] if edited else []
 
-    async def _summary(self) -> AsyncGenerator[Event, None]:
-        for notice in self._reread():
-            yield notice
-        for event in self.view():
-            yield event
+    async def _summary(self) -> None:
+        await self.tell(*self._reread(), *self.view())
 
-    async def _leave(self) -> AsyncGenerator[Event, None]:
+    async def _leave(self) -> None:
         self._is_done = True
-        yield Notice(f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here.")
+        self.emit(Notice(f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here."))
 
-    async def _approved_in_words(self, was_seen: bool) -> AsyncGenerator[Event, None]:
-        if not was_seen:
-            yield Notice("The spec has changed with your last words. `summary` shows it, `approve` writes it.")
-            return
-        async with aclosing(self._approve(anyway=False)) as events:
-            async for event in events:
-                yield event
-
-    async def _approve(self, *, anyway: bool) -> AsyncGenerator[Event, None]:
+    async def _approve(self, *, anyway: bool) -> None:
         notebook = self.notebook
         for _ in range(_TRIES_TO_WRITE):
             seen = self._file.read()
             if edited := notebook.meet(seen):
-                yield _edited(self._file, edited)
+                self.emit(_edited(self._file, edited))
             if (lacking := self._lacking()) and not anyway:
-                yield Notice("Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking), Tone.WARNING)
-                yield Notice("Answer what is open, or `approve anyway` to write it as it is.")
+                text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
+                self.emit(Notice(text, Tone.WARNING))
+                self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
                 return
             try:
                 was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
             except ChangedMeanwhile:
                 continue
-            for event in self._written(seen, was_changed):
-                yield event
+            await self.tell(*self._written(seen, was_changed))
             return
         raise ChangedMeanwhile(
             f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."

@@ -1,8 +1,8 @@
 """The built-in slash commands. `cdd init`, `new`, `list` and `status` are the same functions without a screen."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 from cdd_agent.agents.last_active import LastActive, last_active
 from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
@@ -11,7 +11,6 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import (
     Answer,
     Cleared,
-    Event,
     ExitRequested,
     Notice,
     Tone,
@@ -33,33 +32,27 @@ _IN_CHAT = """\
 
 
 @command("exec", "SLUG [--start-over]")
-async def execute(session: Session, slug: str, flag: str = "") -> AsyncGenerator[Event, None]:
+async def execute(session: Session, slug: str, flag: str = "") -> None:
     """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
     if flag not in ("", "--start-over"):
         raise BadInput(f"There is no {flag!r} of /exec", hint="Usage: /exec SLUG [--start-over]")
     ticket = session.project.tickets.find(slug)
-    async with aclosing(session.engage("executor", ticket, start_over=bool(flag))) as events:
-        async for event in events:
-            yield event
+    await session.engage("executor", ticket, start_over=bool(flag))
 
 
 @command("socrates", "SLUG [--start-over]")
-async def socrates(session: Session, slug: str, flag: str = "") -> AsyncGenerator[Event, None]:
+async def socrates(session: Session, slug: str, flag: str = "") -> None:
     """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
     if flag not in ("", "--start-over"):
         raise BadInput(f"There is no {flag!r} of /socrates", hint="Usage: /socrates SLUG [--start-over]")
     ticket = session.project.tickets.find(slug)
-    async with aclosing(session.engage("socrates", ticket, start_over=bool(flag))) as events:
-        async for event in events:
-            yield event
+    await session.engage("socrates", ticket, start_over=bool(flag))
 
 
 @command("resume")
-async def resume(session: Session) -> AsyncGenerator[Event, None]:
+async def resume(session: Session) -> None:
     """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
     told = session.chat.resume()
-    for event in told:
-        yield event
     last = last_active(session.project.root)
     left = await asyncio.to_thread(_left_last, session)
     if last is not None and last.agent is not None:
@@ -69,13 +62,11 @@ async def resume(session: Session) -> AsyncGenerator[Event, None]:
     else:
         agent, ticket = "executor", None if told and last is not None else left
     if ticket is not None:
-        async with aclosing(session.engage(agent, ticket)) as events:
-            async for event in events:
-                yield event
+        await session.engage(agent, ticket)
     elif left is not None:
-        yield Notice(f"`/exec {left.slug}` goes on with the run that was left.")
+        session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left."))
     elif not told:
-        yield Notice("No run was left before its end, and there is no earlier conversation to go back to.")
+        session.emit(Notice("No run was left before its end, and there is no earlier conversation to go back to."))
 
 
 def _left_last(session: Session) -> Ticket | None:
@@ -94,61 +85,51 @@ def _still_there(session: Session, last: LastActive) -> Ticket | None:
 
 
 @command("undo", "[SLUG] [STEP]")
-async def undo(session: Session, *which: str) -> AsyncGenerator[Event, None]:
+async def undo(session: Session, *which: str) -> None:
     """Go back to before a ticket's last step, or the one named; your own later edits stay."""
-    async with aclosing(_tell(session, "undo", which)) as events:
-        async for event in events:
-            yield event
+    await _tell(session, "undo", which)
 
 
 @command("redo", "[SLUG]")
-async def redo(session: Session, *which: str) -> AsyncGenerator[Event, None]:
+async def redo(session: Session, *which: str) -> None:
     """Undo the last undo."""
-    async with aclosing(_tell(session, "redo", which)) as events:
-        async for event in events:
-            yield event
+    await _tell(session, "redo", which)
 
 
 @command("diff", "[SLUG] [STEP]")
-async def diff(session: Session, *which: str) -> AsyncGenerator[Event, None]:
+async def diff(session: Session, *which: str) -> None:
     """Show what a ticket's last step, or the one named, changed."""
-    async with aclosing(_tell(session, "diff", which)) as events:
-        async for event in events:
-            yield event
+    await _tell(session, "diff", which)
 
 
 @command("status", "[SLUG]")
-async def status(session: Session, slug: str | None = None) -> AsyncGenerator[Event, None]:
+async def status(session: Session, slug: str | None = None) -> None:
     """Show how far a ticket is: the active one, the one named, or all of them."""
     if slug is None and session.agent is None:
-        async with aclosing(list_tickets(session)) as events:
-            async for event in events:
-                yield event
+        await list_tickets(session)
         return
     if session.agent is not None and slug in (None, session.agent.ticket_slug):
         for event in session.agent.view():
-            yield event
+            session.emit(event)
     else:
-        yield opened(session.project.tickets.find(slug or ""))
+        session.emit(opened(session.project.tickets.find(slug or "")))
 
 
 @command("list", "[TYPE] [STATE]", words=(TYPES, STATES))
-async def list_tickets(session: Session, *words: str) -> AsyncGenerator[Event, None]:
+async def list_tickets(session: Session, *words: str) -> None:
     """List the project's tickets and how far each is; with a type, a state or both, those alone."""
-    yield await asyncio.to_thread(listed, session.project.tickets, words)
+    session.emit(await asyncio.to_thread(listed, session.project.tickets, words))
 
 
 @command("plan", "SLUG")
-async def plan(session: Session, slug: str) -> AsyncGenerator[Event, None]:
+async def plan(session: Session, slug: str) -> None:
     """Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve."""
     ticket = session.project.tickets.find(slug)
-    async with aclosing(session.engage("planner", ticket)) as events:
-        async for event in events:
-            yield event
+    await session.engage("planner", ticket)
 
 
 @command("new", "TYPE [KIND] NAME", words=((*TYPES, _DOCUMENTATION),))
-async def new(session: Session, kind: str, *words: str) -> AsyncGenerator[Event, None]:
+async def new(session: Session, kind: str, *words: str) -> None:
     """Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`."""
     if kind.lower() == _DOCUMENTATION:
         from cdd_agent.tickets.documentation import create_page
@@ -156,40 +137,42 @@ async def new(session: Session, kind: str, *words: str) -> AsyncGenerator[Event,
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = await asyncio.to_thread(create_page, session.project.root, *words)
-        yield Notice(f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD)
+        session.emit(Notice(f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD))
         return
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME", hint=_QUOTE)
     ticket = session.project.tickets.create(kind, words[0])
-    yield Notice(
-        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "
-        f"then `/plan {ticket.slug}` makes the plan.",
-        Tone.GOOD,
+    session.emit(
+        Notice(
+            f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by "
+            f"hand; then `/plan {ticket.slug}` makes the plan.",
+            Tone.GOOD,
+        )
     )
 
 
 @command("init", "[--templates]")
-async def init(session: Session, flag: str = "") -> AsyncGenerator[Event, None]:
+async def init(session: Session, flag: str = "") -> None:
     """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
     from cdd_agent.commands.initialise import initialise
 
     if flag not in ("", "--templates"):
         raise BadInput(f"There is no {flag!r} of /init", hint="Usage: /init [--templates]")
     for notice in initialise(session.project, templates=bool(flag)):
-        yield notice
+        session.emit(notice)
 
 
 @command("context", "[PATH...]")
-async def context(session: Session, *paths: str) -> AsyncGenerator[Event, None]:
+async def context(session: Session, *paths: str) -> None:
     """Show the project context that a model would get, with the files and folders named."""
     from cdd_agent.project.context import project_context
 
     found = await asyncio.to_thread(project_context, session.project.root, paths)
-    yield Answer(found.as_text())
+    session.emit(Answer(found.as_text()))
 
 
 @command("cost", "[SLUG]")
-async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Event, None]:
+async def cost(session: Session, slug: str | None = None) -> None:
     """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
     from cdd_agent.engine.effort import effort_of
     from cdd_agent.engine.record import RunRecord
@@ -205,61 +188,58 @@ async def cost(session: Session, slug: str | None = None) -> AsyncGenerator[Even
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
         cache = effort.spent.of_the_cache_in_words
-        yield Notice("; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))))
+        session.emit(
+            Notice("; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))))
+        )
     spent = session.tally.spent
-    yield Notice("; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words))))
+    session.emit(Notice("; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words)))))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]")
-async def choose_model(session: Session, *words: str) -> AsyncGenerator[Event, None]:
+async def choose_model(session: Session, *words: str) -> None:
     """Show the model and those on this computer, or ask another from now on; `--save` sets it for the project."""
-    from cdd_agent.commands.model_choice import chosen
+    from cdd_agent.commands.model_choice import choose
 
-    async with aclosing(chosen(session, words)) as events:
-        async for event in events:
-            yield event
+    await choose(session, words)
 
 
 @command("help", "[AGENT]", words=(("chat", "socrates", "planner", "executor"),))
-async def show_help(session: Session, agent: str = "") -> AsyncGenerator[Event, None]:
+async def show_help(session: Session, agent: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
     from cdd_agent.agents.executor import ExecutorAgent
     from cdd_agent.agents.planner import PlannerAgent
     from cdd_agent.agents.socrates import SocratesAgent
 
-    del session
     words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
     if not agent:
         rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
         which = ", ".join(f"`/help {name}`" for name in words)
         others = f"All other lines go to the agent that is active. What they understand: {which}."
-        yield Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}")
+        session.emit(Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}"))
     elif (text := words.get(agent.lower())) is not None:
-        yield Answer(text)
+        session.emit(Answer(text))
     else:
         raise BadInput(f"There is no agent {agent!r}", hint=f"There are {', '.join(words)}.")
 
 
 @command("clear")
-async def clear(session: Session) -> AsyncGenerator[Event, None]:
+async def clear(session: Session) -> None:
     """Empty the transcript, and begin a new conversation; `/resume` goes back to the old one."""
     session.chat.begin_anew()
-    yield Cleared()
+    session.emit(Cleared())
 
 
 @command("exit")
-async def leave(session: Session) -> AsyncGenerator[Event, None]:
+async def leave(session: Session) -> None:
     """Leave the active agent; where none is active, the shell."""
     if session.agent is None:
-        yield ExitRequested()
+        session.emit(ExitRequested())
         return
-    async with aclosing(session.say("exit")) as events:
-        async for event in events:
-            yield event
-    yield Notice("`/exit` once more leaves the shell.")
+    await session.say("exit")
+    session.emit(Notice("`/exit` once more leaves the shell."))
 
 
-def _tell(session: Session, word: str, which: Sequence[str]) -> AsyncGenerator[Event, None]:
+async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
     """A word for the Executor of the ticket that is named, or else of the last one; perhaps with a step's number.
 
     What is neither is refused: without it, a mistyped number would mean the last step.
@@ -273,4 +253,4 @@ def _tell(session: Session, word: str, which: Sequence[str]) -> AsyncGenerator[E
         raise BadInput(f"Which ticket? {usage}")
     if wrong := next((text for text in steps if not text.isdecimal()), None):
         raise BadInput(f"{wrong!r} is not a step's number; nothing was done", hint=usage)
-    return session.tell(session.project.tickets.find(slug), " ".join([word, *steps]), is_look=word == "diff")
+    await session.tell(session.project.tickets.find(slug), " ".join([word, *steps]), is_look=word == "diff")

@@ -1,6 +1,6 @@
 """`/model`: which model is asked from now on, among those that this computer's servers offer or any other."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from cdd_agent.config import (
     with_model,
 )
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, ModelChosen, Notice, Tone
+from cdd_agent.events import ModelChosen, Notice, Tone
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.guarded_yaml import read_file
 from cdd_agent.llm.local_servers import USUAL_PORTS
@@ -37,7 +37,7 @@ _NO_SERVERS = (
 )
 
 
-async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event, None]:
+async def choose(session: Session, words: Sequence[str]) -> None:
     """Show the models and what there is, or change one as the words say. Raises `BadInput`."""
     given = [word for word in words if word != "--save"]
     to_save = len(given) < len(words)
@@ -47,34 +47,33 @@ async def chosen(session: Session, words: Sequence[str]) -> AsyncGenerator[Event
         raise WrongUsage("model [ROLE] [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
     if not given:
         for line in _asked_now(session.project.config):
-            yield Notice(line)
+            session.emit(Notice(line))
         found = await session.look_for_models()
-        yield found if found.models or found.without_models else Notice(_NO_SERVERS)
-        yield Notice(_ABOUT_MODELS)
+        session.emit(found if found.models or found.without_models else Notice(_NO_SERVERS))
+        session.emit(Notice(_ABOUT_MODELS))
         return
     model, api_base = await _meant(session, role, *given)
     choice = with_model(session.project.config, model, api_base, "/model", role)
     if not to_save:
         await _use(session, choice)
-        yield ModelChosen(model, api_base, role=role)
+        session.emit(ModelChosen(model, api_base, role=role))
         return
     path = session.project.root / PROJECT_FILE
     if not path.exists():
         for notice in initialise(session.project):
-            yield notice
+            session.emit(notice)
     text = _with_model_set(path, session.project.config, choice, role)
     await _use(session, choice)
     write_atomic(path, text.encode())
-    yield ModelChosen(model, api_base, PROJECT_FILE.as_posix(), role)
+    session.emit(ModelChosen(model, api_base, PROJECT_FILE.as_posix(), role))
     later, now = _settings_of(load_config(session.project.root, {}), role), _settings_of(choice, role)
     if (later.model, later.api_base) != (model, api_base):
-        yield Notice("CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file.", Tone.WARNING)
-    elif (later.request, later.context_window) != (now.request, now.context_window):
-        yield Notice(
-            "`request` and `context_window` in the settings were meant for another server. From the next start on they "
-            "are used for this one: see whether they fit.",
-            Tone.WARNING,
+        session.emit(
+            Notice("CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file.", Tone.WARNING)
         )
+    elif (later.request, later.context_window) != (now.request, now.context_window):
+        text = "`request` and `context_window` in the settings were meant for another server. From the next start on "
+        session.emit(Notice(f"{text}they are used for this one: see whether they fit.", Tone.WARNING))
 
 
 def _settings_of(config: Config, role: Role | None) -> Config:

@@ -4,12 +4,10 @@ It is theirs, so no list is asked. What it printed is told to the general agent,
 """
 
 import signal
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
-from cdd_agent.dialogue.presentable import Presentable
-from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
-from cdd_agent.process.run import CommandResult, HeadTailBuffer, run_command, shell_argv
+from cdd_agent.dialogue.redacted_events import RedactedEvents
+from cdd_agent.events import CommandOutput, Notice, OwnCommandFinished, OwnCommandStarted
+from cdd_agent.process.run import CommandResult, HeadTailBuffer, OutputChunk, run_command, shell_argv
 from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import fenced, without_escapes
 from cdd_agent.session import Session
@@ -21,39 +19,35 @@ _TOLD = 20_000
 _PIECE = 1_000
 
 
-async def run_own_command(session: Session, text: str) -> AsyncGenerator[Event, None]:
-    """Run it to its end; whoever stops listening ends it."""
+async def run_own_command(session: Session, text: str) -> None:
+    """Run it to its end; whoever is cancelled ends it."""
     command = text.strip()
     if not command:
-        yield Notice("A line that begins with `!` runs a command of your own, such as `!git status`.")
+        session.emit(Notice("A line that begins with `!` runs a command of your own, such as `!git status`."))
         return
     settings = session.project.config.commands
-    presentable = Presentable(Redactor.of_environment(settings.hide_env))
-    kept, result = HeadTailBuffer(_TOLD), "It was ended by the person."
-    yield OwnCommandStarted(command)
-    items = run_command(
-        shell_argv(command),
-        cwd=session.project.root,
-        limit=_LONGEST,
-        hide=settings.hide_env,
-        passed=settings.pass_env,
-    )
+    redacted = RedactedEvents(Redactor.of_environment(settings.hide_env), session.emit)
+    kept, outcome = HeadTailBuffer(_TOLD), "It was ended by the person."
+
+    def hear(chunk: OutputChunk) -> None:
+        for place in range(0, len(chunk.text), _PIECE):
+            kept.add(chunk.text[place : place + _PIECE])
+        redacted.emit(CommandOutput(None, chunk.text))
+
+    session.emit(OwnCommandStarted(command))
     try:
-        async with aclosing(items):
-            async for item in items:
-                if isinstance(item, CommandResult):
-                    result = _in_words(item)
-                    continue
-                for place in range(0, len(item.text), _PIECE):
-                    kept.add(item.text[place : place + _PIECE])
-                for event in presentable.of(CommandOutput(None, item.text)):
-                    yield event
-        for event in presentable.of(OwnCommandFinished(command, result)):
-            yield event
+        result = await run_command(
+            shell_argv(command),
+            cwd=session.project.root,
+            limit=_LONGEST,
+            hide=settings.hide_env,
+            passed=settings.pass_env,
+            hear=hear,
+        )
+        outcome = _in_words(result)
+        redacted.emit(OwnCommandFinished(command, outcome))
     finally:
-        session.chat.hear(_told(command, kept.text(), result))
-    for event in session.chat.news():
-        yield event
+        session.chat.hear(_told(command, kept.text(), outcome))
 
 
 def _in_words(result: CommandResult) -> str:

@@ -1,4 +1,4 @@
-"""Slash commands: a function with a name; its docstring is its help, what it yields are events.
+"""Slash commands: a function with a name; its docstring is its help, what it tells are events.
 
 Help, usage errors and completion are made from the registry. Commands work without a screen.
 """
@@ -8,19 +8,17 @@ from __future__ import annotations
 import difflib
 import inspect
 import shlex
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session
 
 _ONLY_IN_A_TERMINAL = ("apply", "demo", "doctor", "run")
-Run = Callable[..., AsyncGenerator[Event, None]]
+Run = Callable[..., Coroutine[object, object, None]]
 
 
 @dataclass(frozen=True)
@@ -72,26 +70,21 @@ def command(name: str, usage: str = "", words: tuple[tuple[str, ...], ...] = ())
     return register
 
 
-async def handle(session: Session, line: str) -> AsyncGenerator[Event, None]:
+async def handle(session: Session, line: str) -> None:
     """Carry out one line: a slash command, a command of the person's own, or words for the active agent, or for chat.
 
     Raises `CddError`.
     """
-    async with aclosing(_what_it_says(session, line)) as events:
-        async for event in events:
-            yield event
-
-
-def _what_it_says(session: Session, line: str) -> AsyncGenerator[Event, None]:
     match line.lstrip()[:1]:
         case "/":
-            return _events(session, line)
+            known, arguments = _command_of(line)
+            await known.run(session, *arguments)
         case "!":
             from cdd_agent.commands.own_command import run_own_command  # not for the shell's first screen
 
-            return run_own_command(session, line.lstrip()[1:])
+            await run_own_command(session, line.lstrip()[1:])
         case _:
-            return session.say(line)
+            await session.say(line)
 
 
 def complete(session: Session, line: str) -> list[str]:
@@ -128,7 +121,8 @@ def _complete_word(known: Command, line: str) -> list[str]:
     return [f"{before} {word}" for group in left for word in group if word.startswith(last) and word != last]
 
 
-def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
+def _command_of(line: str) -> tuple[Command, list[str]]:
+    """The command that a line calls, with its arguments."""
     try:
         name, *arguments = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
@@ -146,4 +140,4 @@ def _events(session: Session, line: str) -> AsyncGenerator[Event, None]:
         many = len(arguments) > most
         hint = "Put words that belong together in quotation marks." if many else known.help.partition("\n")[0]
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
-    return known.run(session, *arguments)
+    return known, arguments

@@ -4,8 +4,7 @@ A person sees the words before it, as they come, and not the JSON. It works with
 """
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.errors import CddError
-from cdd_agent.events import Event, Notice, Tone
+from cdd_agent.events import Notice, Tone
 from cdd_agent.llm.port import BadAnswer, Message
 from cdd_agent.sanitize import fenced
 
@@ -52,10 +51,11 @@ async def structured(
     kind: type[T],
     *,
     check: Check[T] = lambda value: (),
+    keep: Callable[[Added], None] = lambda added: None,
     step: int | None = None,
-) -> AsyncGenerator[Event | Added | Structured[T], None]:
-    """Ask for a value of `kind`, with tools in between if the dialogue has some. Yield what happens, what was `Added`
-    to the conversation, and last the `Structured` value.
+) -> Structured[T]:
+    """Ask for a value of `kind`, with tools in between if the dialogue has some. `keep` is given what was `Added` to
+    the conversation.
 
     The first message is the system's; how to answer is added to it. Raises `NoUsableAnswer`, and what `Dialogue.turn`
     raises.
@@ -64,17 +64,14 @@ async def structured(
     asked = spoken = (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
     best: Structured[T] | None = None
     problems: tuple[str, ...] = ()
+
+    def keep_it(added: Added) -> None:
+        nonlocal spoken
+        spoken += added.messages
+        keep(added)
+
     for left in reversed(range(TRIES)):
-        turn: Turn | None = None
-        async with aclosing(dialogue.turn(spoken, step=step, hidden=FENCE)) as items:
-            async for item in items:
-                if isinstance(item, Turn):
-                    turn = item
-                    continue
-                if isinstance(item, Added):
-                    spoken += item.messages
-                yield item
-        assert turn is not None
+        turn = await dialogue.turn(spoken, keep=keep_it, step=step, hidden=FENCE)
         value, problems = _read(turn, kind)
         if value is not None:
             problems = tuple(check(value))
@@ -82,16 +79,16 @@ async def structured(
             if not problems:
                 break
         if left:
-            yield Notice(f"The answer is not right yet: {_short(problems)}. Asking again.", Tone.QUIET)
+            dialogue.emit(Notice(f"The answer is not right yet: {_short(problems)}. Asking again.", Tone.QUIET))
             again = (Message("user", _complaint(problems)),)
             spoken = dialogue.fitting((*spoken, *again), instead=(*asked, spoken[-1], *again))
-            yield Added(again)
+            keep(Added(again))
     if best is None:
         raise NoUsableAnswer(
             f"{dialogue.model.name} was asked {TRIES} times, and its answer cannot be used: {_short(problems)}",
             hint="Try again, or use a model that follows instructions better.",
         )
-    yield best
+    return best
 
 
 def how_to_answer(kind: type[BaseModel]) -> str:

@@ -6,7 +6,7 @@ cost is bounded by rounds and time; at the bound the model is asked for its last
 
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -17,7 +17,7 @@ from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.thinking import Thinking
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.events import (
-    Event,
+    Emit,
     ModelReplaced,
     ReplyDelayed,
     ReplyDelta,
@@ -26,6 +26,7 @@ from cdd_agent.events import (
     ReplyStarted,
     ToolFinished,
     ToolStarted,
+    unheard,
 )
 from cdd_agent.llm import port
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
@@ -125,6 +126,10 @@ async def _nobody(call: ToolCall, answer: str) -> None:
     del call, answer
 
 
+def _kept_by_nobody(added: Added) -> None:
+    del added
+
+
 @dataclass(frozen=True)
 class Dialogue:
     """A model and its tools. It keeps nothing: the conversation is the caller's."""
@@ -136,7 +141,9 @@ class Dialogue:
     clock: Callable[[], float] = time.monotonic
     """Seconds, for the limit."""
     told: Callable[[ToolCall, str], Awaitable[None]] = _nobody
-    """Is told of each answer of a tool, as the model gets to see it, before the next call is made."""
+    """Is told of each answer of a tool, as the model gets to see it, before the next call is made. What it raises ends
+    the turn."""
+    emit: Emit = unheard
 
     @property
     def is_native(self) -> bool:
@@ -144,12 +151,18 @@ class Dialogue:
         return self.tool_calls == "on" or (self.tool_calls == "auto" and self.model.calls_tools)
 
     async def turn(
-        self, messages: Sequence[Message], *, step: int | None = None, hidden: str | None = None, used: Used = _NOTHING
-    ) -> AsyncGenerator[Event | Added | Turn, None]:
-        """Ask the model for its say on a conversation, whose first message is the system's. Yield what happens; after
-        each round what it `Added`; last the `Turn`.
+        self,
+        messages: Sequence[Message],
+        *,
+        keep: Callable[[Added], None] = _kept_by_nobody,
+        step: int | None = None,
+        hidden: str | None = None,
+        used: Used = _NOTHING,
+    ) -> Turn:
+        """Ask the model for its say on a conversation, whose first message is the system's.
 
-        `hidden` is the info string of code blocks that the caller reads instead of a person. Raises `ContextTooLong`
+        `keep` is given what each round `Added`; what it raises ends the turn. `hidden` is the info string of code
+        blocks that the caller reads instead of a person. Raises `ContextTooLong`
         before a call is made with more than the model takes in, other `ModelError`s, or `BudgetExhausted`; what was
         `Added` before that stays true, and the turn can be taken up again from there, with what it had `used`.
         """
@@ -161,9 +174,7 @@ class Dialogue:
         while True:
             round_ = _Round(self, step, hidden, is_native)
             try:
-                async with aclosing(round_.listen(spoken)) as events:
-                    async for event in events:
-                        yield event
+                await round_.listen(spoken)
             except RequestRejected as error:
                 if not self._may_be_for_the_tools(error, is_native, spoken == tuple(messages)):
                     if is_native and self.tools and _IF_NO_TOOLS not in error.hint:
@@ -172,15 +183,14 @@ class Dialogue:
                 is_native = False
                 continue
             if not round_.calls or why:
-                yield Added((round_.last_message,), used)
+                keep(Added((round_.last_message,), used))
                 problem = round_.problem or (_NEVER_DONE.format(why) if round_.calls else "")
-                yield Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
-                return
+                return Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
             answers: list[tuple[ToolCall, str]] = []
             room, left = MOST_IN_A_ROUND, self._left((*spoken, round_.message), is_native)
             for call in round_.calls:
                 shown = shown_call(call)
-                yield ToolStarted(step, shown)
+                self.emit(ToolStarted(step, shown))
                 is_late = bool(answers) and self.clock() - began > self.limits.seconds
                 objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
                 answer = {"error": objection} if objection else await self._answer(call, calls)
@@ -188,17 +198,17 @@ class Dialogue:
                 answers.append((call, text))
                 room -= len(text)
                 left = None if left is None else left - estimated_tokens(text)
+                self.emit(ToolFinished(step, shown, _problem(answer)))
                 await self.told(call, text)
-                yield ToolFinished(step, shown, _problem(answer))
             used = Used(used.rounds + 1, self.clock() - began)
             why = self._why_over(used)
             added = (round_.message, *_as_messages(answers, is_native, _NO_MORE.format(why) if why else ""))
             spoken += added
-            yield Added(added, used)
+            keep(Added(added, used))
             if not why and self._is_full(spoken, is_native):
                 why = _FULL
                 spoken += (Message("user", _NO_MORE.format(why)),)
-                yield Added(spoken[-1:], used)
+                keep(Added(spoken[-1:], used))
             self._refuse_too_long(spoken, is_native)
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
@@ -352,11 +362,11 @@ class _Round:
     def said(self) -> str:
         return "".join(self._said)
 
-    async def listen(self, messages: tuple[Message, ...]) -> AsyncGenerator[Event, None]:
-        model, step = self._dialogue.model, self._step
+    async def listen(self, messages: tuple[Message, ...]) -> None:
+        emit, model, step = self._dialogue.emit, self._dialogue.model, self._step
         request = self._dialogue._request(messages, self._is_native)
         thinking = Thinking(step, self._dialogue.clock)
-        yield ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request))
+        emit(ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request)))
         async with aclosing(model.stream(request)) as stream:
             async for item in stream:
                 if not isinstance(item, port.ThinkingDelta):
@@ -365,34 +375,34 @@ class _Round:
                     case TextDelta(text=text):
                         self._said.append(text)
                         if shown := self.screen.hear(text):
-                            yield ReplyDelta(step, shown)
+                            emit(ReplyDelta(step, shown))
                     case port.ThinkingDelta(text=text):
-                        yield thinking.hear(text)
+                        emit(thinking.hear(text))
                     case ToolCall():
                         self._native_calls.append(item)
                     case Waiting(seconds=seconds, reason=reason):
-                        yield ReplyDelayed(step, seconds, reason)
+                        emit(ReplyDelayed(step, seconds, reason))
                     case Replaced(model=name, instead_of=before, reason=reason):
-                        yield ModelReplaced(step, name, before, reason)
+                        emit(ModelReplaced(step, name, before, reason))
                     case StartedAgain():
                         self.screen = HiddenBlockFilter(self._hidden)
                         self._said.clear()
                         self._native_calls.clear()
                         for told in thinking.finished():
-                            yield told
+                            emit(told)
                         thinking = Thinking(step, self._dialogue.clock)
-                        yield ReplyRestarted(step)
+                        emit(ReplyRestarted(step))
                     case WasThought():
                         self.screen = HiddenBlockFilter(self._hidden)
                         self._said.clear()
-                        yield ReplyRestarted(step, was_thought=True)
+                        emit(ReplyRestarted(step, was_thought=True))
                     case Done():
                         self.end = item
                         if rest := self.screen.end():
-                            yield ReplyDelta(step, rest)
+                            emit(ReplyDelta(step, rest))
                         for told in thinking.finished(item.usage):
-                            yield told
-                        yield ReplyFinished(step, item.usage)
+                            emit(told)
+                        emit(ReplyFinished(step, item.usage))
 
 
 def _joined(messages: Sequence[Message]) -> Iterator[Message]:

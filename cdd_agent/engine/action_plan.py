@@ -1,8 +1,6 @@
 """Carrying out an action plan: each action is shown, asked about, done and reported, in the plan's order."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
 
@@ -22,7 +20,7 @@ from cdd_agent.events import (
     ActionsFinished,
     ActionStarted,
     Choice,
-    Event,
+    Emit,
 )
 from cdd_agent.frontend import Frontend
 from cdd_agent.process.run import OutputChunk
@@ -44,28 +42,36 @@ class ActionPlanRun:
     plan: ActionPlan
     confirm: bool
     """Ask before each action."""
+    emit: Emit
     logs: list[ActionResult] = field(default_factory=list)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _begin: float = field(default_factory=monotonic)
     _under_way: bool = False
     _failed: int = 0
 
-    async def run(self) -> AsyncGenerator[Event, None]:
-        """Yield what happens. Raises `NotApproved` where there is nobody to ask."""
+    async def run(self) -> None:
+        """To the plan's end. Raises `NotApproved` where there is nobody to ask."""
         total = len(self.plan.actions)
         for number, action in enumerate(self.plan.actions, 1):
-            yield ActionStarted(number, total, action.title())
+            self.emit(ActionStarted(number, total, action.title()))
             choice = await self._choice(number, total, action)
             if choice is Choice.QUIT:
                 break
             if choice is Choice.NO:
                 self.logs.append(ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED))
-                yield ActionFinished(number, total, action.title(), ActionStatus.FAILURE, NOT_APPROVED)
+                self.emit(ActionFinished(number, total, action.title(), ActionStatus.FAILURE, NOT_APPROVED))
                 continue
-            async with aclosing(self._done(number, total, action)) as events:
-                async for event in events:
-                    yield event
-        yield self._finished()
+            await self._do(number, total, action)
+        not_done = len(self.report().failed)
+        self.emit(
+            ActionsFinished(
+                succeeded=total - not_done,
+                failed=self._failed,
+                not_run=not_done - self._failed,
+                seconds=monotonic() - self._begin,
+                cwd=str(self.runner.root),
+            )
+        )
 
     async def _choice(self, number: int, total: int, action: Action) -> Choice:
         if not self.confirm or isinstance(action, ChatWithUserAction):  # that is a question by itself
@@ -74,24 +80,25 @@ class ActionPlanRun:
         self.confirm = choice is not Choice.ALWAYS
         return choice
 
-    async def _done(self, number: int, total: int, action: Action) -> AsyncGenerator[Event, None]:
-        told = False
+    async def _do(self, number: int, total: int, action: Action) -> None:
+        is_told = False
+
+        def hear(chunk: OutputChunk) -> None:
+            nonlocal is_told
+            is_told = True
+            self.emit(ActionOutput(number, chunk.text))
+
         self._under_way = True
-        async with aclosing(self.runner.run(action)) as items:
-            async for item in items:
-                if isinstance(item, OutputChunk):
-                    told = True
-                    yield ActionOutput(number, item.text)
-                    continue
-                self._under_way = False
-                self.logs.append(item)
-                self._failed += item.status is ActionStatus.FAILURE
-                why = item.error if item.status is ActionStatus.FAILURE else ""
-                if told:
-                    why = why.partition("\n")[0]  # the rest was told as it came
-                elif item.output:
-                    yield ActionOutput(number, _shortened(item))
-                yield ActionFinished(number, total, action.title(), item.status, why)
+        result = await replace(self.runner, hear=hear).run(action)
+        self._under_way = False
+        self.logs.append(result)
+        self._failed += result.status is ActionStatus.FAILURE
+        why = result.error if result.status is ActionStatus.FAILURE else ""
+        if is_told:
+            why = why.partition("\n")[0]  # the rest was told as it came
+        elif result.output:
+            self.emit(ActionOutput(number, _shortened(result)))
+        self.emit(ActionFinished(number, total, action.title(), result.status, why))
 
     def report(self) -> ExecutionReport:
         """What became of every action of the plan, also when the run was stopped before its end."""
@@ -107,16 +114,6 @@ class ActionPlanRun:
         if self._failed or self._under_way:
             return ExitCode.FAILED
         return ExitCode.NOT_APPROVED if self.report().failed else ExitCode.DONE
-
-    def _finished(self) -> ActionsFinished:
-        not_done = len(self.report().failed)
-        return ActionsFinished(
-            succeeded=len(self.plan.actions) - not_done,
-            failed=self._failed,
-            not_run=not_done - self._failed,
-            seconds=monotonic() - self._begin,
-            cwd=str(self.runner.root),
-        )
 
 
 def _shortened(result: ActionResult) -> str:

@@ -11,8 +11,8 @@ may be a person's work. `undo` and `redo` cover what commands did, too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +23,8 @@ from cdd_agent.engine.accepted import accepted, known_so_far
 from cdd_agent.engine.attempt import Attempt, Failure
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.report import Report
+from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
 from cdd_agent.engine.step import Outcome, StepRunner
 from cdd_agent.engine.step_commit import step_message
@@ -30,12 +32,14 @@ from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import BudgetExhausted, CddError, NotApproved, StepFailed
 from cdd_agent.events import (
     AttemptFailed,
+    Emit,
     Event,
     Notice,
     StepCommitted,
     StepFinished,
     StepStarted,
     Tone,
+    unheard,
 )
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files, expect_ready
 from cdd_agent.git.restore import CheckpointGone
@@ -77,6 +81,7 @@ class Engine:
         ticket: Ticket,
         runner: StepRunner,
         clock: Clock = utc_now,
+        emit: Emit = unheard,
         *,
         own: Iterable[str] = (),
         commits: bool = False,
@@ -94,60 +99,82 @@ class Engine:
         plan = _runnable_plan(ticket, runner)
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
         now = clock().isoformat()
-        run = Run.open(root, ticket, plan, redactor, now, own=own, require=require, start_over=start_over, lock=lock)
-        return cls(run, runner, commits, clock)
+        run = Run.open(
+            root, ticket, plan, redactor, now, emit, own=own, require=require, start_over=start_over, lock=lock
+        )
+        return cls(run, replace(runner, emit=run.emit), commits, clock)
 
     def close(self) -> None:
         self.run.close()
 
-    async def recover(self) -> AsyncGenerator[Event, None]:
+    def emit(self, event: Event) -> None:
+        self.run.emit(event)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Around whatever a person or a script has the run do: when it is over, however it ended, the report is saved.
+
+        Raises `BadInput` when the disk refuses the report, or refused a part of the log.
+        """
+        is_over = False
+        try:
+            yield
+            is_over = True
+        finally:
+            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
+                self.run.recorder.settle()
+                self.save_report()
+
+    def save_report(self) -> None:
+        """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
+        run = self.run
+        if run.state.started_at is not None:
+            save(Report.of(run.spec.title, run.plan, run.state, run.record, run.require), run.record.folder)
+
+    async def recover(self) -> None:
         """Put in order what a killed run, or a stopped undo, left; and once, say what else there is to know.
 
         Where a person's edit is in the way of putting a step back, the run waits: it is told, and in `stopped_by`.
         Everything that changes something begins with this.
         """
         if not self._recovered:
-            async with aclosing(self._recover()) as events:
-                async for event in events:
-                    yield event
+            await self._recover()
             self._recovered = True
-        async with aclosing(self._undoing.finish()) as events:
-            async for event in events:
-                yield event
+        await self._undoing.finish()
 
-    async def _recover(self) -> AsyncGenerator[Event, None]:
+    async def _recover(self) -> None:
         if self.runner.commands.settings.mode == "unsafe":
-            yield Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING)
+            self.emit(Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING))
         for lack in self.run.spec.missing() if self.run.next_step is not None else ():
-            yield Notice(f"{self.run.ticket.shown(self.run.ticket.spec_path)} is not complete: {lack}", Tone.WARNING)
-        for event in (*self.run.news(), *drift(self.run.plan, self.run.state)):
-            yield event
+            spec = self.run.ticket.shown(self.run.ticket.spec_path)
+            self.emit(Notice(f"{spec} is not complete: {lack}", Tone.WARNING))
+        self.run.tell_what_was_found()
+        for event in drift(self.run.plan, self.run.state):
+            self.emit(event)
         known = {**self.run.state.former_steps, **self.run.state.step_executions}
         for number, found in known.items():
             if found.status is StepStatus.IN_PROGRESS:
-                async with aclosing(self._recover_step(number, found)) as events:
-                    async for event in events:
-                        yield event
+                await self._recover_step(number, found)
 
-    async def _recover_step(self, number: int, found: StepExecution) -> AsyncGenerator[Event, None]:
+    async def _recover_step(self, number: int, found: StepExecution) -> None:
         """A step that was under way when its process was killed. It is pending when all of it is told: who is killed
         here begins again, and hears of it again."""
         others = await self._changed_since(found)
-        kept = self.run.restore(number, forget=False)
-        yield Notice(f"Step {number} was interrupted and {self.run.resume_hint(number)}.", Tone.WARNING)
+        back = self.run.restore_files(number, forget=False)
+        self.emit(Notice(f"Step {number} was interrupted and {self.run.resume_hint(number)}.", Tone.WARNING))
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
-            yield Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING)
+            self.emit(Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING))
         await self._undoing.tell_what_is_left(number)
-        for event in self.run.news():
-            yield event
-        if kept:
+        if back is not None:
+            self.emit(back)
+        if back is not None and back.kept:
             self.stopped_by = NotApproved(
-                f"You have edited {named(kept)} since: the run waits for you to look at it",
+                f"You have edited {named(back.kept)} since: the run waits for you to look at it",
                 hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
             )
-            yield Notice(self.stopped_by.message, Tone.WARNING)
-            yield Notice(self.stopped_by.hint)
+            self.emit(Notice(self.stopped_by.message, Tone.WARNING))
+            self.emit(Notice(self.stopped_by.hint))
         if found.attempts:
             self.run.record.attempt(found.folder, found.attempts).journal.forget()
         self.run.save(self.run.state.restore(number))
@@ -159,137 +186,111 @@ class Engine:
                 return await self.run.history.changed_since(self.run.record.attempt(found.folder, found.attempts))
         return ()
 
-    async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> AsyncGenerator[Event, None]:
+    async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> None:
         """Run a step until it is completed, or `attempts` attempts failed.
 
         A step that was interrupted goes on with its saved reply, if it has one and there is no new guidance.
         Whatever else ends it (the model's endpoint, the disk, no approval) is told, and kept in `stopped_by`.
         """
         is_first_look = not self._recovered
-        async with aclosing(self.recover()) as events:
-            async for event in events:
-                yield event
+        await self.recover()
         if is_first_look and self.stopped_by is not None:
             return
         self.stopped_by = None
         await self._prepare()
-        for event in self.run.concurrent_runs():
-            yield event
+        self.run.tell_of_concurrent_runs()
         also_show = frozenset(self.run.restore(step.number))
         first = self.run.attempt_number(step, guidance)
         self._start_from_the_beginning(step, first)
         for number in range(first, first + attempts):
             also_show |= frozenset(self.run.restore(step.number))
-            for event in self.run.news():
-                yield event
             if number == first:
-                async with aclosing(self._baseline(step)) as events:
-                    async for event in events:
-                        yield event
-            outcome: Outcome | None = None
-            async with aclosing(self._attempt(step, number, guidance, also_show)) as items:
-                async for item in items:
-                    if isinstance(item, Outcome):
-                        outcome = item
-                    else:
-                        yield item
+                await self._baseline(step)
+            outcome = await self._attempt(step, number, guidance, also_show)
             if outcome is None or outcome.verification is not None:
                 break
             will_retry = number < first + attempts - 1 and outcome.insufficient is None
-            yield AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry)
+            self.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
             if not will_retry:
                 break
-        for event in (*self.run.news(), StepFinished.of(step, self.run.plan, self.run.state), *self._why_stopped()):
-            yield event
+        self.emit(StepFinished.of(step, self.run.plan, self.run.state))
+        for notice in self._why_stopped():
+            self.emit(notice)
 
-    async def run_all(self, *, attempts: int = 1) -> AsyncGenerator[Event, None]:
+    async def run_all(self, *, attempts: int = 1) -> None:
         """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
         the run's rule does not accept: that is told, and kept in `stopped_by`."""
-        async with aclosing(self._undoing.finish()) as events:
-            async for event in events:
-                yield event
+        await self._undoing.finish()
         if (refusal := self.run.refusal()) is not None:
             self.stopped_by = refusal
-            yield Notice(refusal.message, Tone.ERROR)
-            yield Notice(refusal.hint)
-            yield self.run.summary()
+            self.emit(Notice(refusal.message, Tone.ERROR))
+            self.emit(Notice(refusal.hint))
+            self.emit(self.run.summary())
             return
         was_run = self.run.next_step is not None
         while (step := self.run.next_step) is not None:
-            async with aclosing(self.run_step(step, attempts=attempts)) as events:
-                async for event in events:
-                    yield event
+            await self.run_step(step, attempts=attempts)
             if not self.run.state.of(step.number).status.over or self.stopped_by is not None:
                 break
-            for event in self.reread():
-                yield event
-        yield self.run.ended() if was_run else self.run.summary()
+            self.reread()
+        self.emit(self.run.ended() if was_run else self.run.summary())
 
-    def reread(self) -> list[Event]:
+    def reread(self) -> None:
         """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""
         plan = _runnable_plan(self.run.ticket, self.runner)
-        return self.run.reload_plan(plan) if plan != self.run.plan else []
+        if plan != self.run.plan:
+            self.run.reload_plan(plan)
 
-    async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> AsyncGenerator[Event, None]:
+    async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
         """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
-        async with aclosing(self.recover()) as events:
-            async for event in events:
-                yield event
+        await self.recover()
         self.run.lock.check()
         before = self.run.state.of(step.number)
         if not keep:
             self.run.restore(step.number)
             await self._undoing.close_step(before)
-            for event in self.run.news():
-                yield event
         files = before.files if keep else NO_FILES
         why = self.run.record.redactor.redact(reason)
         self.run.save(self.run.state.skipped(step, self.clock(), why, files))
-        yield StepFinished.of(step, self.run.plan, self.run.state)
+        self.emit(StepFinished.of(step, self.run.plan, self.run.state))
         dependents = [other.number for other in self.run.plan.steps if step.number in other.dependencies]
         if dependents:
             one, names = len(dependents) == 1, ", ".join(map(str, dependents))
             who = f"Step {names} depends" if one else f"Steps {names} depend"
-            yield Notice(f"{who} on it and will run without its result.", Tone.WARNING)
+            self.emit(Notice(f"{who} on it and will run without its result.", Tone.WARNING))
 
-    async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+    async def undo(self, number: int | None = None) -> None:
         """Go back to before a step, or before the last one: it and those after it are pending again.
 
         One that was killed, or stopped, is brought to its end instead. Raises `BadInput` for a step that was not
         carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
         """
-        async with aclosing(self._in_order_for(self._undoing.undo(number))) as events:
-            async for event in events:
-                yield event
+        if await self._is_in_order():
+            await self._undoing.undo(number)
 
-    async def redo(self) -> AsyncGenerator[Event, None]:
+    async def redo(self) -> None:
         """Undo the last undo. Not any more when another step was run or skipped since.
 
         Raises `BadInput` where the plan is another one by now, or `CheckpointGone`.
         """
-        async with aclosing(self._in_order_for(self._undoing.redo())) as events:
-            async for event in events:
-                yield event
+        if await self._is_in_order():
+            await self._undoing.redo()
 
-    def diff(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+    async def diff(self, number: int | None = None) -> None:
         """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
-        return self._undoing.diff(number)
+        await self._undoing.diff(number)
 
     @property
     def _undoing(self) -> Undoing:
         return Undoing(self.run)
 
-    async def _in_order_for(self, going: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """Put the run in order, then go back. An undo that was begun earlier is brought to its end instead."""
+    async def _is_in_order(self) -> bool:
+        """Put the run in order. False: an undo that was begun earlier was brought to its end, instead of another."""
         was_begun = self.run.record.going_back is not None
-        async with aclosing(self.recover()) as events:
-            async for event in events:
-                yield event
+        await self.recover()
         if not was_begun:
             self.run.lock.check()
-            async with aclosing(going):
-                async for event in going:
-                    yield event
+        return not was_begun
 
     async def _prepare(self) -> None:
         """Raises `CddError` where no step could be run, before anything is paid for."""
@@ -304,52 +305,48 @@ class Engine:
         if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
             self.run.save(self.run.state.forgot(step.number))
 
-    async def _baseline(self, step: PlanStep) -> AsyncGenerator[Event, None]:
+    async def _baseline(self, step: PlanStep) -> None:
         """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
         if self.run.state.started_at is None:
             self.run.record.set_baseline_aside()  # of a run whose state is gone
         if self.run.record.baseline is None:
             left = [other for other in self.run.plan.steps if not self.run.state.of(other.number).status.over]
             already = tuple((done.folder, done.attempts) for done in accepted(self.run.state))
-            async with aclosing(self.runner.baseline(step, left, already, self.run.record)) as events:
-                async for event in events:
-                    yield event
+            await self.runner.baseline(step, left, already, self.run.record)
 
-    async def _attempt(
-        self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
-    ) -> AsyncGenerator[Event | Outcome, None]:
-        """One attempt, with its state saved before and after. On every way out but its own end it is put back."""
+    async def _attempt(self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]) -> Outcome | None:
+        """One attempt, with its state saved before and after. On every way out but its own end it is restored; None:
+        what ended it is in `stopped_by`."""
         attempt = self.run.attempt(step.number, number)
         if number != self.run.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
             attempt.begin(guidance)
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
         settled = False
         try:
-            yield StepStarted(step.number, step.title, number)
+            self.emit(StepStarted(step.number, step.title, number))
+            self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
             before = replace(before, agenda=self.run.agenda(step))
             earlier = self.run.standing(self.run.state.of(step.number))[:-1]
-            attempting = self.runner.attempt(step, prompt, attempt, before, self.run.history, earlier)
-            async with aclosing(attempting) as events:
-                async for item in events:
-                    if isinstance(item, Outcome):
-                        outcome = self._as_required(item)
-                        if outcome.verification is None and outcome.insufficient is None:
-                            attempt.save_failure(Failure(detail=outcome.detail, unseen=outcome.unseen))
-                        committed = await self._committed(step, number, outcome)
-                        self._settle(step, outcome, committed)
-                        settled = True
-                        if committed is not None:
-                            yield committed
-                        yield outcome
-                    else:
-                        yield item
+            attempted = await self.runner.attempt(step, prompt, attempt, before, self.run.history, earlier)
+            self.run.recorder.check()
+            outcome = self._as_required(attempted)
+            if outcome.verification is None and outcome.insufficient is None:
+                attempt.save_failure(Failure(detail=outcome.detail, unseen=outcome.unseen))
+            committed = await self._committed(step, number, outcome)
+            self._settle(step, outcome, committed)
+            settled = True
+            if committed is not None:
+                self.emit(committed)
+            return outcome
         except _UNDECIDED as error:
             self.run.interrupt(step.number)
             settled, self.stopped_by = True, error
             await self._undoing.tell_what_is_left(step.number)
         except CddError as error:
+            if error is self.run.recorder.refused:  # nothing is known of the step then: it is pending again
+                raise
             self.run.restore(step.number)
             self.run.save(
                 self.run.state.failed(step.number, self.clock(), self.run.record.redactor.redact(error.message))
@@ -359,6 +356,7 @@ class Engine:
             if not settled:
                 self.run.interrupt(step.number)
                 await self._undoing.tell_what_is_left(step.number)
+        return None
 
     def _as_required(self, outcome: Outcome) -> Outcome:
         """An attempt whose verification is not enough has failed, and the run is stopped. It was not the model's fault:

@@ -17,8 +17,9 @@ from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import StepFailed
-from cdd_agent.events import ChangesPutBack, Event, Notice, PlanOpened, RunFinished, Tone
+from cdd_agent.events import ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -43,12 +44,13 @@ class Run:
     record: RunRecord
     history: History
     lock: TicketLock
+    recorder: Recorder
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
-    told_later: list[Event] = field(default_factory=list)
-    """What happened while nobody could be told."""
+    _found: list[Event] = field(default_factory=list)
+    """What there is to know of how it was opened, and was not told yet."""
     _met: set[str] = field(default_factory=set)
     """The other runs in this project that were told of."""
 
@@ -60,6 +62,7 @@ class Run:
         plan: ImplementationPlan,
         redactor: Redactor,
         since: str,
+        emit: Emit,
         *,
         own: Iterable[str] = (),
         require: Literal["verified"] | None = None,
@@ -85,10 +88,15 @@ class Run:
             raise
         own = (*own, ticket.shown(ticket.folder))
         history = History(record, _no_part_of_checkpoints(own))
-        return cls(ticket, spec, plan, opened.state, record, history, lock, own, require, [*opened.news])
+        recorder = Recorder(redactor, record.log, emit)
+        return cls(ticket, spec, plan, opened.state, record, history, lock, recorder, own, require, [*opened.news])
 
     def close(self) -> None:
         self.lock.release()
+
+    def emit(self, event: Event) -> None:
+        """Tell what happens: it is logged, and shown."""
+        self.recorder.emit(event)
 
     @property
     def next_step(self) -> PlanStep | None:
@@ -132,22 +140,21 @@ class Run:
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
         return replace(self.summary(), commits=commits, to_commit=left)
 
-    def news(self) -> list[Event]:
-        """What happened while nobody could be told, because whoever listened had left; told once."""
-        news, self.told_later = self.told_later, []
-        return news
+    def tell_what_was_found(self) -> None:
+        """What there is to know of how it was opened; told once."""
+        while self._found:
+            self.emit(self._found.pop(0))
 
-    def concurrent_runs(self) -> list[Event]:
+    def tell_of_concurrent_runs(self) -> None:
         """Other tickets that are at work in this project now, and what that means; each is told once."""
         new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
         self._met |= new.keys()
         text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
         text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
-        return [
-            Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING) for slug, who in new.items()
-        ]
+        for slug, who in new.items():
+            self.emit(Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING))
 
-    def reload_plan(self, plan: ImplementationPlan) -> list[Event]:
+    def reload_plan(self, plan: ImplementationPlan) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
         state = of_plan(self.state, plan)
         told = renumbered(self.state, state)
@@ -155,7 +162,9 @@ class Run:
             state = save(self.ticket, plan, self.record, state)
         self.state, self.plan = state, plan
         edited = Notice("The plan was edited; the run goes on as it says now.")
-        return [edited, *told, *drift(plan, self.state), self.opened()]
+        news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
+        for event in news:
+            self.emit(event)
 
     def save(self, state: ExecutionState) -> None:
         """The files first: what this process believes is never ahead of the disk."""
@@ -165,16 +174,22 @@ class Run:
         """An attempt at the step that has this number now."""
         return self.record.attempt(self.state.of(step).folder, number)
 
-    def restore(self, step: int, *, forget: bool = True) -> tuple[str, ...]:
-        """Take back what the step's last attempt wrote. Returns the files that were edited since, and so were kept; it
-        can be repeated until that is known, if it does not `forget`."""
+    def restore(self, step: int) -> tuple[str, ...]:
+        """Restore what the step's last attempt wrote, and tell of it. Returns the files that were edited since, and so
+        were kept."""
+        if (back := self.restore_files(step)) is None:
+            return ()
+        self.emit(back)
+        return back.kept
+
+    def restore_files(self, step: int, *, forget: bool = True) -> ChangesPutBack | None:
+        """The same without telling: that is left to the caller. It can be repeated until the files that were kept are
+        known, if it does not `forget`."""
         now = self.state.of(step)
         if not now.standing:
-            return ()
+            return None
         back = self.attempt(step, now.attempts).journal.restore(forget=forget)
-        if back.restored or back.kept:
-            self.told_later.append(ChangesPutBack(step, back.restored, back.kept))
-        return back.kept
+        return ChangesPutBack(step, back.restored, back.kept) if back.restored or back.kept else None
 
     def interrupt(self, step: int) -> None:
         """Put the step back: it is pending, and goes on from what was saved."""

@@ -2,13 +2,13 @@
 put back by whoever called it (`engine.py`)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
-from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Turn, Used, definitions
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
@@ -21,31 +21,31 @@ from cdd_agent.engine.step_tools import StepTools, refused_calls
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
+    BaselineStarted,
     ChangesApplied,
     CommandOutput,
     CommandProposed,
-    Event,
+    Emit,
     Notice,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
     Tone,
-    ToolFinished,
+    unheard,
 )
 from cdd_agent.frontend import Frontend
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Model, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
-from cdd_agent.process.run import OutputChunk
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
-from cdd_agent.verification.baseline import Taken, is_of_use, take_baseline
+from cdd_agent.verification.baseline import as_event, is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.taken_away import TestChanges, compare
 from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
-from cdd_agent.verification.verdict import NOTHING_DONE, Before, Verdict, Work, judge_unchecked, useful_end, verify
+from cdd_agent.verification.verdict import NOTHING_DONE, Before, Work, judge_unchecked, useful_end, verify
 
 MakePrompt = Callable[[int | None, int], Prompt]
 """Makes the prompt for a window of so many tokens, beside so many for something else."""
@@ -106,6 +106,7 @@ class StepRunner:
     protected: Callable[[Path], bool]
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
+    emit: Emit = unheard
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
@@ -122,7 +123,7 @@ class StepRunner:
 
     async def baseline(
         self, step: PlanStep, left: Sequence[PlanStep], already: tuple[tuple[int, int], ...], record: RunRecord
-    ) -> AsyncGenerator[Event, None]:
+    ) -> None:
         """Take and save the baseline before `step`, if one of the steps that are left will be compared with it.
 
         `already` are the steps, with their attempts, whose work is there.
@@ -130,13 +131,12 @@ class StepRunner:
         if not is_of_use(left, self.test_command, self.commands):
             return
         check = project_check(self.test_command, self.commands)
-        taken = take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
-        async with aclosing(taken) as items:
-            async for item in items:
-                if isinstance(item, Taken):
-                    record.save_baseline(item.baseline.model_copy(update={"already": already}), item.output)
-                else:
-                    yield item
+        if check is not None:
+            self.emit(BaselineStarted(step.number, check.shown))
+        baseline, output = await take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
+        record.save_baseline(baseline.model_copy(update={"already": already}), output)
+        if check is not None:
+            self.emit(as_event(baseline))
 
     async def attempt(
         self,
@@ -146,49 +146,43 @@ class StepRunner:
         before: Before,
         history: History,
         earlier: Sequence[Attempt] = (),
-    ) -> AsyncGenerator[Event | Outcome, None]:
-        """Yield what happens, then one `Outcome`. `earlier` are attempts at this step of which something may be left.
+    ) -> Outcome:
+        """Make it. `earlier` are attempts at this step of which something may be left.
 
         Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`, `GitUnusable` when no checkpoint can
         be taken, or `BadInput` when the disk or the check's command refuses.
         """
         check = check_for(step, self.test_command, self.commands)
-        async for event in self._permitted(step, check):
-            yield event
-        bench = StepTransaction(self.root, step, attempt, history, self.frontend, self.protected, self.commands.clock)
+        await self._permit(step, check)
+        clock = self.commands.clock
+        bench = StepTransaction(self.root, step, attempt, history, self.frontend, self.protected, clock, self.emit)
         try:
-            async with aclosing(self._reply(prompt, bench)) as events:
-                async for event in events:
-                    yield event
+            await self._reply(prompt, bench)
             reply = await asyncio.to_thread(_usable, bench, attempt.reply or "")
             for doubt in reply.doubts:
-                yield Notice(f"{doubt}.", Tone.WARNING)
-            async with aclosing(bench.change(reply.edits)) as events:
-                async for event in events:
-                    yield event
+                self.emit(Notice(f"{doubt}.", Tone.WARNING))
+            await bench.change(reply.edits)
         except ReplyRefused as refusal:
             if bench.is_begun:
                 await history.after(attempt)
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            yield Outcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
-            return
-        async for event in bench.begin():
-            yield event
+            return Outcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
+        await bench.begin()
         if bench.changes.changes:
-            yield _applied(step, bench.changes)
+            self.emit(_applied(step, bench.changes))
         done = _Done(bench.changes, attempt, (*earlier, attempt), reply.changes_files, history)
         try:
-            async with aclosing(self._verified(step, check, done, before)) as items:
-                async for item in items:
-                    yield _with_doubts(item, reply) if isinstance(item, Outcome) else item
+            outcome = await self._verified(step, check, done, before)
         except BaseException:  # the check was stopped, and may have changed files by then
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
             raise
+        if outcome.verification is None and reply.doubts:
+            # It may have failed because a block was taken for explanation: the model is told which.
+            outcome = replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
+        return outcome
 
-    async def _verified(
-        self, step: PlanStep, check: Check | None, done: "_Done", before: Before
-    ) -> AsyncGenerator[Event | Outcome, None]:
+    async def _verified(self, step: PlanStep, check: Check | None, done: "_Done", before: Before) -> Outcome:
         """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
         the attempt's last checkpoint is taken."""
         attempt, changes = done.attempt, done.changes
@@ -197,8 +191,7 @@ class StepRunner:
                 check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
             except BadInput as error:  # or settings that nobody can read
                 await done.history.after(attempt)
-                yield Outcome(changes, None, error.message, error.message)
-                return
+                return Outcome(changes, None, error.message, error.message)
         assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
         work = Work(changes, StepMandate.by(step, attempt.guidance), step.verify is not None, assignment)
         if check is None or not (step.verify or await done.is_something()):
@@ -206,51 +199,56 @@ class StepRunner:
             tests = await done.tests()
             refused = () if await done.is_something() else refused_calls(self.root, attempt.dialogue)
             verdict = judge_unchecked(reason, replace(work, tests=tests, refused=refused))
-            yield TestsFinished(step.number, verdict.verification, verdict.reason, 0.0, verdict.notes)
-            yield _judged(done, verdict)
-            return
-        yield TestsStarted(step.number, check.shown)
-        checking = verify(check, self.commands, self.test_timeout, attempt.folder, before, work, done.tests)
-        async with aclosing(checking) as output:
-            async for item in output:
-                if isinstance(item, OutputChunk):
-                    yield CommandOutput(step.number, item.text)
-                    continue
-                attempt.save_output(item.output)
-                if item.tests is not None:
-                    attempt.save_tests(item.tests)
-                yield TestsFinished(step.number, item.verification, item.reason, item.seconds, item.notes)
-                yield _judged(done, item)
+        else:
+            self.emit(TestsStarted(step.number, check.shown))
+            verdict = await verify(
+                check,
+                self.commands,
+                self.test_timeout,
+                attempt.folder,
+                before,
+                work,
+                done.tests,
+                lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
+            )
+            attempt.save_output(verdict.output)
+            if verdict.tests is not None:
+                attempt.save_tests(verdict.tests)
+        told = TestsFinished(step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes)
+        self.emit(told)
+        if verdict.verification is not None:
+            return Outcome(changes, verdict.verification, verdict.reason)
+        detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
+        return Outcome(changes, None, verdict.reason, detail, unseen=verdict.to_show)
 
-    async def _permitted(self, step: PlanStep, check: Check | None) -> AsyncGenerator[Event, None]:
+    async def _permit(self, step: PlanStep, check: Check | None) -> None:
         """A check that a person must agree to is asked about before anything is done, or paid for."""
         if check is None or not self.commands.must_ask(check.command):
             return
-        yield CommandProposed(check.shown, check.command.objection)
+        self.emit(CommandProposed(check.shown, check.command.objection))
         try:
             await self.commands.ask(check.command)
         except CommandRefused as refusal:
             why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
             raise NotApproved(why) from refusal
 
-    async def _reply(self, prompt: MakePrompt, bench: StepTransaction) -> AsyncGenerator[Event, None]:
+    async def _reply(self, prompt: MakePrompt, bench: StepTransaction) -> None:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
         attempt, tools = bench.attempt, StepTools(bench, self.commands)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
             tools.start_anew()
-            yield Notice(f"What was done with tools cannot be done again: {refusal.message}", Tone.WARNING)
+            self.emit(Notice(f"What was done with tools cannot be done again: {refusal.message}", Tone.WARNING))
         if attempt.reply is not None:
-            yield ReplyStarted(bench.step.number, "", saved=True)
+            self.emit(ReplyStarted(bench.step.number, "", saved=True))
             return
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
+            offered, now = tools.offered(), self.commands.clock.now
             try:
-                dialogue = Dialogue(model, tools.offered(), "on", clock=self.commands.clock.now, told=tools.hear)
-                async with aclosing(self._said(dialogue, prompt, tools)) as events:
-                    async for event in events:
-                        yield event
+                dialogue = Dialogue(model, offered, "on", clock=now, told=tools.hear, emit=self.emit)
+                await self._take_turn(dialogue, prompt, tools)
                 return
             except RequestRejected as error:
                 was_used = bool(attempt.dialogue)
@@ -259,11 +257,9 @@ class StepRunner:
                 if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong):
                     raise
                 why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
-            yield Notice(f"{why}; the model is asked without them.", Tone.WARNING)
+            self.emit(Notice(f"{why}; the model is asked without them.", Tone.WARNING))
         tools.start_anew()
-        async with aclosing(self._said(Dialogue(model), prompt, tools)) as events:
-            async for event in events:
-                yield event
+        await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
     async def _prompt(self, dialogue: Dialogue, make: MakePrompt) -> Prompt:
         """Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`."""
@@ -277,39 +273,32 @@ class StepRunner:
             text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
             raise _NoRoomForTools(text, hint=error.hint) from error
 
-    async def _said(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> AsyncGenerator[Event, None]:
+    async def _take_turn(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> None:
         """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
         bench, attempt = tools.bench, tools.bench.attempt
         spoken = attempt.dialogue
         if not spoken:
             prompt = await self._prompt(dialogue, make)
             for note in prompt.notes:
-                yield Notice(note, Tone.WARNING)
+                self.emit(Notice(note, Tone.WARNING))
             if prompt.left_out:
-                yield Notice(left_out_in_words(prompt.left_out), Tone.WARNING)
+                self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING))
             attempt.save_request(prompt.text, prompt.shown)
             bench.show(prompt.shown)
             spoken = prompt.request.messages
+
+        def keep(added: Added) -> None:
+            nonlocal spoken
+            spoken += added.messages
+            if any(message.tool_calls for message in added.messages):
+                attempt.save_dialogue(spoken, added.used.seconds)
+
         used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
-        async with aclosing(dialogue.turn(spoken, step=bench.step.number, used=used)) as items:
-            async for item in items:
-                match item:
-                    case Added(messages=messages, used=used):
-                        spoken += messages
-                        if any(message.tool_calls for message in messages):
-                            attempt.save_dialogue(spoken, used.seconds)
-                    case Turn(problem=""):
-                        attempt.save_reply(spoken[-1].content)
-                    case Turn(problem=problem):
-                        attempt.save_partial(spoken[-1].content)
-                        raise ReplyRefused(f"{problem} Nothing of it was used.")
-                    case _:
-                        if isinstance(item, ToolFinished):
-                            tools.next_call()
-                        for event in (*tools.news(), item):
-                            yield event
-                        if tools.stopped is not None:
-                            raise tools.stopped
+        turn = await dialogue.turn(spoken, keep=keep, step=bench.step.number, used=used)
+        if turn.problem:
+            attempt.save_partial(spoken[-1].content)
+            raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
+        attempt.save_reply(spoken[-1].content)
 
 
 def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
@@ -342,18 +331,3 @@ def _usable(bench: StepTransaction, text: str) -> Reply:
             hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
         raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
     return reply
-
-
-def _with_doubts(outcome: Outcome, reply: Reply) -> Outcome:
-    """What failed may have failed because a block was taken for explanation: the model is told which."""
-    if outcome.verification is not None or not reply.doubts:
-        return outcome
-    return replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
-
-
-def _judged(done: _Done, verdict: Verdict) -> Outcome:
-    if verdict.verification is not None:
-        return Outcome(done.changes, verdict.verification, verdict.reason)
-    parts = (verdict.reason, verdict.advice, useful_end(verdict.output))
-    detail = "\n\n".join(filter(None, parts))
-    return Outcome(done.changes, None, verdict.reason, detail, unseen=verdict.to_show)

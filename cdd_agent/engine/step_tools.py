@@ -5,9 +5,9 @@ Calls that were made before an interruption are made once more from the saved di
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,11 +18,10 @@ from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
-from cdd_agent.events import Event, Notice
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import CommandResult, OutputChunk, result_of
+from cdd_agent.process.run import CommandResult
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
 from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_tools
@@ -39,8 +38,6 @@ class StepTools:
     commands: CommandRunner
     stopped: CddError | None = None
     """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
-    _told: list[Event] = field(default_factory=list)
-    """What people should hear of what they do."""
     _calls: int = 0
     """How many are over."""
 
@@ -50,11 +47,6 @@ class StepTools:
         commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
         acting = (CreateFileTool(self), EditFileTool(self), commands)
         return (*read_only_tools(self.bench.root), *acting)
-
-    def news(self) -> list[Event]:
-        """What people should hear; told once."""
-        news, self._told = self._told, []
-        return news
 
     def next_call(self) -> None:
         """A call is over."""
@@ -73,8 +65,7 @@ class StepTools:
             if made := journal.command_writes(self._calls - 1):
                 self.bench.write_as_command(made)
             if "success" in answer and (edit := _edit_of(call)) is not None:
-                async for _ in self.bench.change([edit], is_approved=True):
-                    pass  # it was told when it was done first
+                await self.bench.change([edit], again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
         journal.set_calls_aside(self._calls)
@@ -86,32 +77,27 @@ class StepTools:
         self.bench.attempt.journal.set_calls_aside(0)
         self._calls = 0
 
-    async def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
+    async def run(self, action: Action) -> ActionResult:
         """Do an action that changes a file: for the tools."""
         edit = edit_of(action)
         assert edit is not None, "commands have a runner of their own"
-        notes: list[str] = []
         try:
-            async for event in self.bench.change([edit]):
-                self._told.append(event)
-                notes += [event.text] if isinstance(event, Notice) else []
+            notes = await self.bench.change([edit])
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
             content = await asyncio.to_thread(self._present, edit.path) if refusal.unseen else ""
-            yield ActionResult(action, ActionStatus.FAILURE, content, why)
-            return
+            return ActionResult(action, ActionStatus.FAILURE, content, why)
         except CddError as error:
             self.stopped = error
             raise
-        yield ActionResult(action, ActionStatus.SUCCESS, "\n".join(notes))
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(notes))
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
         """Run a command by the project's settings, and take over what it makes of the step's files."""
         try:
-            async for event in self.bench.begin():
-                self._told.append(event)
+            await self.bench.begin()
         except CddError as error:
             self.stopped = error
             raise
@@ -122,7 +108,7 @@ class StepTools:
             others = self.bench.attempt.journal.changed_since()
 
         try:
-            result = await result_of(self.commands.run(command, cwd=cwd, env=env, starts=starts))
+            result = await self.commands.run(command, cwd=cwd, env=env, starts=starts)
         except BaseException:  # it was stopped, and is ended by now; that it was counts more than what fails here
             with suppress(CddError):
                 await self._take_over(others)
@@ -131,8 +117,14 @@ class StepTools:
         return result
 
     async def hear(self, call: ToolCall, answer: str) -> None:
-        """The model gets to see this as the answer to a call. What it has read whole it may replace."""
+        """The model gets to see this as the answer to a call, which is over. What it has read whole it may replace.
+
+        Raises `CddError` where the step cannot go on.
+        """
         await asyncio.to_thread(self._remember, call, _parsed(answer))
+        self.next_call()
+        if self.stopped is not None:
+            raise self.stopped
 
     def _remember(self, call: ToolCall, answer: Answer) -> None:
         if call.name == ReadFileTool.name and "output" in answer:

@@ -6,7 +6,7 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -18,7 +18,7 @@ from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
 from cdd_agent.engine.journal import WrittenFile, is_file_or_free, written_file_at
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Event, Notice, Tone
+from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Emit, Notice, Tone
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.frontend import ChangesApproved, Frontend
@@ -39,6 +39,7 @@ class StepTransaction:
     protected: Protected
     clock: WorkClock
     """Stands still while a person is asked."""
+    emit: Emit
     is_begun: bool = False
     """Its checkpoint is taken."""
     call_by_call: bool = False
@@ -70,47 +71,48 @@ class StepTransaction:
         if content is not None and content.decode("utf-8-sig", errors="replace") == text:
             self._seen[path] = digest(content)
 
-    async def change(self, edits: Sequence[Edit], *, is_approved: bool = False) -> AsyncGenerator[Event, None]:
-        """Do all of these edits, or none. A notice says what did not have to be done. Who is asked sees what would be
-        different.
+    async def change(self, edits: Sequence[Edit], *, again: bool = False) -> tuple[str, ...]:
+        """Do all of these edits, or none. Returns what did not have to be done, which is told as well. Who is asked
+        sees what would be different. `again`: they were done before an interruption; nobody is asked or told once more.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
         changes = await asyncio.to_thread(change_set, self.root, edits, self._terms(), self.protected)
-        for note in changes.notes:
-            yield Notice(f"{note}.")
+        notes = tuple(f"{note}." for note in changes.notes)
+        for note in () if again else notes:
+            self.emit(Notice(note))
         if not changes.changes:
-            return
+            return notes
         for change in changes.changes:
             made = self._made.get(change.path)
             if made is not None and made.after != change.before:
                 raise changed_meanwhile(change.path)
-        if not is_approved:
+        if not again:
             proposed = ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted)
-            yield proposed
+            self.emit(proposed)
             is_looked_at = not isinstance(self.frontend, ChangesApproved)
             asked = replace(proposed, diff=await asyncio.to_thread(changes.diff)) if is_looked_at else proposed
             with self.clock.standing_still():
                 choice = await self.frontend.approve(asked)
             if choice is not Choice.YES:
                 raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
-        async for event in self.begin(changes.touched):
-            yield event
+        await self.begin(changes.touched)
         with self.attempt.journal.writing(changes):
             changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
         for change in changes.changes:
             self._take_over(change)
+        return notes
 
-    async def begin(self, touched: Sequence[str] = ()) -> AsyncGenerator[Event, None]:
+    async def begin(self, touched: Sequence[str] = ()) -> None:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
         if not self.is_begun:
-            yield CheckpointStarted(self.step.number)
+            self.emit(CheckpointStarted(self.step.number))
             await self.history.before(self.attempt, self._declared() if self.call_by_call else tuple(touched))
             self.is_begun = True
             if unseen := self.history.unseen():
                 text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
-                yield Notice(text, Tone.WARNING)
+                self.emit(Notice(text, Tone.WARNING))
         if missed := await self.history.also(self.attempt, touched):
             raise ReplyRefused(
                 f"{', '.join(missed)} is ignored by git: there would be no way back from a change of it.",

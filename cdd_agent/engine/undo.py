@@ -4,15 +4,15 @@ good by whoever comes next.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from cdd_agent.engine.net_changes import NetChanges
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run, named
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import Event, Notice, StepDiff, StepsRedone, StepsUndone, Tone
+from cdd_agent.events import Notice, StepDiff, StepsRedone, StepsUndone, Tone
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.restore import CheckpointGone, RestoreResult
 from cdd_agent.tickets.state import StepExecution, Undo, of_plan
@@ -24,7 +24,7 @@ class Undoing:
 
     run: Run
 
-    async def undo(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+    async def undo(self, number: int | None = None) -> None:
         """Go back to before a step, or before the last one: it and those after it are pending again. A step that was
         interrupted is the last one where its commands left something, and begins anew then.
 
@@ -34,7 +34,7 @@ class Undoing:
         self.run.lock.check()
         known = (*self.run.state.settled(), *await self._left_something())
         if not known:
-            yield Notice("Nothing was carried out yet.")
+            self.run.emit(Notice("Nothing was carried out yet."))
             return
         first = known.index(self._carried_out(number, known))
         for step in known[first:]:
@@ -47,45 +47,43 @@ class Undoing:
         await self.run.history.expect(await self._to_be_undone(undo, known[first:]))
         steps = tuple(step.folder for step in known[first:])
         self.run.record.save_going_back(GoingBack(id=undo, steps=steps))
-        async with aclosing(self.finish()) as events:
-            async for event in events:
-                yield event
+        await self.finish()
 
-    async def redo(self) -> AsyncGenerator[Event, None]:
+    async def redo(self) -> None:
         """Undo the last undo. Not any more when another step was run or skipped since.
 
         Raises `BadInput` where the plan is another one by now, or `CheckpointGone`.
         """
         self.run.lock.check()
         if not self.run.state.undone:
-            yield Notice("There is no undo to be undone, or another step has been run since.")
+            self.run.emit(Notice("There is no undo to be undone, or another step has been run since."))
             return
         undo = self.run.state.undone[-1]
         of_plan(self.run.state.redo(), self.run.plan)
         await self.run.history.expect(await self._undone(undo))
         steps = tuple(step.folder for step in undo.steps)
         self.run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
-        async with aclosing(self.finish()) as events:
-            async for event in events:
-                yield event
+        await self.finish()
 
-    async def diff(self, number: int | None = None) -> AsyncGenerator[Event, None]:
+    async def diff(self, number: int | None = None) -> None:
         """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
         if number is None and not self.run.state.settled():
-            yield Notice("Nothing was carried out yet.")
+            self.run.emit(Notice("Nothing was carried out yet."))
             return
         step = self._carried_out(number, self.run.state.settled())
         if self._unknown(step):
-            yield Notice(f"What step {step.step_number} changed is not known: its record is gone.", Tone.WARNING)
+            text = f"What step {step.step_number} changed is not known: its record is gone."
+            self.run.emit(Notice(text, Tone.WARNING))
             return
-        yield StepDiff(step.step_number, step.title or "", await self.run.history.diff(self.run.standing(step)))
+        shown = await self.run.history.diff(self.run.standing(step))
+        self.run.emit(StepDiff(step.step_number, step.title or "", shown))
 
-    async def finish(self) -> AsyncGenerator[Event, None]:
+    async def finish(self) -> None:
         """An undo or a redo that was begun; after a kill perhaps a second time, which does no harm."""
         going = self.run.record.going_back
         if going is None:
             return
-        told: Event | None = None
+        told: StepsUndone | StepsRedone | None = None
         undone = next((undo for undo in self.run.state.undone if undo.id == going.id), None)
         known = (*self.run.state.settled(), *self.run.state.interrupted())
         steps = [step for step in known if step.folder in going.steps]
@@ -100,10 +98,10 @@ class Undoing:
             told = _told(steps, net, back)
         self.run.record.settle_going_back()
         if told is not None:
-            yield told
+            self.run.emit(told)
 
     async def close_step(self, step: StepExecution) -> None:
-        """Note what is left of a step whose last attempt was put back, and name it: it may be yours."""
+        """Tell what is left of a step whose last attempt was put back, and name it: it may be yours."""
         if not step.standing:
             return
         attempt = self.run.standing(step)[-1]
@@ -113,14 +111,14 @@ class Undoing:
             return
         if left:
             text = f"Changed while step {step.step_number} ran, and left as it is: {named(left)}"
-            self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
+            self.run.emit(Notice(f"{text} (`undo` takes it back)"))
 
     async def tell_what_is_left(self, number: int) -> None:
-        """Note what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
+        """Tell what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
         with suppress(CddError):
             if left := await self.run.history.left(self.run.standing(self.run.state.of(number))):
                 text = f"What commands of step {number} made besides is left as it is: {named(left)}"
-                self.run.told_later.append(Notice(f"{text} (`undo` takes it back)"))
+                self.run.emit(Notice(f"{text} (`undo` takes it back)"))
 
     async def _to_be_undone(self, undo: str, steps: Sequence[StepExecution]) -> NetChanges:
         attempts = self.run.standing(*steps)

@@ -7,7 +7,6 @@ no pager, no hooks, no file-system monitor, no fetching of what is missing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,32 +63,20 @@ class Git:
     ) -> CommandResult:
         """Run one git command, however it ends. The result has all that it wrote; of more than `most` characters it
         has so many, is `cut`, and git is stopped."""
-        from cdd_agent.process.run import CommandResult, run_command
+        from cdd_agent.process.run import WHOLE, run_command
 
         settings = [word for setting in self.config for word in ("-c", setting)]
-        argv, env = ["git", "--no-pager", *settings, *words], {**ENVIRONMENT, **self.env}
-        pieces, length = list[str](), 0
-        async with aclosing(
-            run_command(
-                argv,
-                cwd=self.folder,
-                limit=self.seconds,
-                env=env,
-                hide=self.hide,
-                stdin=stdin,
-                stdout=stdout,
-                whole=True,
-            )
-        ) as output:
-            async for item in output:
-                if isinstance(item, CommandResult):
-                    return replace(item, stdout="".join(pieces), cut=False)
-                if item.stream == "stdout":
-                    pieces.append(item.text)
-                    length += len(item.text)
-                if most is not None and length > most:
-                    return CommandResult("".join(pieces)[:most], "", 0, cut=True)
-        raise AssertionError("a run ends in a result")
+        result = await run_command(
+            ["git", "--no-pager", *settings, *words],
+            cwd=self.folder,
+            limit=self.seconds,
+            env={**ENVIRONMENT, **self.env},
+            hide=self.hide,
+            stdin=stdin,
+            stdout=stdout,
+            most=WHOLE if most is None else most,
+        )
+        return replace(result, return_code=0) if result.cut else result
 
 
 def refusal(command: str, result: CommandResult) -> GitUnusable:

@@ -10,12 +10,12 @@ import yaml
 
 from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
 from cdd_agent.actions.plan import ActionPlan
-from cdd_agent.dialogue.presentable import presented
+from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ActionFinished
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
-from cdd_agent.headless.showing import show_all, whoever_is_there
+from cdd_agent.headless.showing import carry_out, whoever_is_there
 from cdd_agent.printer import Printer, TextPrinter
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Project
@@ -40,9 +40,10 @@ def run_actions(project: Project, source: str, *, confirm: bool, form: ReportFor
     frontend = whoever_is_there(printer)
     if source != "-" and (pipe := find_pipe()) is not None:
         frontend = AnswersFromPipe(pipe, frontend)
-    run = ActionPlanRun(open_runner(project, frontend), frontend, plan, confirm)
+    emit = RedactedEvents(redactor, printer.show).emit
+    run = ActionPlanRun(open_runner(project, frontend), frontend, plan, confirm, emit)
     try:
-        show_all(presented(run.run(), redactor), printer)
+        carry_out(run.run(), printer)
     finally:
         _print_report(run.report(), form, redactor)
     return run.exit_code

@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, closing
+from contextlib import closing
 from functools import cache
 
 from cdd_agent.agents.planning import Planning
@@ -11,8 +10,8 @@ from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import Event, Notice, PlanChecked, Tone
 from cdd_agent.frontend import Nobody
-from cdd_agent.headless.showing import printer_for, show_all
-from cdd_agent.printer import TextPrinter
+from cdd_agent.headless.showing import carry_out, printer_for
+from cdd_agent.printer import Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.plan_check import errors
 from cdd_agent.tickets.store import Ticket
@@ -34,8 +33,8 @@ def run_planning(
     if desk.present().plan is not None and not regenerate:
         printer.show(Notice(f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."))
         return ExitCode.DONE
-    with closing(_open_planning(project, ticket)) as planning:
-        show_all(desk.presented().presented(_planned(planning, basic=basic, anew=regenerate)), printer)
+    with closing(_open_planning(project, ticket, printer)) as planning:
+        carry_out(_plan(planning, basic=basic, anew=regenerate), printer)
         wrong = errors(planning.problems())
         if wrong and not approve:
             text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
@@ -46,36 +45,37 @@ def run_planning(
     return ExitCode.DONE
 
 
-async def _planned(planning: Planning, *, basic: bool, anew: bool) -> AsyncGenerator[Event, None]:
-    """A proposal: the one that an earlier planning left, or from where it was interrupted, or a new one."""
-    notes = planning.notes
+async def _plan(planning: Planning, *, basic: bool, anew: bool) -> None:
+    with planning.recording():
+        for event in await _proposed(planning, basic=basic, anew=anew):
+            planning.recorder.emit(event)
+
+
+async def _proposed(planning: Planning, *, basic: bool, anew: bool) -> list[Event]:
+    """A proposal: the one that an earlier planning left, or from where it was interrupted, or a new one. Returns what
+    is not told yet."""
+    notes, emit = planning.notes, planning.recorder.emit
     for notice in planning.kept.news:
-        yield notice
+        emit(notice)
     if basic:
-        for event in planning.basic():
-            yield event
-        return
+        return planning.basic()
     if notes.proposal and not (anew or notes.is_open or notes.questions):
-        yield Notice("Taking up the plan that was proposed before, and not written.")
-        for event in planning.shown():
-            yield event
-        return
+        emit(Notice("Taking up the plan that was proposed before, and not written."))
+        return planning.shown()
     planning.model().warm_up()
     if notes.task == "plan" and (notes.is_open or notes.questions):
-        yield Notice("Going on with the planning that was interrupted.")
+        emit(Notice("Going on with the planning that was interrupted."))
         nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."
-        events = planning.go_on() if notes.is_open else planning.answer(nobody)
+        await (planning.go_on() if notes.is_open else planning.answer(nobody))
     else:
-        events = planning.plan()
-    async with aclosing(events):
-        async for event in events:
-            yield event
+        await planning.plan()
+    return []
 
 
-def _open_planning(project: Project, ticket: Ticket) -> Planning:
+def _open_planning(project: Project, ticket: Ticket, printer: Printer) -> Planning:
     config = of_role(project.config, "planner")
     model = cache(lambda: configured_model(config, project.root, watched=False))
-    return open_planning(project, ticket, model, open_commands(project, Nobody()), may_ask=False)
+    return open_planning(project, ticket, model, open_commands(project, Nobody()), printer.show, may_ask=False)
 
 
 def run_plan_check(project: Project, slug: str, *, as_json: bool) -> ExitCode:

@@ -1,16 +1,15 @@
 """A ticket's run: its plan to the end, and going through what it did."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, closing
+from collections.abc import Callable, Coroutine
+from contextlib import closing
 from functools import cache
 
 from cdd_agent.config import of_role
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import Event, Notice, Tone
+from cdd_agent.events import Notice, Tone
 from cdd_agent.frontend import Nobody
-from cdd_agent.headless.showing import printer_for, show_all, whoever_is_there
+from cdd_agent.headless.showing import carry_out, printer_for, whoever_is_there
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.status import RunStatus
@@ -25,18 +24,14 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
     return _recorded(engine, _whole_run(engine, project.config.max_attempts), printer)
 
 
-async def _whole_run(engine: Engine, attempts: int) -> AsyncGenerator[Event, None]:
-    async with aclosing(engine.recover()) as events:
-        async for event in events:
-            yield event
-    yield engine.run.opened()
+async def _whole_run(engine: Engine, attempts: int) -> None:
+    await engine.recover()
+    engine.emit(engine.run.opened())
     if engine.stopped_by is not None:
         return
     if engine.run.next_step is None:
-        yield Notice("All steps are done already; nothing was run.", Tone.GOOD)
-    async with aclosing(engine.run_all(attempts=attempts)) as events:
-        async for event in events:
-            yield event
+        engine.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD))
+    await engine.run_all(attempts=attempts)
 
 
 def run_undo(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
@@ -56,25 +51,25 @@ def run_diff(project: Project, slug: str, step: int | None, *, as_json: bool) ->
 
 
 def _going_through(
-    project: Project, slug: str, what: Callable[[Engine], AsyncGenerator[Event, None]], printer: Printer
+    project: Project, slug: str, what: Callable[[Engine], Coroutine[object, object, None]], printer: Printer
 ) -> ExitCode:
     engine = _open_engine(project, slug, printer)
     _recorded(engine, what(engine), printer)
     return ExitCode.DONE
 
 
-def _recorded(engine: Engine, events: AsyncGenerator[Event, None], printer: Printer) -> ExitCode:
-    """Show and record what happens; at the end, however it comes, the ticket is let go of."""
+def _recorded(engine: Engine, work: Coroutine[object, object, None], printer: Printer) -> ExitCode:
+    """Do it, and record it; at the end, however it comes, the ticket is let go of."""
+
+    async def recorded() -> None:
+        with engine.recording():
+            await work
+
     with closing(engine):
-        recorder = Recorder(engine)
-        try:
-            show_all(recorder.recorded(events), printer)
-            if engine.stopped_by is not None:
-                return engine.stopped_by.exit_code
-            return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
-        finally:
-            for event in recorder.news():
-                printer.show(event)
+        carry_out(recorded(), printer)
+        if engine.stopped_by is not None:
+            return engine.stopped_by.exit_code
+        return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
 
 
 def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
@@ -82,4 +77,6 @@ def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: b
     model = cache(lambda: configured_model(config, project.root, watched=False))
     frontend = Nobody() if isinstance(printer, JsonPrinter) else whoever_is_there(printer)
     commands = open_commands(project, frontend)
-    return open_engine(project, project.tickets.find(slug), frontend, model, commands, start_over=start_over)
+    return open_engine(
+        project, project.tickets.find(slug), frontend, model, commands, start_over=start_over, emit=printer.show
+    )

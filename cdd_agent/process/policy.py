@@ -8,8 +8,7 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +18,7 @@ from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
-from cdd_agent.process.run import CommandResult, OutputChunk, result_of, run_command, shell_argv
+from cdd_agent.process.run import CommandResult, Hear, run_command, shell_argv, unheard
 from cdd_agent.sanitize import UNSEEN
 from cdd_agent.work_clock import WorkClock
 
@@ -213,7 +212,7 @@ class CommandRunner:
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
         """The result alone, as `IShellExecutor`."""
-        return await result_of(self.run(command, cwd=cwd, env=env))
+        return await self.run(command, cwd=cwd, env=env)
 
     async def run(
         self,
@@ -223,8 +222,9 @@ class CommandRunner:
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
         starts: Callable[[], None] = lambda: None,
-    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
-        """Run a command text: its output as it comes, then one `CommandResult`, a `Refused` one if nothing ran.
+        hear: Hear = unheard,
+    ) -> CommandResult:
+        """Run a command text, and `hear` its output. The result is a `Refused` one if nothing ran.
 
         `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds;
         `starts` is called when nothing is in the way of the command any more. Nothing is raised but what that raises,
@@ -239,11 +239,8 @@ class CommandRunner:
             _make(folder)
         except CommandRefused as refusal:
             _log.info("Refused %.1000r: %.1000r", command, refusal.message)
-            yield refusal.as_result()
-            return
-        async with aclosing(self.start(judged, env=env, limit=limit)) as items:
-            async for item in items:
-                yield item
+            return refusal.as_result()
+        return await self.start(judged, env=env, limit=limit, hear=hear)
 
     def judge(
         self,
@@ -307,25 +304,24 @@ class CommandRunner:
         *,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
-    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
-        """Run a judged command without a question: its output as it comes, then one `CommandResult`."""
+        hear: Hear = unheard,
+    ) -> CommandResult:
+        """Run a judged command without a question, and `hear` its output."""
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
-        items = run_command(
+        result = await run_command(
             command.argv,
             cwd=command.folder,
             limit=self.settings.timeout if limit is None else limit,
             env=self._with_own_programs(env) if command.in_shell else env,
             hide=self.settings.hide_env,
             passed=self.settings.pass_env,
+            hear=hear,
         )
-        async with aclosing(items):
-            async for item in items:
-                if isinstance(item, CommandResult):
-                    end = "its time was up" if item.timed_out else f"code {item.return_code}"
-                    _log.info("Ended %.1000r after %.1f s: %s", command.text, item.seconds, end)
-                yield item
+        end = "its time was up" if result.timed_out else f"code {result.return_code}"
+        _log.info("Ended %.1000r after %.1f s: %s", command.text, result.seconds, end)
+        return result
 
     def _unsafe(self, text: str, folder: Path) -> Command:
         """A shell, whatever the text; but what a shell would only start means the project's own Python here too."""

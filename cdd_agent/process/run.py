@@ -1,8 +1,8 @@
 """The one place that starts other programs: argv, a time limit, and an end to what overstays it.
 
-A command is its own process group, and its environment carries a mark. When its time is up, or its reader goes
-away, the whole group is ended, and with it whatever left the group. After an end of its own, only what is still in the
-group is ended: what left it, such as a server, stays. Which commands may run is not judged here but in `commands.py`.
+A command is its own process group, and its environment carries a mark. When its time is up, or whoever runs it is
+cancelled, the whole group is ended, and with it whatever left the group. After an end of its own, only what is still in
+the group is ended: what left it, such as a server, stays. Which commands may run is not judged here but in `policy.py`.
 """
 
 import asyncio
@@ -11,14 +11,15 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from cdd_agent.process.programs import find_program
 from cdd_agent.secret_names import is_secret_name
@@ -31,8 +32,8 @@ _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
 _GRACE = 2.0
 """Seconds between asking a group to end and ending it, and for pipes to drain after an exit."""
-_AHEAD = 64
-"""Chunks a pipe may be read ahead of whoever takes all of them."""
+WHOLE = sys.maxsize
+"""All characters of stdout, however many."""
 _PIPE = 1024 * 1024
 """Bytes that are read at once, at most, and that a pipe has room for where that can be chosen."""
 SHOWN_EVERY = 0.1
@@ -89,16 +90,12 @@ class CommandResult:
         return f"Exit code {self.return_code}\n{self.stderr}".strip() if self.return_code else ""
 
 
-Result = TypeVar("Result")
+Hear = Callable[[OutputChunk], None]
+"""Is given a command's output as it comes. It returns at once, and never raises."""
 
 
-async def result_of(items: AsyncGenerator[OutputChunk | Result, None]) -> Result:
-    """What comes at the end of a run, for whoever has no use for the output on the way."""
-    async with contextlib.aclosing(items):
-        async for item in items:
-            if not isinstance(item, OutputChunk):
-                return item
-    raise AssertionError("a run ends in a result")
+def unheard(chunk: OutputChunk) -> None:
+    """For whoever only wants the result."""
 
 
 def child_environment(
@@ -130,18 +127,20 @@ async def run_command(
     passed: Iterable[str] = (),
     stdin: Path | None = None,
     stdout: Path | None = None,
-    whole: bool = False,
-) -> AsyncGenerator[OutputChunk | CommandResult, None]:
-    """Run `argv` in `cwd` for at most `limit` seconds; yield its output as it comes, then one `CommandResult`.
+    most: int | None = None,
+    hear: Hear = unheard,
+) -> CommandResult:
+    """Run `argv` in `cwd` for at most `limit` seconds.
 
-    What is yielded is to be shown: the program never waits for whoever takes it. It is joined to a few pieces a second,
-    and of much at once the middle is left out. With `whole`, all of it is yielded, and the program waits.
+    `hear` is given the output to show, joined to a few pieces a second: of much at once the middle is left out, and
+    the program never waits for it. The result has the beginning and the end of each stream. With `most`, it has all
+    of stdout instead, up to so many characters (`WHOLE`: all): then it is `cut`, and the program is ended.
 
     What it reads is closed, or a file; with a file for `stdout`, all of that stream goes there, byte for byte.
 
     A program without a path is looked up as this process would, whatever `env` says about PATH. `env`, `hide` and
     `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
-    the result says so. Closing the iterator early ends the command and everything it started.
+    the result says so. Whoever is cancelled ends the command and everything it started.
     """
     clock = asyncio.get_running_loop().time
     started = clock()
@@ -151,25 +150,20 @@ async def run_command(
     try:
         process = _start(argv, cwd, environment, stdin, stdout)
     except _NoSuchProgram:
-        yield CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
-        return
+        return CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
-        yield CommandResult("", f"{argv[0]} could not be started: {_reason(error, cwd)}", 126, started=False)
-        return
-    output = _Output(process, whole=whole)
+        return CommandResult("", f"{argv[0]} could not be started: {_reason(error, cwd)}", 126, started=False)
+    output = _Output(process, hear, most)
     ended_by_itself = False
     try:
-        while (chunk := await output.next(until=started + limit)) is not None:
-            yield chunk
-        timed_out = process.poll() is None
-        if timed_out:
+        await output.end(until=started + limit)
+        timed_out = process.poll() is None and not output.is_full
+        if process.poll() is None:
             await to_its_end(partial(_end_all, process, mark), name="end")
-            last = clock() + _GRACE
-            while (chunk := await output.next(until=last)) is not None:
-                yield chunk
+            await output.end(until=clock() + _GRACE)
         code = await in_thread(process.wait, name="wait")
         ended_by_itself = True
-        yield output.result(code, clock() - started, limit, timed_out=timed_out)
+        return output.result(code, clock() - started, limit, timed_out=timed_out)
     finally:
         output.close()
         if ended_by_itself:
@@ -294,104 +288,80 @@ def _alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
 class _Output:
     """Both pipes of a process, read by a thread each so that neither can block the other or the program."""
 
-    def __init__(self, process: subprocess.Popen[bytes], *, whole: bool) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], hear: Hear, most: int | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._shown = None if whole else _Shown()
-        self._shown_at = -SHOWN_EVERY
-        self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
-        self._ahead = threading.Semaphore(_AHEAD)
+        self._hear = hear
+        self._shown, self._shown_at = _Shown(), -SHOWN_EVERY
         self._closed = threading.Event()
-        self._kept: dict[StreamName, HeadTailBuffer] = {"stdout": HeadTailBuffer(), "stderr": HeadTailBuffer()}
+        stdout = HeadTailBuffer() if most is None else _Head(most)
+        self._kept: dict[StreamName, HeadTailBuffer | _Head] = {"stdout": stdout, "stderr": HeadTailBuffer()}
+        self._exit = asyncio.ensure_future(in_thread(process.wait, name="wait"))
+        self._exited_at = 0.0
+        self._exit.add_done_callback(self._note_exit)
+        self._full: asyncio.Future[None] = self._loop.create_future()
+        """Done when there is more of stdout than is wanted."""
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
         )
-        pipes = [(name, pipe) for name, pipe in streams if pipe is not None]
-        self._open_pipes = len(pipes)
-        for name, pipe in pipes:
-            threading.Thread(target=self._read, args=(name, pipe), daemon=True).start()
-        self._exited_at: float | None = None
-        self._exit = asyncio.ensure_future(in_thread(process.wait, name="wait"))
-        self._exit.add_done_callback(self._note_exit)
+        self._open = {name: self._loop.create_future() for name, pipe in streams if pipe is not None}
+        for name, pipe in streams:
+            if pipe is not None:
+                ends_early = most is not None and name == "stdout"
+                threading.Thread(target=self._read, args=(name, pipe, ends_early), daemon=True).start()
 
-    async def next(self, *, until: float) -> OutputChunk | None:
-        """The next piece; None when both pipes ended and the program is gone, or at `until` (the loop's time).
+    @property
+    def is_full(self) -> bool:
+        return self._full.done()
 
-        What has been read of a program that is gone is handed out to its end, however slowly it is taken. A background
-        child may hold a pipe open after that; it is not waited for long.
+    async def end(self, *, until: float) -> None:
+        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time).
+
+        A background child may hold a pipe open after the program is gone; it is not waited for long.
         """
-        while self._open_pipes or not self._queue.empty():
-            if self._exited_at is not None:
-                until = min(until, self._exited_at + _GRACE)
-            if self._loop.time() >= until:
-                if self._exited_at is None:
-                    return None
-                self._closed.set()  # what is read from now on is not the program's own
-                self._show()
-                if self._queue.empty():
-                    return None
-            chunk = await self._piece_or_exit(until) if self._queue.empty() else self._taken(self._queue.get_nowait())
-            if chunk is not None:
-                return chunk
-        # The pipes are closed, but the program may go on. `wait_for` can lose a request to stop that comes at its end.
-        await asyncio.wait({self._exit}, timeout=max(until - self._loop.time(), 0))
-        return None
-
-    async def _piece_or_exit(self, until: float) -> OutputChunk | None:
-        getting = asyncio.ensure_future(self._queue.get())
-        waiting = {getting} if self._exit.done() else {getting, self._exit}
-        try:
-            await asyncio.wait(waiting, timeout=until - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            if not getting.done():
-                getting.cancel()
-        if not getting.done() or getting.cancelled():
-            return None
-        return self._taken(getting.result())
-
-    def _taken(self, chunk: OutputChunk | None) -> OutputChunk | None:
-        if chunk is None:
-            self._open_pipes -= 1
-            return None
-        if self._shown is None:
-            self._ahead.release()
-            self._kept[chunk.stream].add(chunk.text)
-        return chunk
+        await self._wait({self._exit, self._full}, until)
+        if self._exit.done():
+            for pipe in self._open.values():
+                await self._wait({pipe, self._full}, min(until, self._exited_at + _GRACE))
 
     def _note_exit(self, exit_: "asyncio.Future[int]") -> None:
         del exit_
         self._exited_at = self._loop.time()
-        self._ahead.release(_AHEAD)  # what is left in the pipes is read at once, while it is the program's own
+
+    async def _wait(self, futures: "set[asyncio.Future[Any]]", until: float) -> None:
+        # `wait_for` can lose a request to stop that comes at its end.
+        timeout = max(until - self._loop.time(), 0)
+        await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
     def result(self, return_code: int, seconds: float, limit: float, *, timed_out: bool) -> CommandResult:
+        """With what was read so far, all of which was shown by then: what is read from now on is not the program's."""
+        self._closed.set()
+        self._show()
         out, err = self._kept["stdout"], self._kept["stderr"]
-        cut = out.cut or err.cut
+        cut = out.cut or (err.cut and not isinstance(out, _Head))
         return CommandResult(out.text(), err.text(), return_code, seconds, timed_out, cut, limit=limit)
 
     def close(self) -> None:
         """Let the readers stop, and close the pipes: whoever still writes into them is told so by the system."""
         self._closed.set()
-        self._ahead.release(_AHEAD + 2)
 
-    def _read(self, name: StreamName, pipe: IO[bytes]) -> None:
+    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         _widen(pipe)
         with pipe:
             while not self._closed.is_set() and (data := pipe.read1(_PIPE)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
-                self._hand_over(decoder.decode(data), name)
-        self._hand_over(decoder.decode(b"", final=True), name)
-        self._tell(self._pipe_ended)
+                self._add(decoder.decode(data), name)
+                if ends_early and self._kept[name].cut:
+                    self._tell(_settle, self._full)
+                    break
+        self._add(decoder.decode(b"", final=True), name)
+        self._tell(_settle, self._open[name])
 
-    def _hand_over(self, text: str, name: StreamName) -> None:
-        if not text or self._closed.is_set():
-            return
-        if self._shown is None:
-            self._ahead.acquire()
-            self._tell(self._queue.put_nowait, OutputChunk(text, name))
-            return
-        self._kept[name].add(text)
-        if self._shown.add(OutputChunk(text, name)):
-            self._tell(self._show_soon)
+    def _add(self, text: str, name: StreamName) -> None:
+        if text and not self._closed.is_set():
+            self._kept[name].add(text)
+            if self._shown.add(OutputChunk(text, name)):
+                self._tell(self._show_soon)
 
     def _tell(self, what: Callable[..., None], *arguments: object) -> None:
         """From a reader's thread to the loop."""
@@ -399,22 +369,23 @@ class _Output:
             with contextlib.suppress(RuntimeError):  # the loop was closed between the check and the call
                 self._loop.call_soon_threadsafe(what, *arguments)
 
-    def _pipe_ended(self) -> None:
-        self._show()
-        self._queue.put_nowait(None)
-
     def _show_soon(self) -> None:
-        """Hand out what there is to show, when it is time and what was handed out before is taken."""
+        """Show what there is, when it is time."""
         wait = self._shown_at + SHOWN_EVERY - self._loop.time()
-        if wait > 0 or not self._queue.empty():
-            self._loop.call_later(max(wait, SHOWN_EVERY / 10), self._show_soon)
-        else:
+        if wait > 0:
+            self._loop.call_later(wait, self._show_soon)
+        elif not self._closed.is_set():
             self._show()
 
     def _show(self) -> None:
-        if self._shown is not None and (chunk := self._shown.taken()) is not None:
+        if (chunk := self._shown.taken()) is not None:
             self._shown_at = self._loop.time()
-            self._queue.put_nowait(chunk)
+            self._hear(chunk)
+
+
+def _settle(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _widen(pipe: IO[bytes]) -> None:
@@ -493,3 +464,18 @@ class HeadTailBuffer:
     def text(self) -> str:
         gap = "\n… (output left out) …\n" if self.cut else ""
         return self.head + gap + "".join(self.tail)
+
+
+class _Head:
+    """The beginning of a stream, up to so many characters."""
+
+    def __init__(self, most: int) -> None:
+        self._left, self._pieces, self.cut = most, list[str](), False
+
+    def add(self, text: str) -> None:
+        self.cut = self.cut or len(text) > self._left
+        self._pieces.append(text[: self._left])
+        self._left -= len(self._pieces[-1])
+
+    def text(self) -> str:
+        return "".join(self._pieces)

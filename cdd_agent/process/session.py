@@ -7,7 +7,6 @@ from pathlib import Path
 from cdd_agent.config import Commands, switched
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.policy import CommandRunner, as_tool_answer
-from cdd_agent.process.run import result_of
 from cdd_agent.threads import waited_for
 
 _ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
@@ -32,7 +31,7 @@ def execute_command_tool(
     except OSError as error:
         return {"error": f"Failed to execute command: the session's folder cannot be made: {error.strerror or error}"}
     runner = CommandRunner(folder, switched(Commands(), os.environ))
-    return as_tool_answer(command, waited_for(result_of(runner.run(command, cwd=cwd))), cwd or ".")
+    return as_tool_answer(command, waited_for(runner.run(command, cwd=cwd)), cwd or ".")
 
 
 def _are_texts(*values: object) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.process.programs import find_program, own_python
-from cdd_agent.process.run import result_of, run_command
+from cdd_agent.process.run import run_command
 from cdd_agent.threads import waited_for
 
 Version = tuple[int, int]
@@ -120,7 +120,7 @@ def _asked(program: Path, text: Path) -> tuple[Version, str] | None:
     run = run_command(
         [str(program), "-I", "-S", "-B", "-W", "ignore", "-c", _QUESTION], cwd=text.parent, limit=_SECONDS, stdin=text
     )
-    result = waited_for(result_of(run))
+    result = waited_for(run)
     said = re.fullmatch(r"Python (\d+)\.(\d+)\r?\n(.*)", result.stdout, re.DOTALL)
     if result.return_code or result.timed_out or said is None:
         return None

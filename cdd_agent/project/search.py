@@ -8,7 +8,6 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -20,7 +19,7 @@ from cdd_agent.files.found import Found
 from cdd_agent.files.paths import confine
 from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
 from cdd_agent.files.walk import Entry, Kind, open_file, walk
-from cdd_agent.process.run import CommandResult, run_command
+from cdd_agent.process.run import WHOLE, CommandResult, run_command
 
 _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
@@ -81,14 +80,8 @@ async def grep_files(
     """
     wanted = _checked(root, pattern, under, glob, ignore_case, limit)
     argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE), dumps(asdict(wanted))]
-    answer, result = list[str](), CommandResult("", "", 0)
-    async with aclosing(run_command(argv, cwd=_PACKAGE, limit=seconds, whole=True)) as output:
-        async for item in output:
-            if isinstance(item, CommandResult):
-                result = item
-            elif item.stream == "stdout":
-                answer.append(item.text)
-    return _answered(wanted, "".join(answer).split("\n")[:-1], result)
+    result = await run_command(argv, cwd=_PACKAGE, limit=seconds, most=WHOLE)
+    return _answered(wanted, result.stdout.split("\n")[:-1], result)
 
 
 def search(wanted: str) -> None:

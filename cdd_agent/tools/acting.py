@@ -1,6 +1,5 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -18,7 +17,6 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.config import Commands
 from cdd_agent.process.policy import IShellExecutor, as_tool_answer
-from cdd_agent.process.run import OutputChunk, result_of
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Answer, Tool
 
@@ -26,8 +24,8 @@ from cdd_agent.tools.base import Answer, Tool
 class RunsActions(Protocol):
     """What does actions, one at a time; an `ActionRunner` does."""
 
-    def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
-        """Yield output as it comes, then one `ActionResult`. May raise `CddError`."""
+    async def run(self, action: Action) -> ActionResult:
+        """Do it. May raise `CddError`."""
         ...
 
 
@@ -109,7 +107,7 @@ class _ActionTool(Tool[B]):
         self._runner = runner
 
     async def run(self, arguments: B) -> Answer:
-        result = await result_of(self._runner.run(arguments))
+        result = await self._runner.run(arguments)
         if result.status is ActionStatus.FAILURE:
             return {"error": result.error} | ({"content": result.output} if result.output else {})
         return {"success": True} | ({"output": result.output} if result.output else {})

@@ -1,8 +1,7 @@
 """Doing actions: each ends in one `ActionResult`, whatever happens."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.process.run import CommandResult, Hear, unheard
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import IWebSearcher, research
 
@@ -54,21 +53,20 @@ class ActionRunner:
     permit: Permit = _permitted
     wrote: Callable[[ChangeSet], None] = lambda changes: None
     """Is told of changes that were written."""
+    hear: Hear = unheard
+    """Is given the output of commands as it comes."""
 
-    async def run(self, action: Action) -> AsyncGenerator[OutputChunk | ActionResult, None]:
-        """Yield a command's output as it comes, then one `ActionResult`. A failure is a result, not an exception."""
+    async def run(self, action: Action) -> ActionResult:
+        """Do it. A failure is a result, not an exception."""
         try:
-            if isinstance(action, ExecuteAction):
-                async with aclosing(self._execute(action)) as items:
-                    async for item in items:
-                        yield item
-            else:
-                yield await self._result(action)
+            return await self._result(action)
         except CddError as error:
-            yield _failed(action, error, self._present_content(action, error))
+            return _failed(action, error, self._present_content(action, error))
 
     async def _result(self, action: Action) -> ActionResult:
         match action:
+            case ExecuteAction(command=command, cwd=cwd, env=env):
+                return _executed(action, await self.commands.run(command, cwd=cwd, env=env, hear=self.hear))
             case CreateFileAction(file_path=path, content=content):
                 changes = await asyncio.to_thread(creation, self.root, path, content, self.protected)
                 return await self._write(action, changes)
@@ -96,11 +94,6 @@ class ActionRunner:
         changes.apply(self.root)
         self.wrote(changes)
         return ActionResult(action, ActionStatus.SUCCESS, "\n".join(changes.notes))
-
-    async def _execute(self, action: ExecuteAction) -> AsyncGenerator[OutputChunk | ActionResult, None]:
-        async with aclosing(self.commands.run(action.command, cwd=action.cwd, env=action.env)) as items:
-            async for item in items:
-                yield item if isinstance(item, OutputChunk) else _executed(action, item)
 
     def _present_content(self, action: Action, error: CddError) -> str:
         """What whoever asked for a change needs to see to do better, as `read` would show it."""

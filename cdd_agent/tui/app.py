@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -29,6 +29,7 @@ from cdd_agent.events import (
     Choice,
     Cleared,
     CommandOutput,
+    Emit,
     Event,
     ExitRequested,
     ModelChosen,
@@ -129,7 +130,7 @@ class Shell(Guarded, App[CddError]):
     def __init__(
         self,
         root: Path,
-        open_session: Callable[[Frontend], Opened],
+        open_session: Callable[[Frontend, Emit], Opened],
         first: str = "",
         clock: Clock = Clock(),  # noqa: B008  # it is frozen
     ) -> None:
@@ -183,7 +184,7 @@ class Shell(Guarded, App[CddError]):
     async def open(self) -> None:
         """Open the session, and begin with the first line."""
         try:
-            session, notices = await asyncio.to_thread(self._open_session, self)
+            session, notices = await asyncio.to_thread(self._open_session, self, self.hear)
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
             return
@@ -203,9 +204,7 @@ class Shell(Guarded, App[CddError]):
     async def look_around(self) -> None:
         """Say what else there is to know at first, when it is known; it does not keep anybody from typing."""
         assert self.session is not None
-        async with aclosing(self.session.first_look()) as events:
-            async for event in events:
-                self.show(event)
+        await self.session.first_look()
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual's way to end the program. Once there is a session, what failed is told, and the rest goes on."""
@@ -368,9 +367,7 @@ class Shell(Guarded, App[CddError]):
         assert self.session is not None
         self._went_well = True
         try:
-            async with aclosing(handle(self.session, line)) as events:
-                async for event in events:
-                    self.show(event)
+            await handle(self.session, line)
         except CddError as error:
             self._went_well = False
             self.show(Notice(error.message, Tone.ERROR))
@@ -380,8 +377,6 @@ class Shell(Guarded, App[CddError]):
             if self.is_running:
                 in_a_run = self._agent is not None and self._agent.name == "executor"
                 self.show(Notice("Stopped; `continue` goes on." if in_a_run else "Stopped.", Tone.WARNING))
-                for event in self.session.news():
-                    self.show(event)
             raise
         finally:
             if self.is_running:
@@ -401,6 +396,14 @@ class Shell(Guarded, App[CddError]):
             else:
                 prompt.bring_back([line], is_typing=is_typing)
                 prompt.give_back(is_typing=is_typing)
+
+    def hear(self, event: Event) -> None:
+        """The session's events. A fault in showing one is not the fault of whoever tells it."""
+        if self.is_running:
+            try:
+                self.show(event)
+            except Exception as error:  # noqa: BLE001
+                self._handle_exception(error)
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""

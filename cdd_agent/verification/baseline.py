@@ -3,15 +3,13 @@
 Old failures are then not blamed on a step, and a test that vanishes is missed. It is taken once for a run.
 """
 
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationInfo, field_validator
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import BaselineStarted, BaselineTaken
+from cdd_agent.events import BaselineTaken
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
@@ -60,35 +58,36 @@ def is_of_use(steps: Iterable[PlanStep], test_command: str | None, commands: Com
         return False
 
 
-@dataclass(frozen=True)
-class Taken:
-    """A baseline to be saved, with the whole output."""
-
-    baseline: Baseline
-    output: str = ""
-
-
 async def take_baseline(
     step: int, check: Check | None, commands: CommandRunner, limit: float, folder: Path
-) -> AsyncGenerator[BaselineStarted | Taken | BaselineTaken, None]:
+) -> tuple[Baseline, str]:
     """Run the project's check once before `step`, as `run_check` does; that there is nothing to run is known then too.
+    Returns the baseline, and the whole output.
 
-    One that fails, or that is of no use, ends nothing: nothing is known then, and every failure counts as new.
+    A check that fails, or that is of no use, ends nothing: nothing is known then, and every failure counts as new.
     """
     if check is None:
-        yield Taken(Baseline(step=step))
-        return
-    yield BaselineStarted(step, check.shown)
-    taken = Taken(Baseline(step=step, command=check.shown))
+        return Baseline(step=step), ""
     try:
-        async with aclosing(run_check(check, commands, limit, folder)) as items:
-            async for item in items:
-                if isinstance(item, Ran):
-                    taken = Taken(_baseline(step, check, item), item.output)
+        ran = await run_check(check, commands, limit, folder)
     except BadInput as error:
-        taken = Taken(Baseline(step=step, command=check.shown, problem=error.message))
-    yield taken
-    yield _told(taken.baseline)
+        return Baseline(step=step, command=check.shown, problem=error.message), ""
+    return _baseline(step, check, ran), ran.output
+
+
+def as_event(baseline: Baseline) -> BaselineTaken:
+    """What people are told of it."""
+    tests = baseline.tests
+    return BaselineTaken(
+        baseline.step,
+        baseline.command or "",
+        return_code=baseline.return_code,
+        passed=tests.count(Result.PASSED) if tests else None,
+        failed=tests.count(Result.FAILED) if tests else None,
+        skipped=tests.count(Result.SKIPPED) if tests else None,
+        seconds=baseline.seconds,
+        problem=baseline.problem,
+    )
 
 
 def _baseline(step: int, check: Check, ran: Ran) -> Baseline:
@@ -107,18 +106,4 @@ def _baseline(step: int, check: Check, ran: Ran) -> Baseline:
         seconds=result.seconds,
         problem=problem,
         tests=ran.tests,
-    )
-
-
-def _told(baseline: Baseline) -> BaselineTaken:
-    tests = baseline.tests
-    return BaselineTaken(
-        baseline.step,
-        baseline.command or "",
-        return_code=baseline.return_code,
-        passed=tests.count(Result.PASSED) if tests else None,
-        failed=tests.count(Result.FAILED) if tests else None,
-        skipped=tests.count(Result.SKIPPED) if tests else None,
-        seconds=baseline.seconds,
-        problem=baseline.problem,
     )

@@ -11,8 +11,8 @@ import shlex
 import shutil
 import tempfile
 import tomllib
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import Command, CommandRefused, CommandRunner, split
 from cdd_agent.process.programs import as_started
-from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
 from cdd_agent.tickets.plan import NO_CHECK, PlanStep
 from cdd_agent.verification import pytest_run
 from cdd_agent.verification.junit import ReportUnreadable
@@ -117,13 +117,11 @@ def parse_command(command: str, root: Path, settings: Commands | None = None) ->
     return _judged(command, CommandRunner(root, settings or Commands()), trusted=True)
 
 
-async def run_check(
-    check: Check, commands: CommandRunner, limit: float, folder: Path
-) -> AsyncGenerator[OutputChunk | Ran, None]:
-    """Run a check: its output as it comes, then what it did. While it runs it has a new folder of its own in `folder`;
-    see `remove_abandoned`.
+async def run_check(check: Check, commands: CommandRunner, limit: float, folder: Path, hear: Hear = unheard) -> Ran:
+    """Run a check, and `hear` its output. While it runs it has a new folder of its own in `folder`; see
+    `remove_abandoned`.
 
-    Raises `BadInput` when it cannot be started: no reply of a model would mend that.
+    Raises `BadInput` when it cannot be started: no reply of a model would fix that.
     """
     # Bytecode of a file rewritten within the same second and with the same size would be taken for current.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -131,21 +129,21 @@ async def run_check(
         report = scratch / "report.xml"
         argv = pytest_run.with_report(check.argv, report) if check.is_pytest else check.argv
         shown = pytest_run.WithoutMention(report)
-        async with aclosing(commands.start(replace(check.command, argv=argv), env=env, limit=limit)) as items:
-            async for item in items:
-                if isinstance(item, OutputChunk):
-                    if text := shown.pass_on(item.text):
-                        yield replace(item, text=text)
-                    continue
-                if not item.started:
-                    raise BadInput(
-                        f"The check `{check.shown}` could not be run: {item.stderr.removeprefix('Error: ')}",
-                        hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
-                    )
-                if shown.held:
-                    yield OutputChunk(shown.held, "stdout")
-                result = replace(item, stdout=pytest_run.without_mention(report, item.stdout))
-                yield await asyncio.to_thread(_ran, check, result, report, commands.root)
+
+        def pass_on(chunk: OutputChunk) -> None:
+            if text := shown.pass_on(chunk.text):
+                hear(replace(chunk, text=text))
+
+        result = await commands.start(replace(check.command, argv=argv), env=env, limit=limit, hear=pass_on)
+        if not result.started:
+            raise BadInput(
+                f"The check `{check.shown}` could not be run: {result.stderr.removeprefix('Error: ')}",
+                hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
+            )
+        if shown.held:
+            hear(OutputChunk(shown.held, "stdout"))
+        result = replace(result, stdout=pytest_run.without_mention(report, result.stdout))
+        return await asyncio.to_thread(_ran, check, result, report, commands.root)
 
 
 def remove_abandoned(folder: Path) -> None:

@@ -6,14 +6,13 @@ new may fail, and nothing that the step is about. Any other command passes by it
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.process.run import CommandResult, Hear, unheard
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import Baseline
@@ -103,19 +102,16 @@ async def verify(
     before: Before | None = None,
     work: Work | None = None,
     look: Look | None = None,
-) -> AsyncGenerator[OutputChunk | Verdict, None]:
-    """Run a check, with a folder in `folder` for what it reports: its output as it comes, then one `Verdict`.
+    hear: Hear = unheard,
+) -> Verdict:
+    """Run a check, with a folder in `folder` for what it reports, and `hear` its output.
 
     Raises `BadInput` when it cannot be started.
     """
-    async with aclosing(run_check(check, commands, limit, folder)) as items:
-        async for item in items:
-            if isinstance(item, OutputChunk):
-                yield item
-                continue
-            work = work or Work()
-            work = replace(work, tests=await look()) if look else work
-            yield await asyncio.to_thread(judge, check, item, before or Before(), work)
+    ran = await run_check(check, commands, limit, folder, hear)
+    work = work or Work()
+    work = replace(work, tests=await look()) if look else work
+    return await asyncio.to_thread(judge, check, ran, before or Before(), work)
 
 
 def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:

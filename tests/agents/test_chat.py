@@ -5,8 +5,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
 from cdd_agent.wiring import open_session
 from tests.agents.asking import TEMPLATE, asks
+from tests.listening import collect, stop_at, tell
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
@@ -62,7 +62,7 @@ def project(sandbox: Sandbox) -> Sandbox:
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
-    return [event for line in lines for event in [event async for event in handle(session, line)]]
+    return [event for line in lines for event in await collect(handle(session, line))]
 
 
 def told(events: list[Event]) -> str:
@@ -201,7 +201,7 @@ async def test_there_is_no_tool_to_ask_the_person_who_reads_along(project: Sandb
 
 
 async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(project: Sandbox) -> None:
-    session = open_session(project.project, project.frontend)
+    session = open_session(project.project, project.frontend, tell)
     with pytest.raises(BadInput, match="No model is configured") as raised:
         await say(session, "hello")
     assert "`/model NAME --save` sets one" in raised.value.hint
@@ -235,7 +235,7 @@ async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) ->
     }
     (project.root / "script.yaml").write_text(json.dumps(script))
     project.flags = {"model": "script:script.yaml", "approval": "ask"}
-    session = open_session(project.project, project.frontend)
+    session = open_session(project.project, project.frontend, tell)
     assert seen(await say(session, "make it")) == "Made it."
     assert project.text("new.py") == "x = 1\n"
     assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]
@@ -270,14 +270,12 @@ async def test_an_interrupted_turn_keeps_what_was_said_before_it(project: Sandbo
 
 
 async def test_what_a_stopped_round_had_written_is_known(project: Sandbox) -> None:
-    both = (*create("one.py").tool_calls, ToolCall("2", "grep_files", "{}"))
+    both = (*create("one.py").tool_calls, ToolCall("2", "grep_files", '{"pattern": "x"}'))
     session = project.replies(ScriptedReply(tool_calls=both), "Fine.").session()
-    async with aclosing(handle(session, "make it")) as events:
-        async for event in events:
-            if isinstance(event, ToolFinished):
-                break
-    assert session.news() == [ChangesApplied(None, ("one.py",), (), ())]
-    assert session.news() == []
+    events = await stop_at(handle(session, "make it"), lambda event: isinstance(event, ToolFinished))
+    assert [event for event in events if isinstance(event, ChangesApplied)] == [
+        ChangesApplied(None, ("one.py",), (), ())
+    ]
     await say(session, "go on")
     assert "What you had written by then: one.py." in asked_last(project)[-1].content
 
@@ -286,20 +284,14 @@ def create(path: str) -> ScriptedReply:
     return calls("create_file", file_path=path, content="x = 1\n")
 
 
-async def until_asked_again(events: AsyncGenerator[Event, None], project: Sandbox) -> None:
-    """Listen until a tool was used, and then stop."""
-    async with aclosing(events):
-        async for event in events:
-            if isinstance(event, ReplyStarted) and len(project.model.requests) == 1:
-                return
+async def until_asked_again(work: Coroutine[object, object, None], project: Sandbox) -> None:
+    """Go on until a tool was used, and then stop."""
+    await stop_at(work, lambda event: isinstance(event, ReplyStarted) and len(project.model.requests) == 1)
 
 
 async def test_a_line_that_was_stopped_before_an_answer_is_remembered(project: Sandbox) -> None:
     session = project.replies("A long answer.").session()
-    async with aclosing(handle(session, "tell me")) as events:
-        async for event in events:
-            if isinstance(event, ReplyDelta):
-                break
+    await stop_at(handle(session, "tell me"), lambda event: isinstance(event, ReplyDelta))
     await say(session, "shorter")
     assert [message.content for message in asked_last(project)[1:]] == ["tell me\n\nshorter"]
 

@@ -26,13 +26,14 @@ from cdd_agent.events import (
 from cdd_agent.llm.port import AuthenticationFailed, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
+from tests.listening import collect, stop_at
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
-    return [event for line in lines for event in [event async for event in handle(session, line)]]
+    return [event for line in lines for event in await collect(handle(session, line))]
 
 
 def started(events: list[Event]) -> list[int]:
@@ -261,7 +262,7 @@ async def test_whatever_is_said_where_nothing_is_left_to_do_runs_nothing(
     for word in (*words, "diff", "diff 7", "undo 7", "redo", "is it done?", "what is left", "quit", "exit"):
         agent = ExecutorAgent(sandbox.engine())
         with suppress(CddError):
-            assert started([event async for event in agent.say(word)]) == [], word
+            assert started(await collect(agent.say(word))) == [], word
         agent.close()
         assert sandbox.statuses() == before, word
         assert agent.done, word
@@ -290,11 +291,7 @@ async def test_an_exec_that_fails_leaves_the_active_agent_active(sandbox: Sandbo
 async def test_retry_goes_on_with_a_step_that_was_stopped(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "c")
-    events = handle(session, "retry")
-    async for event in events:
-        if isinstance(event, StepStarted):
-            break
-    await events.aclose()
+    await stop_at(handle(session, "retry"), lambda event: isinstance(event, StepStarted))
     assert sandbox.statuses()[0] == "pending"
     assert started(await say(session, "retry")) == [1]
     assert sandbox.statuses()[0] == "completed"

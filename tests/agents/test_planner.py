@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-from contextlib import aclosing
 
 import pytest
 
@@ -19,6 +18,7 @@ from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.wiring import open_session
+from tests.listening import collect, stop_at, tell
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 SPEC = """\
@@ -70,7 +70,7 @@ def call(name: str, **arguments: object) -> ToolCall:
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
-    return [event for line in lines for event in [event async for event in handle(session, line)]]
+    return [event for line in lines for event in await collect(handle(session, line))]
 
 
 def told(events: list[Event]) -> str:
@@ -416,10 +416,8 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     (ticket.root / "words.py").write_text("KEY = 'hush-hush-hush-1234'\nGOOD = 'good'\n")
     looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"),))
     session = ticket.replies(looking, plan()).session()
-    async with aclosing(handle(session, f"/plan {SLUG}")) as events:
-        async for event in events:
-            if isinstance(event, Notice) and "looked at 1 of 40" in event.text:
-                break
+    work = handle(session, f"/plan {SLUG}")
+    await stop_at(work, lambda event: isinstance(event, Notice) and "looked at 1 of 40" in event.text)
     record = ticket.root / ".cdd/runs" / SLUG
     kept = (record / "planning.json").read_text()
     assert "GOOD = 'good'" in kept
@@ -473,7 +471,7 @@ async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sa
 
 async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
-    session = open_session(ticket.project, Nobody())
+    session = open_session(ticket.project, Nobody(), tell)
     await say(session, f"/plan {SLUG}")
     with pytest.raises(BadInput, match="No model is configured"):
         await say(session, "split step 1")
@@ -486,7 +484,7 @@ async def test_why_there_is_no_model_is_told_in_whole_sentences(ticket: Sandbox)
     ticket.flags = {"model": "script:s.yaml"}
     (told_first, *_) = [
         event.text
-        for event in await say(open_session(ticket.project, Nobody()), f"/plan {SLUG}")
+        for event in await say(open_session(ticket.project, Nobody(), tell), f"/plan {SLUG}")
         if isinstance(event, Notice)
     ]
     assert "is not a key here. Allowed" in told_first
@@ -562,7 +560,7 @@ async def test_show_and_check_look_at_what_there_is(ticket: Sandbox) -> None:
 
 
 async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None:
-    session = open_session(ticket.project, Nobody())
+    session = open_session(ticket.project, Nobody(), tell)
     events = await say(session, f"/plan {SLUG}")
     assert "No model is configured" in told(events)
     assert re.search(r"`basic` proposes", told(events))

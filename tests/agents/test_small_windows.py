@@ -14,6 +14,7 @@ from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan, step
+from tests.listening import collect, told_to
 from tests.projects import SLUG, Sandbox, Step
 
 WINDOWS = [1_000, 1_500, 2_000, 2_500, 3_000, 4_096, 6_000, 8_192, 32_000]
@@ -21,16 +22,16 @@ RULES = "Words are lower case.\n" * 120
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
-    return [event for line in lines for event in [event async for event in handle(session, line)]]
+    return [event for line in lines for event in await collect(handle(session, line))]
 
 
 async def tried(session: Session, *lines: str) -> tuple[list[Event], ContextTooLong | None]:
     """What happened as far as it went."""
     events: list[Event] = []
     try:
-        for line in lines:
-            async for event in handle(session, line):
-                events.append(event)  # noqa: PERF401 (what came before an error counts)
+        with told_to(events.append):
+            for line in lines:
+                await handle(session, line)
     except ContextTooLong as error:
         return events, error
     return events, None

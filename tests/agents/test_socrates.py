@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.wiring import open_session
 from tests.agents.asking import COMPLETE, TEMPLATE, asks, looks, shown, streamed, told
+from tests.listening import collect, stop_at, tell
 from tests.projects import SLUG, SPEC, Sandbox, Step
 
 OPEN = f"/socrates {SLUG}"
@@ -34,7 +34,7 @@ def begun(sandbox: Sandbox, *script: str | ScriptedReply | Exception, spec: str 
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
-    return [event for line in lines for event in [event async for event in handle(session, line)]]
+    return [event for line in lines for event in await collect(handle(session, line))]
 
 
 def spec_text(sandbox: Sandbox) -> str:
@@ -381,12 +381,13 @@ async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(sandbox: Sa
     session = begun(sandbox, asks("Who?"), looks("main.py"), asks("Is hello meant?"), asks("Then?"))
     await say(session, OPEN)
     replies = 0
-    async with aclosing(handle(session, "Readers.")) as events:
-        async for event in events:
-            replies += isinstance(event, ReplyStarted)
-            if replies == 2 and isinstance(event, ReplyDelta):
-                break
-    assert "What was said is kept" in told(session.agent.news() if session.agent else [])
+
+    def is_second(event: Event) -> bool:
+        nonlocal replies
+        replies += isinstance(event, ReplyStarted)
+        return replies == 2 and isinstance(event, ReplyDelta)
+
+    assert "What was said is kept" in told(await stop_at(handle(session, "Readers."), is_second))
     session.leave()
 
     again = sandbox.session()
@@ -440,14 +441,14 @@ from pathlib import Path
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import ReplyDelta
 from tests.agents.asking import asks
+from tests.listening import told_to
 from tests.projects import Sandbox
 sandbox = Sandbox(Path({str(tmp_path)!r})).replies(asks("Who?", title="Say words"), asks("What for?"))
 async def main():
     session = sandbox.session()
-    async for _ in handle(session, {OPEN!r}): pass
-    async for event in handle(session, "Readers."):
-        if isinstance(event, ReplyDelta):
-            os.kill(os.getpid(), 9)
+    await handle(session, {OPEN!r})
+    with told_to(lambda event: isinstance(event, ReplyDelta) and os.kill(os.getpid(), 9)):
+        await handle(session, "Readers.")
 asyncio.run(main())
 """
     tree = str(Path(__file__).parents[2])
@@ -555,7 +556,7 @@ async def test_a_projects_own_prompt_is_used(sandbox: Sandbox) -> None:
 
 
 async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
-    session = open_session(sandbox.write(spec=TEMPLATE).project, Nobody())
+    session = open_session(sandbox.write(spec=TEMPLATE).project, Nobody(), tell)
     with pytest.raises(BadInput, match="No model is configured"):
         await say(session, OPEN)
     assert session.agent is None
@@ -565,7 +566,7 @@ async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
 async def test_the_configured_model_is_asked(sandbox: Sandbox) -> None:
     (sandbox.write(spec=TEMPLATE).root / "script.yaml").write_text(json.dumps({"replies": [{"reply": asks("Who?")}]}))
     sandbox.flags = {"model": "script:script.yaml"}
-    session = open_session(sandbox.project, Nobody())
+    session = open_session(sandbox.project, Nobody(), tell)
     assert "Who?" in streamed(await say(session, OPEN))
     assert session.tally.spent.tokens > 0
     session.leave()

@@ -29,6 +29,7 @@ from cdd_agent.session import Session
 from cdd_agent.wording import described
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
+from tests.listening import collect, tell
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 THREE = (
@@ -106,7 +107,7 @@ def cases(text: str) -> list[str]:
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
-    return [event for line in lines for event in [event async for event in handle(session, line)]]
+    return [event for line in lines for event in await collect(handle(session, line))]
 
 
 def told(events: list[Event]) -> str:
@@ -532,7 +533,7 @@ async def test_looking_needs_no_model(done: Sandbox) -> None:
 
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit")
-    without = open_session(done.project, done.frontend)
+    without = open_session(done.project, done.frontend, tell)
     assert "+good" in str(await say(without, f"/diff {SLUG} 1"))
     await say(without, f"/undo {SLUG}")
     assert done.statuses()[0] == "pending"

@@ -16,11 +16,12 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Session
+from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
 async def say(session: Session, line: str) -> list[Event]:
-    return [event async for event in handle(session, line)]
+    return await collect(handle(session, line))
 
 
 async def test_new_makes_a_ticket_that_list_shows(sandbox: Sandbox) -> None:
@@ -214,7 +215,7 @@ async def test_context_shows_the_tree_and_the_files_that_are_named(sandbox: Sand
     sandbox.write()
     (sandbox.root / "a b.txt").write_text("words\n")
     (sandbox.root / "c.txt").write_text("more\n")
-    events = [event async for event in handle(sandbox.session(), "/context 'a b.txt' c.txt none.txt")]
+    events = await collect(handle(sandbox.session(), "/context 'a b.txt' c.txt none.txt"))
     assert isinstance(events[0], Answer)
     assert "spec.yaml" in events[0].text
     assert "words" in events[0].text

@@ -3,15 +3,16 @@
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import Event, Notice
 from cdd_agent.session import Session
+from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
 async def first_words(session: Session) -> str:
-    return "\n".join([event.text async for event in session.first_look() if isinstance(event, Notice)])
+    return "\n".join(event.text for event in await collect(session.first_look()) if isinstance(event, Notice))
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
-    return [event for line in lines for event in [event async for event in handle(session, line)]]
+    return [event for line in lines for event in await collect(handle(session, line))]
 
 
 async def test_a_run_that_was_left_is_offered_until_it_is_over(sandbox: Sandbox) -> None:

@@ -16,6 +16,7 @@ from cdd_agent.session import Project
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore
 from cdd_agent.wiring import open_project
+from tests.listening import collect
 from tests.projects import Sandbox
 
 MADE = [".cdd/.gitignore", ".cdd/config.yaml", "tickets/.gitkeep", "AGENTS.md"]
@@ -181,8 +182,8 @@ def test_what_is_no_text_in_a_name_or_description_is_replaced(tmp_path: Path, na
 
 
 async def test_the_shell_s_command_is_the_same(sandbox: Sandbox) -> None:
-    events = [event async for event in handle(sandbox.session(), "/init --templates")]
+    events = await collect(handle(sandbox.session(), "/init --templates"))
     assert Notice("Made .cdd/config.yaml", Tone.GOOD) in events
     assert Notice("Made .cdd/templates/bug.yaml", Tone.GOOD) in events
     with pytest.raises(BadInput, match="no '--template' of /init"):
-        [event async for event in handle(sandbox.session(), "/init --template")]
+        await collect(handle(sandbox.session(), "/init --template"))

@@ -11,11 +11,12 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import TicketsListed
 from cdd_agent.session import Session
+from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
 async def slugs(session: Session, line: str) -> list[str]:
-    (listed,) = [event async for event in handle(session, line)]
+    (listed,) = await collect(handle(session, line))
     assert isinstance(listed, TicketsListed)
     return [ticket.slug for ticket in listed.tickets]
 
@@ -26,8 +27,7 @@ async def session(sandbox: Sandbox) -> Session:
     sandbox.write(Step("a.txt", check("a.txt")))
     session = sandbox.replies(says("a.txt", "bad")).session()
     for line in (f"/exec {SLUG}", "continue", "exit", "/new bug rounding"):
-        async for _ in handle(session, line):
-            pass
+        await handle(session, line)
     return session
 
 
@@ -63,7 +63,7 @@ async def test_two_of_a_kind_are_refused(session: Session, words: str) -> None:
 
 
 async def states(session: Session, line: str = "/list") -> dict[str, str]:
-    (listed,) = [event async for event in handle(session, line)]
+    (listed,) = await collect(handle(session, line))
     assert isinstance(listed, TicketsListed)
     return {ticket.slug: ticket.state for ticket in listed.tickets}
 

@@ -14,6 +14,7 @@ from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.session import Session
 from cdd_agent.wiring import open_session
 from cdd_agent.wording import described
+from tests.listening import collect, tell
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2"))
@@ -25,11 +26,11 @@ def session_in(sandbox: Sandbox, *servers: LocalServer) -> Session:
     async def find_servers() -> Sequence[LocalServer]:
         return servers
 
-    return open_session(sandbox.project, Nobody(), find_servers)
+    return open_session(sandbox.project, Nobody(), tell, find_servers)
 
 
 async def say(session: Session, line: str) -> list[Event]:
-    return [event async for event in handle(session, line)]
+    return await collect(handle(session, line))
 
 
 def told(events: list[Event]) -> str:
@@ -264,7 +265,7 @@ async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> No
 
 async def test_the_first_look_shows_a_few_and_all_have_their_numbers(sandbox: Sandbox) -> None:
     session = session_in(sandbox, LocalServer("Ollama", OLLAMA.api_base, tuple(f"model-{n}" for n in range(1, 41))))
-    (found,) = [event async for event in session.first_look()]
+    (found,) = await collect(session.first_look())
     assert isinstance(found, ModelsFound)
     assert len(found.models) == 6
     assert "and 34 more: `/model` lists them" in described(found)[0][0]
@@ -273,7 +274,7 @@ async def test_the_first_look_shows_a_few_and_all_have_their_numbers(sandbox: Sa
 
 async def test_the_first_look_is_only_for_who_has_no_model(sandbox: Sandbox) -> None:
     session = session_in(sandbox, OLLAMA)
-    assert [type(event) async for event in session.first_look()] == [ModelsFound]
-    assert [event async for event in session_in(sandbox).first_look()] == []
+    assert [type(event) for event in await collect(session.first_look())] == [ModelsFound]
+    assert await collect(session_in(sandbox).first_look()) == []
     sandbox.flags = {"model": "openai/any"}
-    assert [event async for event in session_in(sandbox, OLLAMA).first_look()] == []
+    assert await collect(session_in(sandbox, OLLAMA).first_look()) == []

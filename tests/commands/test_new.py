@@ -7,11 +7,12 @@ import pytest
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Notice, Tone
+from tests.listening import collect
 from tests.projects import Sandbox
 
 
 async def say(sandbox: Sandbox, line: str) -> str:
-    (notice,) = [event async for event in handle(sandbox.session(), line)]
+    (notice,) = await collect(handle(sandbox.session(), line))
     assert isinstance(notice, Notice)
     assert notice.tone is Tone.GOOD
     return notice.text

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from contextlib import aclosing
 
 import psutil
 import pytest
@@ -10,13 +9,14 @@ import pytest
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
 from cdd_agent.session import Session
+from tests.listening import collect, stop_at
 from tests.projects import SLUG, Sandbox, Step, check
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are written for a POSIX shell")
 
 
 async def say(session: Session, line: str) -> list[Event]:
-    return [event async for event in handle(session, line)]
+    return await collect(handle(session, line))
 
 
 def printed(events: list[Event]) -> str:
@@ -97,10 +97,8 @@ async def test_secrets_are_neither_handed_on_nor_shown(sandbox: Sandbox, monkeyp
 
 async def test_who_stops_listening_ends_it_and_the_model_learns_that(sandbox: Sandbox) -> None:
     session = sandbox.replies("Stopped.").session()
-    async with aclosing(handle(session, "!echo begun; sleep 61; echo never")) as events:
-        async for event in events:
-            if isinstance(event, CommandOutput):
-                break
+    work = handle(session, "!echo begun; sleep 61; echo never")
+    await stop_at(work, lambda event: isinstance(event, CommandOutput))
     await asyncio.sleep(0.1)
     assert not [one for one in psutil.Process().children(recursive=True) if "61" in " ".join(one.cmdline())]
     told = await last_message(sandbox, session)

@@ -10,11 +10,12 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import PlanOpened, SpecOpened
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.wording import described
+from tests.listening import collect
 from tests.projects import SLUG, SPEC, Sandbox, Step
 
 
 async def status(sandbox: Sandbox, slug: str) -> list[str]:
-    (event,) = [event async for event in handle(sandbox.session(), f"/status {slug}")]
+    (event,) = await collect(handle(sandbox.session(), f"/status {slug}"))
     assert isinstance(event, SpecOpened)
     return [text for text, _ in described(event)]
 
@@ -69,7 +70,7 @@ async def test_a_spec_that_cannot_be_read_is_told_with_its_place(sandbox: Sandbo
 
 async def test_with_a_plan_it_shows_the_steps(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
-    (event,) = [event async for event in handle(sandbox.session(), f"/status {SLUG}")]
+    (event,) = await collect(handle(sandbox.session(), f"/status {SLUG}"))
     assert isinstance(event, PlanOpened)
 
 

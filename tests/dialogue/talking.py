@@ -1,11 +1,13 @@
 """What the tests of dialogues share: a turn, listened to until its end."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from cdd_agent.dialogue.structured import Structured
-from cdd_agent.dialogue.turns import Added, Turn
+from pydantic import BaseModel
+
+from cdd_agent.dialogue.structured import Structured, structured
+from cdd_agent.dialogue.turns import Added, Dialogue, Turn, Used
 from cdd_agent.events import Event, ReplyDelta
 from cdd_agent.llm.port import Message
 
@@ -18,7 +20,12 @@ class Heard:
 
     events: list[Event] = field(default_factory=list)
     added: list[Message] = field(default_factory=list)
+    used: list[Used] = field(default_factory=list)
     end: object = None
+
+    def keep(self, added: Added) -> None:
+        self.added += added.messages
+        self.used.append(added.used)
 
     @property
     def seen(self) -> str:
@@ -38,16 +45,16 @@ class Heard:
         return self.end
 
 
-async def heard(items: AsyncGenerator[object, None]) -> Heard:
+async def heard(dialogue: Dialogue, messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
+    """A turn of it."""
     result = Heard()
-    async with aclosing(items):
-        async for item in items:
-            assert result.end is None, "something came after the end"
-            match item:
-                case Added(messages=messages):
-                    result.added += messages
-                case Turn() | Structured():
-                    result.end = item
-                case _:
-                    result.events.append(item)
+    result.end = await replace(dialogue, emit=result.events.append).turn(messages, keep=result.keep, **how)
+    return result
+
+
+async def answered(dialogue: Dialogue, kind: type[BaseModel], messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
+    """An answer that is asked of it in a form."""
+    result = Heard()
+    talk = replace(dialogue, emit=result.events.append)
+    result.end = await structured(talk, messages, kind, keep=result.keep, **how)
     return result

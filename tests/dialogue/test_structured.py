@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured
+from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events import Notice
 from cdd_agent.llm.port import StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
-from tests.dialogue.talking import ASKED, heard
+from tests.dialogue.talking import answered
 
 
 class Finding(BaseModel):
@@ -37,7 +37,7 @@ def plural(value: Finding) -> Sequence[str]:
 
 async def test_the_value_comes_with_the_words_before_it() -> None:
     model = ScriptedModel([block(GOOD)])
-    result = await heard(structured(Dialogue(model), ASKED, Finding))
+    result = await answered(Dialogue(model), Finding)
     assert result.structured.value == Finding(title="files", count=2)
     assert result.structured.text == "Two files."
     assert result.seen == "Two files.\n\n"
@@ -55,7 +55,7 @@ async def test_the_value_comes_with_the_words_before_it() -> None:
     ],
 )
 async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
-    result = await heard(structured(Dialogue(ScriptedModel([reply])), ASKED, Finding))
+    result = await answered(Dialogue(ScriptedModel([reply])), Finding)
     assert result.structured.value == Finding(title="files", count=2)
 
 
@@ -74,7 +74,7 @@ async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
 )
 async def test_a_wrong_answer_is_asked_for_again_with_the_reason(wrong: str | ScriptedReply, reason: str) -> None:
     model = ScriptedModel([wrong, block(GOOD)])
-    result = await heard(structured(Dialogue(model), ASKED, Finding, check=plural))
+    result = await answered(Dialogue(model), Finding, check=plural)
     assert result.structured.value.count == 2
     assert reason in model.requests[1].messages[-1].content
     assert reason.rstrip(".") in str(result.of(Notice))
@@ -84,20 +84,20 @@ async def test_a_wrong_answer_is_asked_for_again_with_the_reason(wrong: str | Sc
 async def test_what_is_wrong_in_form_to_the_end_is_an_error() -> None:
     model = ScriptedModel(["No."] * 9)
     with pytest.raises(NoUsableAnswer, match="asked 3 times"):
-        await heard(structured(Dialogue(model), ASKED, Finding))
+        await answered(Dialogue(model), Finding)
     assert len(model.requests) == 3
 
 
 async def test_problems_that_remain_come_with_the_value() -> None:
     wrong = block('{"title": "files", "count": 1}')
-    result = await heard(structured(Dialogue(ScriptedModel([wrong] * 9)), ASKED, Finding, check=plural))
+    result = await answered(Dialogue(ScriptedModel([wrong] * 9)), Finding, check=plural)
     assert result.structured.value.count == 1
     assert result.structured.problems == ("One is not enough.",)
 
 
 async def test_a_value_that_was_right_in_form_is_not_lost_to_a_worse_one() -> None:
     script = [block('{"title": "files", "count": 1}'), "No.", "No."]
-    result = await heard(structured(Dialogue(ScriptedModel(script)), ASKED, Finding, check=plural))
+    result = await answered(Dialogue(ScriptedModel(script)), Finding, check=plural)
     assert result.structured.value.count == 1
 
 
@@ -108,7 +108,7 @@ async def test_tools_can_be_used_before_the_answer(tmp_path: Path, is_native: bo
     native = ScriptedReply("I look.", tool_calls=(ToolCall("1", "read_file", json.dumps(call)),))
     worded = f"I look.\n```tool\n{json.dumps({'tool': 'read_file', 'arguments': call})}\n```\n"
     model = ScriptedModel([native if is_native else worded, block(GOOD, "It says alpha.")])
-    result = await heard(structured(Dialogue(model, read_only_tools(tmp_path)), ASKED, Finding))
+    result = await answered(Dialogue(model, read_only_tools(tmp_path)), Finding)
     assert result.structured.text == "It says alpha."
     assert "alpha" in model.requests[1].messages[-1].content
     assert "tool" not in result.seen
@@ -139,7 +139,7 @@ def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> No
 async def test_hostile_json_is_a_wrong_answer_told_briefly(hostile: str, is_fenced: bool) -> None:
     model = ScriptedModel([block(hostile) if is_fenced else hostile, block(GOOD)])
     began = time.process_time()
-    result = await heard(structured(Dialogue(model), ASKED, Finding))
+    result = await answered(Dialogue(model), Finding)
     assert result.structured.value.count == 2
     assert len(model.requests[1].messages[-1].content) < 1_000
     assert len(str(result.of(Notice))) < 1_000
@@ -148,4 +148,4 @@ async def test_hostile_json_is_a_wrong_answer_told_briefly(hostile: str, is_fenc
 
 async def test_of_two_keys_that_are_the_same_the_last_counts() -> None:
     model = ScriptedModel([block('{"title": "one", "title": "two", "count": 2}')])
-    assert (await heard(structured(Dialogue(model), ASKED, Finding))).structured.value.title == "two"
+    assert (await answered(Dialogue(model), Finding)).structured.value.title == "two"

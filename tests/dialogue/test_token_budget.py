@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from cdd_agent.dialogue.structured import Structured, how_to_answer, structured
+from cdd_agent.dialogue.structured import Structured, how_to_answer
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Message, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
-from tests.dialogue.talking import ASKED, heard
+from tests.dialogue.talking import ASKED, answered, heard
 
 
 class Fruit(BaseModel):
@@ -43,7 +43,7 @@ async def test_what_does_not_fit_is_refused_before_any_call(root: Path) -> None:
     talk, model = talking(root, 2_000, "Never said.")
     asked = (*ASKED, Message("user", "word " * 1_200))
     with pytest.raises(ContextTooLong, match="more than the window of scripted holds: 2,000") as error:
-        await heard(talk.turn(asked))
+        await heard(talk, asked)
     assert "`context_window`" in error.value.hint
     assert model.requests == []
 
@@ -55,7 +55,7 @@ async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_mis
     in_words = '```tool\n{"tool": "read_file", "arguments": {"path": "long.txt"}}\n```'
     reply = reads("long.txt") if tool_calls == "on" else in_words
     talk, model = talking(root, 8_000, reply, "It has digits.", tool_calls=tool_calls)
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     answer = model.requests[1].messages[-1].content
     assert "characters left out; ask for less" in answer
     assert 3_000 < len(answer) < 10_000
@@ -65,13 +65,13 @@ async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_mis
 
 async def test_a_short_answer_stays_whole_however_little_room_there_is(root: Path) -> None:
     talk, model = talking(root, 2_000, reads("short.txt"), "Brief.")
-    await heard(talk.turn(ASKED))
+    await heard(talk)
     assert "left out" not in model.requests[1].messages[-1].content
 
 
 async def test_where_the_window_is_full_the_model_says_its_last_word(root: Path) -> None:
     talk, model = talking(root, 3_000, *(reads("long.txt", "long.txt") for _ in range(9)), "All digits.")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert "the window of the model is full" in model.requests[-1].messages[-1].content
     assert len(model.requests) < 9
     assert all(estimated_prompt(request) <= 3_000 for request in model.requests)
@@ -102,7 +102,7 @@ def test_without_room_no_tool_is_offered(root: Path, tool_calls: ToolCalls) -> N
 async def test_asking_again_makes_room_by_what_tools_showed(root: Path) -> None:
     good = '```json\n{"name": "fig", "count": 2}\n```'
     talk, model = talking(root, 5_000, reads("long.txt"), "No JSON. " * 350, good)
-    result = await heard(structured(talk, ASKED, Fruit))
+    result = await answered(talk, Fruit)
     assert isinstance(result.end, Structured)
     assert result.end.value.count == 2
     assert estimated_prompt(model.requests[-1]) <= 5_000

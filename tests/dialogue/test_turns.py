@@ -12,7 +12,6 @@ import pytest
 from cdd_agent.dialogue.turns import (
     LONGEST_ANSWER,
     MOST_IN_A_ROUND,
-    Added,
     Dialogue,
     Limits,
     ToolCalls,
@@ -82,7 +81,7 @@ def dialogue(
 
 async def test_a_model_looks_and_then_speaks(root: Path) -> None:
     talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="I look."), "It says alpha.")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert result.turn.text == "It says alpha."
     assert result.of(ToolStarted) == [ToolStarted(None, "read_file(path=a.txt)")]
     assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
@@ -96,7 +95,7 @@ async def test_a_model_looks_and_then_speaks(root: Path) -> None:
 async def test_several_calls_of_one_round_are_all_answered(root: Path) -> None:
     both = calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"}))
     talk, model = dialogue(root, both, "Both.")
-    await heard(talk.turn(ASKED))
+    await heard(talk)
     assert [json.loads(answer.content)["output"].strip() for answer in model.requests[1].messages[-2:]] == [
         "alpha",
         "beta",
@@ -105,7 +104,7 @@ async def test_several_calls_of_one_round_are_all_answered(root: Path) -> None:
 
 async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(root: Path) -> None:
     talk, model = dialogue(root, in_words("read_file", path="a.txt"), "It says alpha.")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert result.turn.text == "It says alpha."
     assert result.seen == "Let me look.\nIt says alpha."
     assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
@@ -119,24 +118,24 @@ async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(root: Pat
 async def test_code_blocks_without_a_language_are_for_people(root: Path) -> None:
     text = "Run this:\n```\nmake\n```\nand\n```tool\nhammer\n```\n"
     talk = Dialogue(ScriptedModel([text]))
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert result.turn.text == result.seen == text
     assert not result.turn.blocks
 
 
 async def test_tool_calls_can_be_switched_off_and_on(root: Path) -> None:
     talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="Ready."), tool_calls="off")
-    assert (await heard(talk.turn(ASKED))).turn.text == "Ready."
+    assert (await heard(talk)).turn.text == "Ready."
     assert not model.requests[0].tools
     talk, model = dialogue(root, "Ready.", tool_calls="on")
-    await heard(talk.turn(ASKED))
+    await heard(talk)
     assert model.requests[0].tools
 
 
 async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> None:
     refusal = RequestRejected("tools are not supported")
     talk, model = dialogue(root, refusal, in_words("read_file", path="a.txt"), "Alpha.", calls(("list_files", {})))
-    assert (await heard(talk.turn(ASKED))).turn.text == "Alpha."
+    assert (await heard(talk)).turn.text == "Alpha."
     assert [bool(request.tools) for request in model.requests] == [True, False, False]
 
 
@@ -146,7 +145,7 @@ async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> Non
 async def test_other_refusals_are_told(root: Path, error: ModelError, tool_calls: ToolCalls) -> None:
     talk, model = dialogue(root, error, calls(("list_files", {})), tool_calls=tool_calls)
     with pytest.raises(type(error)) as raised:
-        await heard(talk.turn(ASKED))
+        await heard(talk)
     assert "`tool_calls: off`" in raised.value.hint
     assert len(model.requests) == 1
 
@@ -167,7 +166,7 @@ async def test_a_wrong_call_is_answered_with_what_is_wrong(
     root: Path, name: str, arguments: object, problem: str
 ) -> None:
     talk, model = dialogue(root, calls((name, arguments)), "I see.")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     finished = result.of(ToolFinished)[0]
     assert isinstance(finished, ToolFinished)
     assert problem in finished.problem
@@ -178,14 +177,14 @@ async def test_a_wrong_call_is_answered_with_what_is_wrong(
 @pytest.mark.parametrize("block", ["not json", "[]", '"text"', '{"name": "read_file"}', "null", "[" * 100_000])
 async def test_a_block_that_is_no_call_is_answered_too(root: Path, block: str) -> None:
     talk, model = dialogue(root, f"```tool\n{block}\n```", "I see.")
-    assert (await heard(talk.turn(ASKED))).turn.text == "I see."
+    assert (await heard(talk)).turn.text == "I see."
     assert "That is not a call as described" in model.requests[1].messages[-1].content
 
 
 async def test_an_answer_that_is_too_long_is_cut_in_the_middle(root: Path) -> None:
     (root / "big.txt").write_text("begin\n" + "x" * 60 * LONGEST_ANSWER + "\nend\n")
     talk, model = dialogue(root, calls(("read_file", {"path": "big.txt"})), "Big.")
-    await heard(talk.turn(ASKED))
+    await heard(talk)
     answer = model.requests[1].messages[-1].content
     assert len(answer) < LONGEST_ANSWER + 100
     assert "begin" in answer
@@ -197,7 +196,7 @@ async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
         (root / f"{number}.txt").write_text(f"{number}" * (LONGEST_ANSWER - 100))
     reads = [("read_file", {"path": f"{number}.txt"}) for number in range(5)]
     talk, model = dialogue(root, calls(*reads), "Much.")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     first, second, third, *others = (
         message.content for message in model.requests[1].messages if message.role == "tool"
     )
@@ -211,7 +210,7 @@ async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
 
 async def test_a_round_of_many_short_answers_is_not_cut(root: Path) -> None:
     talk, model = dialogue(root, calls(*(("list_files", {"limit": n}) for n in range(1, 301))), "Much.")
-    await heard(talk.turn(ASKED))
+    await heard(talk)
     answers = [message.content for message in model.requests[1].messages if message.role == "tool"]
     assert all("error" not in json.loads(answer) for answer in answers)
 
@@ -224,35 +223,35 @@ async def test_whoever_holds_the_conversation_learns_what_the_model_is_told(root
         told.append(answer)
 
     talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "big.txt"})), "Seen.")
-    await heard(replace(talk, told=hear).turn(ASKED))
+    await heard(replace(talk, told=hear))
     assert told == [message.content for message in model.requests[1].messages if message.role == "tool"]
 
 
 async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) -> None:
     looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
     talk, model = dialogue(root, *looks, "That is all.", limits=Limits(rounds=3))
-    result = await heard(talk.turn(ASKED, used=Used(rounds=1)))
+    result = await heard(talk, used=Used(rounds=1))
     assert result.turn.text == "That is all."
     assert "the 3 rounds of this turn are used" in model.requests[2].messages[-1].content
 
     talk, model = dialogue(root, looks[0], limits=Limits(rounds=3))
-    assert "went on calling tools" in (await heard(talk.turn(ASKED, used=Used(rounds=3)))).turn.problem
+    assert "went on calling tools" in (await heard(talk, used=Used(rounds=3))).turn.problem
     assert len(model.requests) == 1
 
 
 async def test_a_turn_that_goes_on_has_what_is_left_of_its_time(root: Path) -> None:
     now = iter(range(0, 1_000, 10))
     talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=60))
-    items = [item async for item in replace(talk, clock=lambda: float(next(now))).turn(ASKED, used=Used(seconds=55))]
+    result = await heard(replace(talk, clock=lambda: float(next(now))), used=Used(seconds=55))
     assert "the 60 seconds of this turn are over" in model.requests[1].messages[-1].content
-    (used,) = {item.used for item in items if isinstance(item, Added)}
+    (used,) = set(result.used)
     assert used == Used(1, 65.0)
 
 
 async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> None:
     looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
     talk, model = dialogue(root, *looks, "That is all.", limits=Limits(rounds=2))
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert result.turn.text == "That is all."
     assert not result.turn.problem
     last = model.requests[2].messages
@@ -263,7 +262,7 @@ async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> N
 async def test_a_model_that_never_stops_calling_is_stopped(root: Path) -> None:
     looks = [calls(("list_files", {"limit": number}), text=f"Look {number}.") for number in range(1, 9)]
     talk, model = dialogue(root, *looks, limits=Limits(rounds=3))
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert len(model.requests) == 4
     assert result.turn.text == "Look 4."
     assert "went on calling tools" in result.turn.problem
@@ -272,13 +271,13 @@ async def test_a_model_that_never_stops_calling_is_stopped(root: Path) -> None:
 
 async def test_time_bounds_a_turn_too(root: Path) -> None:
     talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=0.0))
-    assert (await heard(talk.turn(ASKED))).turn.text == "Late."
+    assert (await heard(talk)).turn.text == "Late."
     assert "seconds of this turn are over" in model.requests[1].messages[-1].content
 
 
 async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
     talk, _ = dialogue(root, *(calls(("read_file", {"path": "a.txt"})) for _ in range(5)), "Enough.")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
     assert [bool(problem) for problem in problems] == [False, False, False, True, True]
     assert "was made 3 times" in problems[3]
@@ -288,7 +287,7 @@ async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
 async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(root: Path, stop: StopReason) -> None:
     text = in_words("read_file", path="a.txt")
     talk, model = dialogue(root, ScriptedReply(text, stop=stop))
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert result.turn.problem
     assert not result.of(ToolStarted)
     assert len(model.requests) == 1
@@ -299,7 +298,7 @@ async def test_what_broke_off_does_not_count(root: Path) -> None:
     script = [ScriptedReply("```tool\nHalf of", cut=12), ScriptedReply("Looking.", tool_calls=(call,)), "Alpha."]
     model = ScriptedModel(script)
     talk = Dialogue(Retrying(model), read_only_tools(root))
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert len(result.of(ReplyRestarted)) == 1
     assert result.added[0] == Message("assistant", "Looking.", (call,))
     assert result.turn.text == "Alpha."
@@ -326,24 +325,18 @@ class _Breaks:
 
 async def test_what_was_added_stays_and_the_turn_can_be_taken_up_again(root: Path) -> None:
     added: list[Message] = []
-
-    async def listen() -> None:
-        async with aclosing(Dialogue(_Breaks(), read_only_tools(root)).turn(ASKED)) as items:
-            async for item in items:
-                added.extend(getattr(item, "messages", ()))
-
     with pytest.raises(ConnectionFailed):
-        await listen()
+        await Dialogue(_Breaks(), read_only_tools(root)).turn(ASKED, keep=lambda round_: added.extend(round_.messages))
     assert [message.role for message in added] == ["assistant", "tool"]
     again, model = dialogue(root, "Alpha, then.", tool_calls="on")
-    result = await heard(again.turn((*ASKED, *added)))
+    result = await heard(again, (*ASKED, *added))
     assert result.turn.text == "Alpha, then."
     assert "alpha" in model.requests[0].messages[-1].content
 
 
 async def test_events_carry_the_step_they_are_about(root: Path) -> None:
     talk, _ = dialogue(root, calls(("list_files", {})), "Done.")
-    result = await heard(talk.turn(ASKED, step=7))
+    result = await heard(talk, step=7)
     assert {getattr(event, "step", None) for event in result.events} == {7}
     assert len(result.of(ReplyStarted)) == 2
 
@@ -362,7 +355,7 @@ async def test_after_something_was_done_the_same_call_is_worth_making_again(root
     rounds += [calls(("execute_command", {"command": "cat a.txt"})) for _ in range(4)]
     runner = ActionRunner(root, CommandRunner(root), PageReader(), ScriptedSearcher([]), _nobody)
     talk = Dialogue(ScriptedModel([*rounds, "Enough."]), acting_tools(runner), "on")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
     assert problems[:-1] == [""] * 15
     assert "was made 3 times" in problems[-1]
@@ -371,7 +364,7 @@ async def test_after_something_was_done_the_same_call_is_worth_making_again(root
 async def test_time_bounds_the_calls_of_a_round(root: Path) -> None:
     many = [("list_files", {"limit": number}) for number in range(1, 201)]
     talk, model = dialogue(root, calls(*many), "Late.", limits=Limits(seconds=0.0))
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
     assert problems[0] == ""
     assert set(problems[1:]) == {"The time of this turn is over; this call was not made."}
@@ -382,7 +375,7 @@ async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(root: Pat
     made = (ToolCall("0", "read_file", '{"path": "a.txt"}'), ToolCall("0", "list_files", "{}"))
     answers = (Message("tool", "alpha", tool_call_id="0"), Message("tool", "a.txt", tool_call_id="0"))
     talk, model = dialogue(root, "I see.", tool_calls="off")
-    await heard(talk.turn((*ASKED, Message("assistant", "I look.", made), *answers)))
+    await heard(talk, (*ASKED, Message("assistant", "I look.", made), *answers))
     told = model.requests[0].messages[-1].content
     assert told.index("Answer of read_file") < told.index("alpha") < told.index("Answer of list_files")
 
@@ -390,7 +383,7 @@ async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(root: Pat
 async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) -> None:
     reply = ScriptedReply(in_words("read_file", path="a.txt"), tool_calls=(ToolCall("7", "read_file", "{}"),))
     talk, model = dialogue(root, reply, "Alpha.", tool_calls="off")
-    result = await heard(talk.turn(ASKED))
+    result = await heard(talk)
     assert len(result.of(ToolFinished)) == 1
     assert not any(message.tool_calls for message in result.added)
     assert model.requests[1].messages[-2].content.count("```tool") == 1
@@ -417,7 +410,7 @@ async def test_what_a_provider_wants_back_stays_with_the_message_that_it_sent(ro
     looks = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
     model = ScriptedModel([looks, ScriptedReply("It says alpha.", provider_data=ProviderData("scripted", "[]"))])
 
-    result = await heard(Dialogue(model, read_only_tools(root)).turn(ASKED))
+    result = await heard(Dialogue(model, read_only_tools(root)))
 
     assert [message.provider_data for message in model.requests[1].messages if message.role == "assistant"] == [SIGNED]
     assert [message.provider_data for message in result.added] == [SIGNED, None, ProviderData("scripted", "[]")]
@@ -428,7 +421,7 @@ async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(root: P
     late = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
 
     for limits, reply in ((Limits(), cut), (Limits(rounds=0), late)):
-        result = await heard(Dialogue(ScriptedModel([reply]), read_only_tools(root), limits=limits).turn(ASKED))
+        result = await heard(Dialogue(ScriptedModel([reply]), read_only_tools(root), limits=limits))
 
         assert [(message.tool_calls, message.provider_data) for message in result.added] == [((), None)]
 
@@ -436,7 +429,7 @@ async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(root: P
 async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> None:
     model = ScriptedModel([ScriptedReply("Done.", thinking="They want ```tool\n{}\n``` it short.")])
 
-    result = await heard(Dialogue(model, read_only_tools(root), "off").turn(ASKED))
+    result = await heard(Dialogue(model, read_only_tools(root), "off"))
 
     thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
     assert thoughts == "They want ```tool\n{}\n``` it short."
@@ -449,7 +442,7 @@ async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(root
             for event in (TextDelta("Look:\n```tool\n{}\n```\n"), WasThought(), TextDelta("Done."), Done()):
                 yield event
 
-    result = await heard(Dialogue(LateToTell([]), read_only_tools(root), "off").turn(ASKED))
+    result = await heard(Dialogue(LateToTell([]), read_only_tools(root), "off"))
 
     assert result.of(ReplyRestarted) == [ReplyRestarted(None, was_thought=True)]
     assert (result.turn.text, result.added) == ("Done.", [Message("assistant", "Done.")])
@@ -470,9 +463,9 @@ async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_es
             yield Done(usage=self.usage)
 
     model, ticks = Thinker([]), count()
-    estimated = await heard(Dialogue(model, clock=lambda: float(next(ticks))).turn(ASKED))
+    estimated = await heard(Dialogue(model, clock=lambda: float(next(ticks))))
     model.usage = Usage(10, 90, reasoning_tokens=80)
-    counted = await heard(Dialogue(model, clock=lambda: float(next(ticks))).turn(ASKED))
+    counted = await heard(Dialogue(model, clock=lambda: float(next(ticks))))
 
     assert [(event.seconds, event.tokens) for event in estimated.of(ThinkingDelta)] == [(0.0, 3), (1.0, 4)]
     assert estimated.of(ThinkingFinished) == [ThinkingFinished(None, 2.0, 4, estimated=True)]
@@ -488,12 +481,12 @@ async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(root
             yield Done(usage=Usage(10, 90, reasoning_tokens=self.thoughts))
 
     model = Hidden([])
-    assert (await heard(Dialogue(model).turn(ASKED))).of(ThinkingFinished) == [ThinkingFinished(None, None, 80, False)]
+    assert (await heard(Dialogue(model))).of(ThinkingFinished) == [ThinkingFinished(None, None, 80, False)]
     model.thoughts = 0
-    assert (await heard(Dialogue(model).turn(ASKED))).of(ThinkingFinished) == []
+    assert (await heard(Dialogue(model))).of(ThinkingFinished) == []
 
 
 async def test_a_reply_that_ended_for_an_unknown_reason_is_not_whole(root: Path) -> None:
     model = ScriptedModel([ScriptedReply("Half a", stop=StopReason.UNKNOWN)])
 
-    assert "not known" in (await heard(Dialogue(model).turn(ASKED))).turn.problem
+    assert "not known" in (await heard(Dialogue(model))).turn.problem

@@ -2,10 +2,10 @@
 
 import shutil
 from collections.abc import Mapping
-from contextlib import aclosing
 from pathlib import Path
 
 from cdd_agent.events import StepStarted
+from tests.listening import stop_at
 from tests.projects import Sandbox, Step, plan
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n"
@@ -33,10 +33,7 @@ async def begin(sandbox: Sandbox) -> None:
     """Take the baseline, and be stopped before the first reply: the run goes on from there."""
     engine = sandbox.engine()
     try:
-        async with aclosing(engine.run_all()) as events:
-            async for event in events:
-                if isinstance(event, StepStarted):
-                    return
+        await stop_at(engine.run_all(), lambda event: isinstance(event, StepStarted))
     finally:
         engine.close()
 

@@ -5,7 +5,8 @@ import pytest
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import Choice, PersonAnswered, Proposal, to_json
 from cdd_agent.frontend import Nobody
-from tests.projects import SLUG, Sandbox, Step, check, collect, says
+from tests.listening import collect
+from tests.projects import SLUG, Sandbox, Step, check, says
 
 
 class Person(Nobody):

@@ -39,6 +39,7 @@ from tests.engine.calculator import (
     calculator,
     gives,
 )
+from tests.listening import collect, stop_at
 from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 T = TypeVar("T")
@@ -92,9 +93,7 @@ async def test_a_run_that_goes_on_keeps_it(sandbox: Sandbox) -> None:
 async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(sandbox: Sandbox) -> None:
     calculator(sandbox).replies(gives(calc_dot_py=MENDED))
     engine = sandbox.engine()
-    events = engine.run_all()
-    assert isinstance(await anext(events), BaselineStarted)
-    await events.aclose()
+    await stop_at(engine.run_all(), lambda event: isinstance(event, BaselineStarted))
     engine.close()
     assert baselines(sandbox) == []
     assert not (sandbox.ticket / "execution-state.json").exists()
@@ -315,7 +314,7 @@ async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox:
     engine = sandbox.replies(gives(calc_dot_py=MENDED)).engine()
     step = engine.run.next_step
     assert step
-    assert [event async for event in engine.run_step(step)]
+    assert await collect(engine.run_step(step))
     engine.close()
 
     await run_all(sandbox.replies(gives(calc_dot_py=CALC + "# simpler\n")))
@@ -353,7 +352,7 @@ async def test_guidance_can_give_leave(sandbox: Sandbox, original: Path) -> None
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
-    events = [event async for event in engine.run_step(step, guidance="Delete test_sub, it is wrong.")]
+    events = await collect(engine.run_step(step, guidance="Delete test_sub, it is wrong."))
     engine.close()
     assert of(StepFinished, events)[0].status is StepStatus.COMPLETED
 
@@ -364,8 +363,8 @@ async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox, ori
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
-    assert [event async for event in engine.skip(step, "I know", keep=True)]
-    events = [event async for event in engine.run_all()]
+    assert await collect(engine.skip(step, "I know", keep=True))
+    events = await collect(engine.run_all())
     engine.close()
     assert of(StepFinished, events)[0].verification is Verification.BASELINE
 

@@ -11,7 +11,8 @@ import pytest
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import Notice, StepCommitted, StepsUndone
 from tests.engine.tool_steps import FORMAT, calls, create, execute, run_with
-from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 REPLIES = (says("a.txt", "good"), says("b.txt", "good"))

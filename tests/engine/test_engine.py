@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from contextlib import aclosing
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,7 +30,8 @@ from cdd_agent.git.restore import held
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect, stop_at, told_to
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 T = TypeVar("T")
 
@@ -199,10 +199,12 @@ async def test_a_file_edited_while_the_model_writes_is_not_overwritten(sandbox: 
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
 
-    async with aclosing(engine.run_all()) as events:
-        async for event in events:
-            if isinstance(event, ReplyStarted):
-                (sandbox.root / "a.txt").write_text("a person's edit")
+    def edit(event: Event) -> None:
+        if isinstance(event, ReplyStarted):
+            (sandbox.root / "a.txt").write_text("a person's edit")
+
+    with told_to(edit):
+        await engine.run_all()
     engine.close()
 
     assert sandbox.text("a.txt") == "a person's edit"
@@ -298,7 +300,7 @@ def is_under_way(event: Event, moment: str) -> bool:
 
 
 @pytest.mark.parametrize("moment", ["reply", "tests"])
-@pytest.mark.parametrize("how", ["closed", "cancelled"])
+@pytest.mark.parametrize("how", ["at once", "soon"])
 async def test_a_stopped_step_leaves_no_trace_and_goes_on(sandbox: Sandbox, moment: str, how: str) -> None:
     code = "import time; print('running', flush=True); time.sleep(0.3); assert 'good' in open('a.txt').read()"
     (sandbox.root / "a.txt").write_text("before")
@@ -306,21 +308,18 @@ async def test_a_stopped_step_leaves_no_trace_and_goes_on(sandbox: Sandbox, mome
     engine = sandbox.engine()
     reached = asyncio.Event()
 
-    async def run() -> None:
-        async with aclosing(engine.run_all()) as events:
-            async for event in events:
-                if is_under_way(event, moment):
-                    reached.set()
-                    if how == "closed":
-                        return
+    def listen(event: Event) -> None:
+        if is_under_way(event, moment):
+            reached.set()
+            if how == "at once":
+                task.cancel()
 
-    task = asyncio.create_task(run())
-    await reached.wait()
-    if how == "cancelled":
+    with told_to(listen):
+        task = asyncio.create_task(engine.run_all())
+        await reached.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    await asyncio.wait([task])
     engine.close()
 
     assert sandbox.text("a.txt") == "before"
@@ -349,13 +348,17 @@ async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_r
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
-    generator = engine.run_step(step)
-    async for event in generator:
-        if isinstance(event, CommandOutput):
-            break
-    killed = (sandbox.ticket / "execution-state.json").read_bytes()
-    record = {path: path.read_bytes() for path in (sandbox.root / ".cdd/runs").rglob("*") if path.is_file()}
-    await generator.aclose()
+    killed, record = b"", dict[Path, bytes]()
+
+    def is_checked(event: Event) -> bool:
+        nonlocal killed, record
+        if not isinstance(event, CommandOutput):
+            return False
+        killed = (sandbox.ticket / "execution-state.json").read_bytes()
+        record = {path: path.read_bytes() for path in (sandbox.root / ".cdd/runs").rglob("*") if path.is_file()}
+        return True
+
+    await stop_at(engine.run_step(step), is_checked)
     engine.close()
     for path, data in record.items():  # the disk as a kill would have left it
         path.write_bytes(data)
@@ -660,13 +663,14 @@ async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(sandbox:
     slow = "python -c \"import time; print('running', flush=True); time.sleep(30)\""
     sandbox.write(Step("a.txt", slow)).replies(says("a.txt", "good") + says("b.txt", "x"))
     engine = sandbox.engine()
-    async with aclosing(engine.run_all()) as events:
-        async for event in events:
-            if isinstance(event, CommandOutput):
-                (sandbox.root / "a.txt").write_text("a person's edit")
-                break
-    assert engine.run.news() == [ChangesPutBack(1, ("b.txt",), ("a.txt",))]
-    assert engine.run.news() == []
+
+    def is_checked(event: Event) -> bool:
+        if isinstance(event, CommandOutput):
+            (sandbox.root / "a.txt").write_text("a person's edit")
+        return isinstance(event, CommandOutput)
+
+    events = await stop_at(engine.run_all(), is_checked)
+    assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("b.txt",), ("a.txt",))]
     engine.close()
 
 
@@ -675,12 +679,14 @@ async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
-    async with aclosing(engine.run_step(step)) as events:
-        async for event in events:
-            if isinstance(event, CommandOutput):
-                break
-        folder = sandbox.root / "new/deep"
-        (folder / "a.txt").rename(_temporary(folder / "a.txt"))  # a kill between the write and the rename
+    folder = sandbox.root / "new/deep"
+
+    def is_checked(event: Event) -> bool:
+        if isinstance(event, CommandOutput):
+            (folder / "a.txt").rename(_temporary(folder / "a.txt"))  # a kill between the write and the rename
+        return isinstance(event, CommandOutput)
+
+    await stop_at(engine.run_step(step), is_checked)
     engine.close()
     assert not (sandbox.root / "new").exists()
 

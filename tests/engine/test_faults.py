@@ -3,12 +3,10 @@
 import json
 from collections import Counter
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import Any
 
 import pytest
 
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import Event, ModelReplaced, ReplyDelayed, ReplyRestarted, StepFinished
 from cdd_agent.headless.runs import run_plan
@@ -26,8 +24,9 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import calls, read
+from tests.listening import collect, stop_at
 from tests.llm.server import Answer, LoopbackServer, directly, failure
-from tests.projects import SLUG, Sandbox, Step, check, collect, says
+from tests.projects import SLUG, Sandbox, Step, check, says
 
 STEPS = 10
 REPLIES = [says(f"{number}.txt", f"this is {number}") for number in range(1, STEPS + 1)]
@@ -42,10 +41,8 @@ def ten(sandbox: Sandbox) -> Sandbox:
 async def run(sandbox: Sandbox, attempts: int = 1) -> tuple[list[Event], CddError | None]:
     """As a process would: what is told, and what ended it."""
     engine = sandbox.engine()
-    told: list[Event] = []
-    async with aclosing(Recorder(engine).recorded(engine.run_all(attempts=attempts))) as events:
-        async for event in events:
-            told.append(event)  # noqa: PERF401
+    with engine.recording():
+        told = await collect(engine.run_all(attempts=attempts))
     engine.close()
     return told, engine.stopped_by
 
@@ -202,10 +199,7 @@ async def test_a_server_that_is_not_there_fails_the_step_and_once_it_is_the_run_
 
 async def test_a_person_who_leaves_while_it_waits_ends_it_at_once(ten: Sandbox) -> None:
     engine = ten.replies(RateLimited("429", retry_after=100), *REPLIES).engine()
-    async with aclosing(engine.run_all()) as events:
-        async for event in events:
-            if isinstance(event, ReplyDelayed):
-                break
+    await stop_at(engine.run_all(), lambda event: isinstance(event, ReplyDelayed))
     engine.close()
     assert ten.time.waited < 2
     assert len(ten.model.requests) == 1

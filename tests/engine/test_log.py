@@ -2,7 +2,6 @@
 
 import json
 import os
-from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.log import RunLog
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import (
     CommandOutput,
@@ -27,6 +25,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus, Verification
+from tests.listening import collect, stop_at
 from tests.projects import Sandbox, Step, check, says
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -140,10 +139,11 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def run(engine: Engine, guidance: str = "") -> list[Event]:
-    recorder, step = Recorder(engine), engine.run.next_step
+    step = engine.run.next_step
     assert step
     try:
-        return [event async for event in recorder.recorded(engine.run_step(step, guidance=guidance))]
+        with engine.recording():
+            return await collect(engine.run_step(step, guidance=guidance))
     finally:
         engine.close()
 
@@ -158,10 +158,7 @@ async def test_what_was_shown_was_logged_before(sandbox: Sandbox) -> None:
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
-    async with aclosing(Recorder(engine).recorded(engine.run_step(step))) as events:
-        async for event in events:
-            if isinstance(event, ReplyFinished):
-                break
+    await stop_at(engine.run_step(step), lambda event: isinstance(event, ReplyFinished))
     engine.close()
     assert logged(sandbox) == ["step_started", "reply_started", "reply_finished"]
     assert sandbox.statuses() == ["pending"]
@@ -201,10 +198,8 @@ async def test_guidance_with_a_secret_is_kept_without_it_and_its_reply_stays_of_
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
-    async with aclosing(engine.run_step(step, guidance=f"Use {TOKEN}.")) as events:
-        async for event in events:
-            if isinstance(event, CommandOutput):
-                break
+    work = engine.run_step(step, guidance=f"Use {TOKEN}.")
+    await stop_at(work, lambda event: isinstance(event, CommandOutput))
     engine.close()
     assert sandbox.prompt().endswith(f"Use {GONE}.")
 

@@ -11,9 +11,10 @@ import pytest
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Notice, RunFinished, StepStarted, StepsUndone
+from cdd_agent.events import Event, Notice, RunFinished, StepStarted, StepsUndone
 from cdd_agent.wording import described
-from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect, told_to
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 FOUR = tuple(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abcd")
 PROMISED = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
@@ -97,11 +98,18 @@ async def test_a_finished_one_that_still_says_in_progress_is_done_and_unverified
     assert sandbox.model.requests == []
 
 
+def opening(sandbox: Sandbox) -> list[Event]:
+    """What a run tells of how it was opened."""
+    engine, events = sandbox.engine(), list[Event]()
+    with told_to(events.append):
+        engine.run.tell_what_was_found()
+    engine.close()
+    return events
+
+
 async def test_it_is_taken_over_once_with_a_copy_and_that_is_told(sandbox: Sandbox) -> None:
     def opened() -> list[str]:
-        engine = sandbox.engine()
-        engine.close()
-        return [event.text for event in engine.run.told_later if isinstance(event, Notice)]
+        return [event.text for event in opening(sandbox) if isinstance(event, Notice)]
 
     lay(sandbox, PAUSED)
     (told,) = opened()
@@ -120,9 +128,7 @@ async def test_a_state_of_this_version_is_never_said_to_be_of_an_earlier_one(san
         state = sandbox.state()
         state["step_executions"]["1"] |= words
         file.write_text(json.dumps(state))
-        engine = sandbox.engine()
-        engine.close()
-        assert engine.run.told_later == []
+        assert opening(sandbox) == []
         assert sandbox.state()["step_executions"]["1"]["title"] == "Make a.txt"
 
 

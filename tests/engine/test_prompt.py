@@ -11,7 +11,8 @@ from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
-from tests.projects import SPEC, Sandbox, Step, check, collect, says
+from tests.listening import collect
+from tests.projects import SPEC, Sandbox, Step, check, says
 
 BIG = "x = 1\n" * 2_000
 """A file of 12,000 bytes, 4,000 tokens."""

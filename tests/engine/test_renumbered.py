@@ -1,20 +1,19 @@
 """A plan that is renumbered while it is carried out: done steps are known by their words, with all that is kept."""
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.run import Run
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, Notice, StepsRedone, StepStarted, StepsUndone, TestsFinished
+from cdd_agent.events import Emit, Event, Notice, StepsRedone, StepStarted, StepsUndone, TestsFinished
 from cdd_agent.tickets.state import ExecutionState, save_state
 from tests.engine.test_undo import again, back, diff
-from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect, told_to
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 A, B, C, NEW = (Step(f"{name}.txt", check(f"{name}.txt")) for name in ("a", "b", "c", "new"))
 
@@ -97,15 +96,18 @@ async def test_a_done_step_that_was_removed_gets_a_number_of_its_own_and_can_be_
 
 
 async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandbox: Sandbox) -> None:
-    async def everything(engine: Engine) -> AsyncGenerator[Event, None]:
-        yield engine.run.opened()
-        async for event in engine.run_all(attempts=2):
-            title = {step.number: step.title for step in engine.run.plan.steps}
-            yield replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event
-
     for steps, replies in (((A, B, C), SAID), ((A, NEW, B, C), [says("new.txt", "good"), says("c.txt", "good")])):
         engine = sandbox.write(*steps).replies(*replies).engine()
-        await collect(Recorder(engine).recorded(everything(engine)))
+        run, emit = engine.run, engine.run.emit
+
+        def emit_with_title(event: Event, run: Run = run, emit: Emit = emit) -> None:
+            title = {step.number: step.title for step in run.plan.steps}
+            emit(replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event)
+
+        engine.runner = replace(engine.runner, emit=emit_with_title)
+        engine.emit(engine.run.opened())
+        with engine.recording():
+            await engine.run_all(attempts=2)
         engine.close()
     report = json.loads((sandbox.root / ".cdd/runs" / SLUG / "report.json").read_text())
     assert [step["status"] for step in report["steps"]] == ["completed"] * 4
@@ -201,11 +203,15 @@ async def test_a_step_that_is_skipped_is_what_the_plan_says_then(done: Sandbox) 
 async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_numbers(sandbox: Sandbox) -> None:
     sandbox.write(A, B, C)
     engine = sandbox.replies(*(says(f"{name}.txt", "good") for name in ("a", "new", "b", "c"))).engine()
-    events: list[Event] = []
-    async for event in engine.run_all():
-        events.append(event)
-        if isinstance(event, StepStarted) and len(started(events)) == 1:
+    seen: list[Event] = []
+
+    def edit(event: Event) -> None:
+        seen.append(event)
+        if isinstance(event, StepStarted) and len(started(seen)) == 1:
             sandbox.write(NEW, A, B, C)
+
+    with told_to(edit):
+        events = await collect(engine.run_all())
     engine.close()
     assert started(events) == [1, 1, 3, 4]
     assert "1 is 2 now" in told(events)

@@ -1,9 +1,7 @@
 """The report of a run: right counts however often it was interrupted, and a page that no text can break."""
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -17,7 +15,6 @@ from markdown_it.token import Token
 
 from cdd_agent.engine.effort import Effort, effort_by_step
 from cdd_agent.engine.log import Entry
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.engine.report_page import save, to_markdown
 from cdd_agent.events import (
@@ -48,6 +45,7 @@ from cdd_agent.events import (
 from cdd_agent.llm.port import AuthenticationFailed, Usage
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from tests.listening import stop_at
 from tests.projects import Sandbox, Step, check, says
 
 # --- What a run took -------------------------------------------------------------------------------------------------
@@ -181,24 +179,20 @@ def test_what_a_step_took(events: list[tuple[float, Event]], efforts: dict[int, 
 # --- The report of real runs -----------------------------------------------------------------------------------------
 
 
-async def go_on(sandbox: Sandbox, stop_at: type[Event] | None = None) -> dict[str, Any]:
+async def go_on(sandbox: Sandbox, until: type[Event] | None = None) -> dict[str, Any]:
     """Run to the end as a process would, or until a kind of event; then what the report says."""
     engine = sandbox.engine()
-    recorder = Recorder(engine)
 
-    async def whole() -> AsyncGenerator[Event, None]:
-        async with aclosing(engine.recover()) as events:
-            async for event in events:
-                yield event
-        yield engine.run.opened()
-        async with aclosing(engine.run_all()) as events:
-            async for event in events:
-                yield event
+    async def whole() -> None:
+        with engine.recording():
+            await engine.recover()
+            engine.emit(engine.run.opened())
+            await engine.run_all()
 
-    async with aclosing(recorder.recorded(whole())) as events:
-        async for event in events:
-            if stop_at and isinstance(event, stop_at):
-                break
+    if until is None:
+        await whole()
+    else:
+        await stop_at(whole(), lambda event: isinstance(event, until))
     engine.close()
     report: dict[str, Any] = json.loads((sandbox.root / ".cdd/runs/feature-words/report.json").read_text())
     return report
@@ -270,7 +264,7 @@ async def test_tests_are_counted_before_and_after(sandbox: Sandbox) -> None:
 async def test_before_anything_was_run_there_is_no_report(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     engine = sandbox.engine()
-    Recorder(engine).save_report()
+    engine.save_report()
     engine.close()
     assert not list(sandbox.root.rglob("report.*"))
 
@@ -281,13 +275,10 @@ async def test_a_person_who_stops_a_run_is_told_that_and_not_what_came_of_the_re
     (engine.run.record.folder / "report.json").mkdir()
 
     async def run() -> None:
-        async for event in Recorder(engine).recorded(engine.run_all()):
-            if isinstance(event, CommandOutput):
-                task.cancel()
+        with engine.recording():
+            await engine.run_all()
 
-    task = asyncio.create_task(run())
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await stop_at(run(), lambda event: isinstance(event, CommandOutput))
     engine.close()
     assert sandbox.statuses() == ["pending"]
 

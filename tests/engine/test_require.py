@@ -11,7 +11,8 @@ from cdd_agent.events import AttemptFailed, Event, RunFinished, StepFinished, To
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 from cdd_agent.wording import described
 from tests.engine.calculator import CALC, MENDED, calculator, gives
-from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 VERIFIED, LOOSE, LAST = Step("a.txt", check("a.txt")), Step("b.txt", "none"), Step("c.txt", check("c.txt"))
 GOOD = [says("a.txt", "good"), says("b.txt", "good"), says("c.txt", "good")]

@@ -17,7 +17,8 @@ from cdd_agent.events import ChangesPutBack, Event, Notice, StepStarted
 from cdd_agent.frontend import Nobody
 from cdd_agent.headless.runs import run_plan
 from cdd_agent.wiring import open_commands, open_engine
-from tests.projects import SLUG, Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect, tell, told_to
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -259,11 +260,13 @@ async def test_without_git_no_step_begins(sandbox: Sandbox, monkeypatch: pytest.
 async def test_a_plan_that_is_edited_while_it_runs_is_taken_up(sandbox: Sandbox) -> None:
     sandbox.write(TWO[0])
     engine = sandbox.replies(says("a.txt", "good"), says("c.txt", "good")).engine()
-    events = []
-    async for event in engine.run_all():
-        events.append(event)
+
+    def edit(event: Event) -> None:
         if isinstance(event, StepStarted) and event.step == 1:
             sandbox.write(TWO[0], Step("c.txt", check("c.txt")))
+
+    with told_to(edit):
+        events = await collect(engine.run_all())
     engine.close()
     assert "The plan was edited" in told(events)
     assert sandbox.statuses() == ["completed", "completed"]
@@ -346,7 +349,12 @@ async def test_another_tickets_run_in_the_same_project_is_named_once(sandbox: Sa
     project = sandbox.project
     first, killed = (
         open_engine(
-            project, project.tickets.find(slug), sandbox.frontend, sandbox.asked, open_commands(project, Nobody())
+            project,
+            project.tickets.find(slug),
+            sandbox.frontend,
+            sandbox.asked,
+            open_commands(project, Nobody()),
+            emit=tell,
         )
         for slug in ("bug-other", "bug-third")
     )

@@ -9,7 +9,8 @@ import pytest
 from cdd_agent.events import Event, RunFinished
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.wording import described
-from tests.projects import Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect, told_to
+from tests.projects import Sandbox, Step, check, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 GOOD = (says("a.txt", "good"), says("b.txt", "good"))
@@ -65,9 +66,15 @@ async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(sandbo
     for _ in range(3):
         step = engine.run.next_step
         assert step is not None
-        async for _event in engine.run_step(step):
-            if sandbox.state()["step_executions"][str(step.number)]["status"] == "in_progress":
-                assert saved(sandbox) == step.number
+        begun: list[int | None] = []
+
+        def look(event: Event, number: int = step.number, begun: list[int | None] = begun) -> None:
+            if sandbox.state()["step_executions"][str(number)]["status"] == "in_progress":
+                begun.append(saved(sandbox))
+
+        with told_to(look):
+            await engine.run_step(step)
+        assert set(begun) == {step.number}
         seen.append(saved(sandbox))
     engine.close()
     assert seen == [2, 2, 3]

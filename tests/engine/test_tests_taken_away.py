@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.events import Event, TestsFinished
 from cdd_agent.tickets.status import Verification
 from cdd_agent.wording import described
 from tests.engine.calculator import CALC, MENDED, SUB, TEST_ADD, TEST_SUB, TESTS, calculator, gives
 from tests.engine.tool_steps import calls, execute, finished, run, stopped_after
-from tests.projects import Sandbox, Step, collect, run_all
+from tests.listening import collect
+from tests.projects import Sandbox, Step, run_all
 
 BARE = "test_command: python -m unittest discover -s tests -t .\n"
 """A runner that says nothing of single tests; without any it is content."""
@@ -249,7 +249,8 @@ async def test_a_test_that_is_changed_unasked_is_told_in_the_transcript_the_log_
     calculator(sandbox, Step(None)).replies(shown_first := gives(tests__test_calc_dot_py=CHANGED), shown_first)
     engine = sandbox.engine()
 
-    events = await collect(Recorder(engine).recorded(engine.run_all(attempts=2)))
+    with engine.recording():
+        events = await collect(engine.run_all(attempts=2))
 
     engine.close()
     note = f"tests that were there are changed, and the step does not name their files: {SUB}"

@@ -29,7 +29,8 @@ from tests.engine.tool_steps import (
     run_with,
     stopped_after,
 )
-from tests.projects import Sandbox, Step, collect, says
+from tests.listening import collect
+from tests.projects import Sandbox, Step, says
 
 GONE = [ConnectionFailed("gone")] * 9
 EXECUTABLE = "python -c \"import os; os.chmod('a.txt', 0o755)\""

@@ -1,8 +1,6 @@
 """A step carried out by tools: the same transaction, whatever the model calls and whenever it ends."""
 
-import asyncio
 import json
-from contextlib import aclosing
 
 import pytest
 
@@ -43,7 +41,8 @@ from tests.engine.tool_steps import (
     run,
     stopped_after,
 )
-from tests.projects import Sandbox, Step, check, collect, says
+from tests.listening import collect, stop_at
+from tests.projects import Sandbox, Step, check, says
 
 
 async def test_a_model_looks_edits_tries_and_says_that_it_is_done(sandbox: Sandbox) -> None:
@@ -341,15 +340,7 @@ async def test_a_finished_dialogue_is_not_asked_for_again(sandbox: Sandbox) -> N
     sandbox.write(Step("a.txt", "python -c \"open('a.txt').read().index('good'); import time; time.sleep(30)\""))
     sandbox.replies(calls(create("a.txt", "good\n")), "Done.")
     engine = sandbox.engine()
-
-    async def until_checked() -> None:
-        async with aclosing(engine.run_all()) as events:
-            async for event in events:
-                if isinstance(event, ChangesApplied):
-                    raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await until_checked()
+    await stop_at(engine.run_all(), lambda event: isinstance(event, ChangesApplied))
     engine.close()
     assert not (sandbox.root / "a.txt").exists()
 

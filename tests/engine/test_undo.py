@@ -16,7 +16,8 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import ChangesPutBack, Event, StepDiff, StepsRedone, StepsUndone
 from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import ModelError
-from tests.projects import Sandbox, Step, check, collect, run_all, says
+from tests.listening import collect
+from tests.projects import Sandbox, Step, check, run_all, says
 
 T = TypeVar("T")
 THREE = (

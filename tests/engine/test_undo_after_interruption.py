@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import CommandOutput, Event, Notice, StepsRedone, StepsUndone
 from cdd_agent.llm.port import ConnectionFailed
 from tests.engine.tool_steps import STEP, calls, create, execute, run, run_with, stopped_after
-from tests.projects import Sandbox, Step, check, collect, says
+from tests.listening import collect, stop_at
+from tests.projects import Sandbox, Step, check, says
 
 GONE = [ConnectionFailed("gone")] * 9
 MAKE = "python -c \"open('made.txt', 'w').write('by a command\\n')\""
@@ -34,10 +34,9 @@ async def undo(sandbox: Sandbox, step: int | None = None) -> StepsUndone:
 async def stop(sandbox: Sandbox, seen: str) -> list[Event]:
     """Run, and stop as Esc does; what is told then."""
     engine = sandbox.engine()
-    await stopped_after(engine, seen)
-    news = engine.run.news()
+    events = await stopped_after(engine, seen)
     engine.close()
-    return news
+    return events
 
 
 async def killed(sandbox: Sandbox, folder: Path, seen: str, then: Callable[[], object] = lambda: None) -> Sandbox:
@@ -209,11 +208,13 @@ async def test_a_file_of_the_step_that_was_kept_as_a_persons_is_not_taken_back(s
     said = "import time; open('made.txt', 'w').close(); print('now', flush=True); time.sleep(60)"
     sandbox.write(Step("a.txt", f'python -c "{said}"')).replies(says("a.txt", "good"))
     engine = sandbox.engine()
-    async with aclosing(engine.run_all()) as events:
-        async for event in events:
-            if isinstance(event, CommandOutput):
-                (sandbox.root / "a.txt").write_text("mine\n")
-                break
+
+    def is_checked(event: Event) -> bool:
+        if isinstance(event, CommandOutput):
+            (sandbox.root / "a.txt").write_text("mine\n")
+        return isinstance(event, CommandOutput)
+
+    await stop_at(engine.run_all(), is_checked)
     engine.close()
     assert (await undo(sandbox)).restored == ("made.txt",)
     assert sandbox.text("a.txt") == "mine\n"

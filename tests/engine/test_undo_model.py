@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from cdd_agent.engine.engine import Engine
 from cdd_agent.events import Event, StepsRedone, StepsUndone
 from cdd_agent.llm.port import ModelError, RateLimited
-from tests.projects import Sandbox, Step, collect, says
+from tests.listening import collect
+from tests.projects import Sandbox, Step, says
 
 T = TypeVar("T")
 RUNS = max(3, settings().max_examples // 25)

@@ -1,17 +1,14 @@
 """What the tests of steps with tools share: rounds of calls, and runs of a step."""
 
-import asyncio
 import json
 from collections.abc import Callable
-from contextlib import aclosing
-
-import pytest
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.events import Event, StepFinished, ToolFinished
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
-from tests.projects import Sandbox, Step, check, collect
+from tests.listening import collect, stop_at, told_to
+from tests.projects import Sandbox, Step, check
 
 STEP = Step("a.txt", check("a.txt"))
 FORMAT = "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
@@ -69,31 +66,24 @@ def answers(sandbox: Sandbox, request: int) -> list[dict[str, object]]:
     return [json.loads(message.content) for message in messages[last + 1 :] if message.role == "tool"]
 
 
-async def stopped_after(engine: Engine, seen: str) -> None:
-    """Run until a tool was used that is shown so, then stop as Esc does."""
-
-    async def listen() -> None:
-        async with aclosing(engine.run_all()) as events:
-            async for event in events:
-                if isinstance(event, ToolFinished) and seen in event.call:
-                    raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await listen()
+async def stopped_after(engine: Engine, seen: str) -> list[Event]:
+    """Run until a tool was used that is shown so, then stop as Esc does; what is told until it is stopped."""
+    return await stop_at(engine.run_all(), lambda event: isinstance(event, ToolFinished) and seen in event.call)
 
 
 async def run_with(sandbox: Sandbox, seen: str, act: Callable[[], object]) -> list[Event]:
     """Run the plan; `act` when a tool was used that is shown so, before anything else happens."""
-    engine, events = sandbox.engine(), list[Event]()
+
+    def listen(event: Event) -> None:
+        if isinstance(event, ToolFinished) and seen in event.call:
+            act()
+
+    engine = sandbox.engine()
     try:
-        async with aclosing(engine.run_all()) as items:
-            async for event in items:
-                events.append(event)
-                if isinstance(event, ToolFinished) and seen in event.call:
-                    act()
+        with told_to(listen):
+            return await collect(engine.run_all())
     finally:
         engine.close()
-    return events
 
 
 async def leave_out(sandbox: Sandbox) -> None:

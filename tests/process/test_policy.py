@@ -1,12 +1,12 @@
 """Which commands run, what becomes of the others, and that nothing of them was started."""
 
+import asyncio
 import logging
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,13 @@ from cdd_agent.process.policy import (
     split,
 )
 from cdd_agent.process.programs import as_started, find_program
-from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
 
 posix = pytest.mark.skipif(os.name != "posix", reason="a POSIX shell and its programs")
 
 
 async def outcome(runner: CommandRunner, command: str, **how: Any) -> CommandResult:
-    items = [item async for item in runner.run(command, **how)]
-    assert isinstance(items[-1], CommandResult)
-    assert all(isinstance(item, OutputChunk) for item in items[:-1])
-    return items[-1]
+    return await runner.run(command, **how)
 
 
 def script(file: Path, body: str) -> Path:
@@ -676,11 +673,17 @@ async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 async def test_leaving_early_ends_the_command(tmp_path: Path) -> None:
     code = "python -c 'import os, time; print(os.getpid(), flush=True); time.sleep(600)'"
-    async with aclosing(CommandRunner(tmp_path).run(code)) as items:
-        first = await anext(items)
-    assert isinstance(first, OutputChunk)
+    said: list[str] = []
+
+    def hear(chunk: OutputChunk) -> None:
+        said.append(chunk.text)
+        running.cancel()
+
+    running = asyncio.ensure_future(CommandRunner(tmp_path).run(code, hear=hear))
+    with pytest.raises(asyncio.CancelledError):
+        await running
     with pytest.raises(ProcessLookupError):
-        os.kill(int(first.text), 0)
+        os.kill(int(said[0]), 0)
 
 
 @posix
@@ -867,9 +870,10 @@ class Watched(CommandRunner):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
-    ) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+        hear: Hear = unheard,
+    ) -> CommandResult:
         self.started.append(command)
-        yield CommandResult("", "", 0)
+        return CommandResult("", "", 0)
 
 
 @given(TEXTS, st.none() | TEXTS, st.none() | st.dictionaries(TEXTS, TEXTS, max_size=2))

@@ -7,9 +7,9 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -21,20 +21,20 @@ from cdd_agent.process.run import (
     SHOWN_CHARACTERS,
     SHOWN_EVERY,
     SHOWN_LINES,
+    WHOLE,
     CommandResult,
     HeadTailBuffer,
     OutputChunk,
     child_environment,
-    result_of,
     run_command,
     shell_argv,
 )
 
 
-async def run(*argv: str, cwd: Path, limit: float = 30, whole: bool = False) -> tuple[CommandResult, list[OutputChunk]]:
-    items = [item async for item in run_command(argv, cwd=cwd, limit=limit, whole=whole)]
-    assert isinstance(items[-1], CommandResult)
-    return items[-1], [item for item in items if isinstance(item, OutputChunk)]
+async def run(*argv: str, cwd: Path, limit: float = 30) -> tuple[CommandResult, list[OutputChunk]]:
+    shown: list[OutputChunk] = []
+    result = await run_command(argv, cwd=cwd, limit=limit, hear=shown.append)
+    return result, shown
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ async def test_a_command_reads_the_file_that_it_is_given_or_nothing(tmp_path: Pa
     (tmp_path / "words").write_text("some words")
     argv = python("import sys; print(repr(sys.stdin.read()))")
     for stdin, read in (({"stdin": tmp_path / "words"}, "'some words'"), ({}, "''")):
-        result = await result_of(run_command(argv, cwd=tmp_path, limit=30, **stdin))
+        result = await run_command(argv, cwd=tmp_path, limit=30, **stdin)
         assert result.stdout.strip() == read
 
 
@@ -70,12 +70,9 @@ async def test_both_streams_and_the_code_come_back(tmp_path: Path) -> None:
 
 async def test_output_comes_while_the_command_runs(tmp_path: Path) -> None:
     code = "import time, pathlib\nprint('first', flush=True)\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)"
-    async with aclosing(run_command(python(code), cwd=tmp_path, limit=30)) as output:
-        first = await anext(output)
-        assert isinstance(first, OutputChunk)
-        assert first.text.startswith("first")
-        (tmp_path / "go").touch()
-        assert [item async for item in output][-1].return_code == 0  # type: ignore[union-attr]
+
+    result = await run_command(python(code), cwd=tmp_path, limit=30, hear=lambda chunk: (tmp_path / "go").touch())
+    assert (result.return_code, result.stdout) == (0, "first\n")
 
 
 async def test_there_is_no_shell_and_no_standard_input(tmp_path: Path) -> None:
@@ -141,14 +138,6 @@ async def test_at_the_limit_the_whole_group_is_ended_and_what_it_said_is_kept(tm
     assert await is_gone(int(result.stdout))
 
 
-async def test_a_reader_that_leaves_ends_the_command(tmp_path: Path) -> None:
-    code = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
-    async with aclosing(run_command(python(code), cwd=tmp_path, limit=600)) as output:
-        first = await anext(output)
-    assert isinstance(first, OutputChunk)
-    assert await is_gone(int(first.text))
-
-
 async def test_cancelling_ends_the_command(tmp_path: Path) -> None:
     code = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)"
     task = asyncio.create_task(run(*python(code), cwd=tmp_path, limit=600))
@@ -169,23 +158,27 @@ async def test_a_child_that_keeps_the_pipe_open_is_not_waited_for(tmp_path: Path
     assert (result.stdout, result.return_code, result.timed_out) == ("done\n", 0, False)
 
 
-@pytest.mark.parametrize("whole", [True, False])
-async def test_what_a_program_said_before_its_end_is_read_however_slowly(
-    whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cdd_agent.process.run._GRACE", 1.0)
+async def test_what_a_program_said_before_its_end_is_shown_and_kept(tmp_path: Path) -> None:
     code = "import sys; sys.stdout.write('x' * 5_000_000); sys.stdout.write('the verdict')"
-    text = ""
-    async for item in run_command(python(code), cwd=tmp_path, limit=30, whole=whole):
-        if isinstance(item, CommandResult):
-            assert item.stdout.endswith("verdict")
-            assert not item.timed_out
-        else:
-            text += item.text
-            await asyncio.sleep(0.03)  # two seconds after the program's end
+    result, pieces = await run(*python(code), cwd=tmp_path)
+    text = "".join(piece.text for piece in pieces)
+    assert result.stdout.endswith("verdict")
     assert text.endswith("verdict")
     assert all_of(text) == 5_000_000 + len("the verdict")
-    assert whole == ("not shown" not in text)
+
+
+@pytest.mark.parametrize(
+    ("most", "cut"), [(WHOLE, False), (5_000_000, False), (4_999_999, True), (10, True), (0, True)]
+)
+async def test_of_a_program_whose_answer_is_wanted_all_is_kept_up_to_a_bound(
+    tmp_path: Path, most: int, cut: bool
+) -> None:
+    wait = f"time.sleep({600 * cut})"
+    code = f"import sys, time; sys.stdout.write('äx' * 2_500_000); sys.stdout.flush(); {wait}"
+    async with asyncio.timeout(30):
+        result = await run_command(python(code), cwd=tmp_path, limit=600, most=most)
+    assert result.stdout == ("äx" * 2_500_000)[:most]
+    assert (result.cut, result.timed_out) == (cut, False)
 
 
 def all_of(shown: str) -> int:
@@ -199,25 +192,14 @@ def all_of(shown: str) -> int:
 async def test_what_is_shown_is_bounded_and_what_is_kept_is_not_less(line: str, tmp_path: Path) -> None:
     code = f"import sys\nfor i in range(100_000): sys.stdout.write('{line}'.format(i))\nprint('THE END')"
     kept, pieces = await run(*python(code), cwd=tmp_path)
-    everything, _ = await run(*python(code), cwd=tmp_path, whole=True)
-    assert (kept.cut, kept.stdout[:50_000], kept.stdout[-150_000:]) == (
-        everything.cut,
-        everything.stdout[:50_000],
-        everything.stdout[-150_000:],
-    )
+    everything = await run_command(python(code), cwd=tmp_path, limit=30, most=WHOLE)
+    assert kept.stdout[:50_000] == everything.stdout[:50_000]
+    assert kept.stdout[-150_000:] == everything.stdout[-150_000:]
     assert len(pieces) <= kept.seconds / SHOWN_EVERY + 4
     assert max(len(piece.text) for piece in pieces) <= SHOWN_CHARACTERS + 100
     assert max(piece.text.count("\n") for piece in pieces) <= SHOWN_LINES + 1
     assert all_of("".join(piece.text for piece in pieces)) == 100_000 * len(line.format(0).replace("\\n", "\n")) + 8
     assert pieces[-1].text.endswith("END\n")
-
-
-async def test_a_program_does_not_wait_for_whoever_shows_its_output(tmp_path: Path) -> None:
-    code = "import pathlib\nprint('x' * 5_000_000, flush=True)\npathlib.Path('done').touch()"
-    async with aclosing(run_command(python(code), cwd=tmp_path, limit=30)) as output:
-        await anext(output)
-        while not (tmp_path / "done").exists():  # nothing is taken meanwhile
-            await asyncio.sleep(0.01)
 
 
 @given(st.lists(st.text("ab\n", max_size=400), min_size=1, max_size=60))
@@ -277,11 +259,10 @@ async def test_secrets_do_not_reach_the_command(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("OUR_SEAL", "s3cret")
     monkeypatch.setenv("CACHE_KEY", "shown")
     code = "import os; print('s3cret' in str(dict(os.environ)), os.environ['CACHE_KEY'], os.environ['MODE'])"
-    output = run_command(
+    result = await run_command(
         python(code), cwd=tmp_path, limit=30, env={"MODE": "x"}, hide=["OUR_SEAL"], passed=["CACHE_KEY"]
     )
-    items = [item async for item in output]
-    assert items[-1].stdout == "False shown x\n"  # type: ignore[union-attr]
+    assert result.stdout == "False shown x\n"
 
 
 SECRETS = """
@@ -327,9 +308,8 @@ async def test_a_program_is_looked_up_without_the_commands_own_path(tmp_path: Pa
         (trap / name).write_text("#!/bin/sh\necho trapped\n")
         (trap / name).chmod(0o755)
     for name, code in (("ls", 0), ("no-such-program-here", 127)):
-        items = [item async for item in run_command([name], cwd=tmp_path, limit=30, env={"PATH": str(trap)})]
-        assert isinstance(items[-1], CommandResult)
-        assert (items[-1].return_code, "trapped" in items[-1].stdout) == (code, False)
+        result = await run_command([name], cwd=tmp_path, limit=30, env={"PATH": str(trap)})
+        assert (result.return_code, "trapped" in result.stdout) == (code, False)
 
 
 def test_a_return_code_is_a_whole_number() -> None:
@@ -387,25 +367,15 @@ async def detached(folder: Path) -> int:
     return int(found[0].name.removeprefix("pid-"))
 
 
-def detaching(kind: str, folder: Path, limit: float) -> AsyncGenerator[OutputChunk | CommandResult, None]:
+def detaching(kind: str, folder: Path, limit: float) -> Coroutine[object, object, CommandResult]:
     return run_command((*python(DETACHED), kind), cwd=folder, limit=limit)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
 @pytest.mark.parametrize("kind", ["setsid", "stubborn", "double fork", "without its environment"])
 async def test_at_the_limit_what_left_the_group_is_ended_too(tmp_path: Path, kind: str) -> None:
-    items = [item async for item in detaching(kind, tmp_path, limit=1.5)]
-    assert isinstance(items[-1], CommandResult)
-    assert items[-1].timed_out
+    assert (await detaching(kind, tmp_path, limit=1.5)).timed_out
     assert await is_gone(await detached(tmp_path))
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
-async def test_a_reader_that_leaves_ends_what_left_the_group(tmp_path: Path) -> None:
-    async with aclosing(detaching("double fork", tmp_path, limit=600)) as output:
-        await anext(output)
-        pid = await detached(tmp_path)
-    assert await is_gone(pid)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
@@ -421,11 +391,10 @@ async def test_cancelling_ends_what_left_the_group(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
 async def test_at_its_own_end_a_command_may_leave_a_server_behind(tmp_path: Path) -> None:
     code = DETACHED.replace("time.sleep(600)\n", "").replace("time.sleep(600)", "time.sleep(60)")
-    items = [item async for item in run_command((*python(code), "setsid"), cwd=tmp_path, limit=60)]
+    result = await run_command((*python(code), "setsid"), cwd=tmp_path, limit=60)
     pid = await detached(tmp_path)
     os.kill(pid, 9)  # raises if it is gone
-    assert isinstance(items[-1], CommandResult)
-    assert not items[-1].timed_out
+    assert not result.timed_out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell and `yes`")
@@ -437,28 +406,23 @@ async def test_a_command_that_keeps_printing_does_not_outlast_its_limit(
     tmp_path: Path, command: str, limit: float, timed_out: bool
 ) -> None:
     async with asyncio.timeout(20):
-        items = []
-        async for item in run_command(["sh", "-c", command], cwd=tmp_path, limit=limit):
-            items.append(item)
-            await asyncio.sleep(0.005)  # somebody who shows it takes a while
-    assert isinstance(items[-1], CommandResult)
-    assert items[-1].timed_out is timed_out
+        result, _ = await run("sh", "-c", command, cwd=tmp_path, limit=limit)
+    assert result.timed_out is timed_out
 
 
 async def test_who_stops_when_it_has_just_ended_is_not_overheard() -> None:
     went_on = False
 
-    async def run() -> None:
+    def hear(chunk: OutputChunk) -> None:
+        time.sleep(0.5)  # meanwhile it ends
+        task.cancel()
+
+    async def run_it() -> None:
         nonlocal went_on
-        async with aclosing(run_command([sys.executable, "-c", "print('last')"], cwd=Path.cwd(), limit=60)) as items:
-            async for item in items:
-                if isinstance(item, OutputChunk):
-                    await asyncio.sleep(0.5)  # meanwhile it ends
-                    task.cancel()
-        await asyncio.sleep(0)
+        await run_command([sys.executable, "-c", "print('last')"], cwd=Path.cwd(), limit=60, hear=hear)
         went_on = True
 
-    task = asyncio.create_task(run())
+    task = asyncio.create_task(run_it())
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not went_on

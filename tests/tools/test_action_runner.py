@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,6 @@ from cdd_agent.edits import build as judging
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import NotApproved
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import OutputChunk
 from cdd_agent.tools import action_runner as run
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.web.pages import PageReader
@@ -57,11 +57,9 @@ def runner(root: Path, ask: Callable[[str], Awaitable[str]] = says_blue) -> Acti
 
 
 async def done(root: Path, action: Action, runs: ActionRunner | None = None) -> ActionResult:
-    items = [item async for item in (runs or runner(root)).run(action)]
-    assert isinstance(items[-1], ActionResult)
-    assert all(isinstance(item, OutputChunk) for item in items[:-1])
-    assert items[-1].action == action
-    return items[-1]
+    result = await (runs or runner(root)).run(action)
+    assert result.action == action
+    return result
 
 
 def python(code: str) -> str:
@@ -158,13 +156,9 @@ async def test_output_comes_while_the_command_runs(root: Path) -> None:
     code = "import os, time\nprint('first', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)"
     (root / "wait.py").write_text(code)
     async with asyncio.timeout(20):
-        items = runner(root).run(ExecuteAction(command="python wait.py"))
-        first = await anext(items)
-        assert isinstance(first, OutputChunk)
-        (root / "go").touch()
-        rest = [item async for item in items]
-    assert isinstance(rest[-1], ActionResult)
-    assert rest[-1].status is SUCCESS
+        runs = replace(runner(root), hear=lambda chunk: (root / "go").touch())
+        result = await runs.run(ExecuteAction(command="python wait.py"))
+    assert result.status is SUCCESS
 
 
 # -------------------------------------------------------------------------------------------- create_file

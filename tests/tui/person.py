@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from cdd_agent.events import Notice
+from cdd_agent.events import Emit, Notice
 from cdd_agent.frontend import Frontend
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tui.answering import REST, Clock
@@ -57,11 +57,11 @@ def shell(
     find_servers: FindServers | None = None,
     time: FingerTime | None = None,
 ) -> Shell:
-    def open_session(frontend: Frontend) -> tuple[Session, tuple[Notice, ...]]:
+    def open_session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         sandbox.frontend = frontend
         if find_servers is not None:
-            return open_session_in(sandbox.project, frontend, find_servers), opening
-        return sandbox.session(), opening
+            return open_session_in(sandbox.project, frontend, emit, find_servers), opening
+        return sandbox.session(emit), opening
 
     return Shell(sandbox.root, open_session, first, (time or FingerTime()).clock)
 

@@ -7,6 +7,7 @@ import pytest
 from textual import events
 
 from cdd_agent.llm.scripted import ScriptedModel
+from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
@@ -155,7 +156,7 @@ async def test_leaving_while_a_step_runs_puts_it_back_and_frees_the_lock(
 
     assert is_as_before(sandbox)
     engine = sandbox.engine()
-    assert [event async for event in engine.recover()] == []
+    assert await collect(engine.recover()) == []
     engine.close()
 
 

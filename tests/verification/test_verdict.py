@@ -17,6 +17,7 @@ from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.checks import Ran, check_for, detect, parse_command
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from cdd_agent.verification.verdict import Before, Verdict, Work, judge, useful_end, verify
+from tests.listening import collect
 from tests.projects import Sandbox, Step, says
 
 
@@ -232,9 +233,7 @@ def test_a_check_that_cannot_be_read_is_bad_input(tmp_path: Path, command: str) 
 
 
 async def outcome(command: str, root: Path, limit: float = 60) -> Verdict:
-    items = [item async for item in verify(parse_command(command, root), CommandRunner(root), limit, root)]
-    assert isinstance(items[-1], Verdict)
-    return items[-1]
+    return await verify(parse_command(command, root), CommandRunner(root), limit, root)
 
 
 @pytest.mark.parametrize(
@@ -257,12 +256,8 @@ async def test_tests_that_were_found_and_collect_nothing_verify_nothing(tmp_path
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     check = detect(tmp_path)
     assert check
-    verdicts = [
-        item async for item in verify(check, CommandRunner(tmp_path), 60, tmp_path) if isinstance(item, Verdict)
-    ]
-    assert [(verdict.verification, verdict.reason) for verdict in verdicts] == [
-        (Verification.NONE, f"`{check.shown}` found no tests")
-    ]
+    verdict = await verify(check, CommandRunner(tmp_path), 60, tmp_path)
+    assert (verdict.verification, verdict.reason) == (Verification.NONE, f"`{check.shown}` found no tests")
 
 
 async def test_a_file_rewritten_within_a_second_is_not_judged_by_its_old_bytecode(tmp_path: Path) -> None:
@@ -337,8 +332,7 @@ async def test_a_check_sees_no_secrets_but_what_the_settings_pass(
         monkeypatch.setenv(name, "x")
     commands = CommandRunner(tmp_path, Commands(hide_env=("SEAL",), pass_env=("CACHE_KEY",)))
     check = parse_command("python -c 'import os; print(sorted(os.environ))'", tmp_path)
-    verdict = [item async for item in verify(check, commands, 60, tmp_path)][-1]
-    assert isinstance(verdict, Verdict)
+    verdict = await verify(check, commands, 60, tmp_path)
     seen = [name for name in ("OPENAI_API_KEY", "SEAL", "CACHE_KEY", "PATH") if f"'{name}'" in verdict.output]
     assert seen == ["CACHE_KEY", "PATH"]
 
@@ -367,7 +361,7 @@ def with_mode(sandbox: Sandbox, mode: str, *steps: Step) -> Sandbox:
 async def events_of(sandbox: Sandbox) -> tuple[list[Event], Exception | None]:
     engine = sandbox.engine()
     try:
-        return [event async for event in engine.run_all(attempts=1)], engine.stopped_by
+        return await collect(engine.run_all(attempts=1)), engine.stopped_by
     finally:
         engine.close()
 
@@ -421,7 +415,7 @@ async def test_always_holds_for_the_rest_of_the_run(sandbox: Sandbox) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
 async def test_in_unsafe_mode_nobody_is_asked_and_the_run_says_so(sandbox: Sandbox) -> None:
     engine = with_mode(sandbox, "unsafe", OFF_LIST).engine()
-    assert "real shell" in str([event async for event in engine.recover()])
+    assert "real shell" in str(await collect(engine.recover()))
     engine.close()
     await events_of(with_mode(sandbox, "unsafe", OFF_LIST, IN_SHELL))
     assert sandbox.statuses() == ["completed", "completed"]

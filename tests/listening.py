@@ -1,0 +1,47 @@
+"""What tests hear of what happens: every event is told to whoever listens just now."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+
+from cdd_agent.events import Emit, Event
+
+_listeners: list[Emit] = []
+
+
+def tell(event: Event) -> None:
+    """The `emit` of the sessions and engines of tests."""
+    for listener in tuple(_listeners):
+        listener(event)
+
+
+@contextmanager
+def told_to(listener: Emit) -> Iterator[None]:
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+async def collect(work: Awaitable[object]) -> list[Event]:
+    """All that is told until it is done."""
+    events: list[Event] = []
+    with told_to(events.append):
+        await work
+    return events
+
+
+async def stop_at(work: Coroutine[object, object, object], is_last: Callable[[Event], bool]) -> list[Event]:
+    """Stop it as Escape does, when an event is told; returns all that was told, also while it stopped."""
+    task, events = asyncio.ensure_future(work), list[Event]()
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if is_last(event):
+            task.cancel()
+
+    with told_to(listen):
+        await asyncio.wait([task])
+    assert task.cancelled(), f"it was not stopped: {task}"
+    return events
