@@ -195,7 +195,7 @@ def _exec(commands: Commands) -> None:
         "cdd exec feature-user-auth --yes",
         "cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5",
         "cdd exec feature-user-auth --require verified --json",
-        "CDD_API_BASE=http://127.0.0.1:11434/v1 cdd exec feature-user --model openai/qwen3-coder",
+        "CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder",
     )
     _slug(execute)
     execute.add_argument("--yes", action="store_true", help="approve everything (`approval: auto`)")

@@ -119,7 +119,7 @@ def _model_problem(config: Config, root: Path) -> str | None:
         return f"{model}: {endpoint.key_variable} not set in the environment"
     if endpoint.needs_key:  # who needs one is asked only for replies
         return None
-    return _server_problem(model, endpoint.base, endpoint.key)
+    return _server_problem(model, endpoint.compatible_base, endpoint.key)
 
 
 def _litellm_problem(model: str, api_base: str | None) -> str | None:

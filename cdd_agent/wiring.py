@@ -44,7 +44,7 @@ NO_MODEL_HINT = """\
 Choose one of:
 - a hosted model: `export ANTHROPIC_API_KEY=...`
   and `model: anthropic/claude-sonnet-4-5`
-- a local server: `api_base: http://127.0.0.1:11434/v1`
+- a local server: `api_base: http://127.0.0.1:8080/v1`
   and `model: openai/NAME`
 - no model at all: `cdd demo`
 `/model NAME --save` sets one here. `model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE;
@@ -320,7 +320,7 @@ def open_engine(
         replace(commands, permit=_permit_of(person)),
         config.tool_calls,
     )
-    own = [*project.tickets.places, *([_shown(root, config.record)] if config.record else [])]
+    own = [*project.tickets.places, *_within(root, config.record)]
     engine = Engine.open(
         root,
         ticket,
@@ -346,10 +346,10 @@ def _asked_of_changes(config: Config, frontend: Frontend) -> Frontend:
     return frontend if config.approval == "ask" else ChangesApproved(frontend)
 
 
-def _shown(root: Path, record: Path | str) -> str:
-    """A cassette's path as the project knows it, if it is in it; as it is otherwise, where no checkpoint looks."""
-    place = (root / record).resolve()
-    return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(record)
+def _within(root: Path, record: str | None) -> list[str]:
+    """A cassette's path as the project knows it, where it is in the project."""
+    place = (root / record).resolve() if record else root.parent
+    return [place.relative_to(root).as_posix()] if place.is_relative_to(root) else []
 
 
 def equipped(
@@ -516,6 +516,7 @@ def _options(config: Config, *, watched: bool) -> ModelOptions:
         config.request.body,
         config.request.headers,
         watched=watched,
+        window=config.context_window,
     )
 
 

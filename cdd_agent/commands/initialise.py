@@ -18,7 +18,7 @@ _CONFIG = """\
 # Your own templates for new tickets go into .cdd/templates/; `cdd init --templates` copies the bundled ones there.
 
 # model: anthropic/claude-sonnet-4-5   # any litellm model string
-# api_base: null                       # a server of your own, e.g. http://127.0.0.1:11434/v1
+# api_base: null                       # a server of your own, e.g. http://127.0.0.1:8080/v1
 # model_adapter: auto                  # auto: directly where the protocol is spoken | direct | litellm
 # tool_calls: auto                     # auto: to models that are known to call tools | on | off
 # context_window: null                 # tokens that the model takes in; null: what is known of it

@@ -34,7 +34,7 @@ class Thinking:
     def finished(self, usage: Usage | None = None) -> list[ThinkingFinished]:
         """What to tell at the end: nothing, where there were no thoughts."""
         self.pause()
-        counted = usage.reasoning_tokens if usage is not None else 0
+        counted = usage.thinking_tokens if usage is not None else 0
         if not self._bytes and not counted:
             return []
         seconds = round(self._seconds, 1) if self._bytes else None

@@ -57,8 +57,6 @@ class Effort:
     """Those of the prompts that were read from a cache."""
     cache_write_tokens: int = 0
     """Those of the prompts that were written to one at a price of their own."""
-    reasoning_tokens: int = 0
-    """Those of the completions that were thoughts."""
     saved_usd: float | None = None
     """What caches saved, of the calls whose price is known."""
 
@@ -85,7 +83,6 @@ class Effort:
             self.thinking_tokens + other.thinking_tokens,
             self.cached_tokens + other.cached_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
             _sum(self.saved_usd, other.saved_usd),
         )
 
@@ -186,6 +183,5 @@ def _tokens(usage: Usage | None) -> Effort:
         usd=usage.usd,
         cached_tokens=usage.cached_tokens,
         cache_write_tokens=usage.cache_write_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
         saved_usd=usage.saved_usd,
     )

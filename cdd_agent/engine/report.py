@@ -227,7 +227,6 @@ def _effort_to_json(effort: Effort) -> dict[str, Any]:
         "thinking_tokens": effort.thinking_tokens,
         "cached_tokens": effort.cached_tokens,
         "cache_write_tokens": effort.cache_write_tokens,
-        "reasoning_tokens": effort.reasoning_tokens,
         "usd": None if effort.usd is None else round(effort.usd, 6),
         "saved_usd": None if effort.saved_usd is None else round(effort.saved_usd, 6),
     }

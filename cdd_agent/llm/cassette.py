@@ -149,6 +149,9 @@ def _call(line: dict[str, Any]) -> Call:
 
 
 def _event(kind: str, fields: dict[str, Any]) -> ModelEvent:
+    usage = fields.get("usage")
+    if usage and "reasoning_tokens" in usage:  # as older records call them
+        fields = {**fields, "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]}}
     event: ModelEvent = TypeAdapter(_KINDS[kind]).validate_python(fields)
     return event
 

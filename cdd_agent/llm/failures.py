@@ -217,6 +217,12 @@ _RULES = (
     ),
     _Rule(
         BadAnswer,
+        "The memory of its server does not suffice for {model}{status}",
+        "Set a smaller `context_window`, or use a smaller model.",
+        wording=r"requires more system memory|(?:out of|insufficient|failed to allocate|not enough) memory",
+    ),
+    _Rule(
+        BadAnswer,
         "{model} made a call of a tool that its server could not read",
         "Ask again; if it stays, `tool_calls: off` in .cdd/config.yaml does without.",
         wording=r"tool_use_failed|failed_generation",

@@ -61,7 +61,7 @@ class WithFallbacks(ModelWrapper):
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         model, *left = self._in_turn()
         left = [other for other in left if _has_room(other, request)]
-        if (before := self._asked_last) is not None and before is not model:
+        if (before := self._asked_last) is not None and innermost(before) is not innermost(model):
             yield Replaced(model.name, before.name, "It is its turn again.")
         while True:
             self._asked_last, has_begun = model, False

@@ -54,6 +54,8 @@ class KnownModel:
 
     window: int | None = None
     """Tokens that a request may have."""
+    window_now: int | None = None
+    """As many of them as its server has made room for by now, where it makes more when it is told to."""
     longest_reply: int | None = None
     """Tokens that it can write, its thoughts included."""
     price: Price | None = None
@@ -95,9 +97,9 @@ def known_model(model: str) -> KnownModel:
     _, window, longest_reply, flags, prices, above = cells
     flags = flags or ""
     return KnownModel(
-        window,
-        longest_reply,
-        _price(prices, above),
+        window=window,
+        longest_reply=longest_reply,
+        price=_price(prices, above),
         calls_tools="t" in flags,
         sees="v" in flags,
         thinks="r" in flags,

@@ -94,7 +94,7 @@ class LitellmModel:
             **self._settings(),
             "api_base": self.api_base,
             "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
-            "timeout": httpx.Timeout(silence_timeout(self.name), connect=CONNECT_TIMEOUT),
+            "timeout": httpx.Timeout(silence_timeout(known_model(self.name)), connect=CONNECT_TIMEOUT),
             "max_retries": 0,
             "num_retries": 0,
             **tools,

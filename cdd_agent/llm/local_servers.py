@@ -21,7 +21,8 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A server that speaks OpenAI's protocol, and the models it offers to talk to, by its own names for them."""
+    """A server that speaks OpenAI's protocol, or Ollama by its own, and the models that it offers, by its own names
+    for them."""
 
     name: str
     api_base: str
@@ -38,18 +39,24 @@ class OfferedModel:
 
     @property
     def model(self) -> str:
-        return f"openai/{self.name}"
+        """Ollama's own API is not at the address of the compatible one."""
+        is_ollama = self.server == "Ollama" and not self.api_base.endswith("/v1")
+        return f"{'ollama' if is_ollama else 'openai'}/{self.name}"
 
 
 async def find_local_servers(ports: Mapping[str, int] = USUAL_PORTS) -> tuple[LocalServer, ...]:
     """Ask at all ports at once. Takes a second at most, and milliseconds where nothing listens."""
-    bases = {name: f"http://127.0.0.1:{port}/v1" for name, port in ports.items()}
-    answers = await asyncio.gather(*(models_at(base) for base in bases.values()))
-    return tuple(
-        LocalServer(name, base, models)
-        for (name, base), models in zip(bases.items(), answers, strict=True)
-        if models is not None
-    )
+    servers = await asyncio.gather(*(_server_at(name, f"http://127.0.0.1:{port}") for name, port in ports.items()))
+    return tuple(filter(None, servers))
+
+
+async def _server_at(name: str, root: str) -> LocalServer | None:
+    if name != "Ollama":
+        models = await models_at(f"{root}/v1")
+        return LocalServer(name, f"{root}/v1", models) if models is not None else None
+    models, version = await asyncio.gather(models_at(f"{root}/v1"), _json_at(f"{root}/api/version"))
+    has_own_api = isinstance(version, dict) and isinstance(version.get("version"), str)  # else another is at its port
+    return LocalServer(name, root if has_own_api else f"{root}/v1", models) if models is not None else None
 
 
 async def models_at(api_base: str, key: str | None = None, patience: float = _PATIENCE) -> tuple[str, ...] | None:
@@ -57,14 +64,22 @@ async def models_at(api_base: str, key: str | None = None, patience: float = _PA
 
     Raises `ModelError` for a proxy that cannot be used.
     """
+    try:
+        return _names(await _json_at(f"{api_base.rstrip('/')}/models", key, patience))
+    except ValueError:
+        return None
+
+
+async def _json_at(address: str, key: str | None = None, patience: float = _PATIENCE) -> object:
+    """What is answered there, or None."""
     from cdd_agent.llm.direct.model import prepare  # not for a shell whose model is configured
 
-    await asyncio.to_thread(prepare, api_base)
+    await asyncio.to_thread(prepare, address)
     import httpx
 
     try:
         async with asyncio.timeout(patience):
-            return _names(json.loads(await _answer(httpx.URL(f"{api_base.rstrip('/')}/models"), key)))
+            return json.loads(await _answer(httpx.URL(address), key))
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RecursionError):
         return None
 

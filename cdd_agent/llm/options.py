@@ -28,6 +28,8 @@ class ModelOptions:
     headers: Mapping[str, str] = field(default_factory=dict)
     watched: bool = False
     """A person reads along: where thoughts come only if they are asked for, they are."""
+    window: int | None = None
+    """How many tokens the server is to take in, where it can be told."""
 
 
 NO_OPTIONS = ModelOptions()

@@ -1,10 +1,11 @@
-"""What servers say of their own models, which goes before any table: OpenRouter's list, and how much a server on this
-computer takes in.
+"""What servers say of their own models, which goes before any table: OpenRouter's list, what Ollama shows of a model,
+and how much a server on this computer takes in.
 
 What answers may be anything, and so may what was kept: each fact is taken only as what it has to be.
 """
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,13 +18,15 @@ from urllib.parse import urlsplit
 from cdd_agent.errors import CddError
 from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string, read_json
 from cdd_agent.llm.known_models import KnownModel, Price
-from cdd_agent.llm.providers import Endpoint, is_this_computer
+from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 
 _A_DAY, _AN_HOUR = 86_400.0, 3_600.0
 _PATIENCE = 3.0
 """Seconds that anybody waits for an answer, from when it was asked for."""
 _PATIENCE_HERE = 1.0
-"""The same for a server on this computer."""
+"""The same for a server on this computer, where requests can do without the answer."""
+_MOST_SILENCES = 2
+"""After so many, a server here that was not said to be Ollama is taken for another."""
 _LONGEST_LIST = 16 * 2**20
 _LARGEST_WINDOW = 10**9
 
@@ -37,13 +40,17 @@ class OwnWords:
         self._until: float | None = None
         self._ready = threading.Event()
         self._is_here = is_this_computer(_host(endpoint.base))
+        self.shape_requests = endpoint.provider == "openrouter" or endpoint.speaks is Speaks.OLLAMA_CHAT
+        """Before a request is written, they have to be known."""
+        self._silences = 0
+        """How often nothing has answered as Ollama does."""
 
     def begin(self) -> None:
         """Ask, without waiting, whoever has something to say."""
         with self._beginning:
-            if self._until is not None or not (self._is_here or self._endpoint.provider == "openrouter"):
+            if self._until is not None or not (self._is_here or self.shape_requests):
                 return
-            self._until = time.monotonic() + (_PATIENCE_HERE if self._is_here else _PATIENCE)
+            self._until = time.monotonic() + (_PATIENCE if self.shape_requests else _PATIENCE_HERE)
         threading.Thread(target=self._ask, name="ask-about-model", daemon=True).start()
 
     def facts(self) -> KnownModel:
@@ -54,13 +61,23 @@ class OwnWords:
         return self._facts
 
     @property
+    def known(self) -> KnownModel:
+        """Those known by now, without waiting."""
+        return self._facts
+
+    @property
     def may_be_ollama(self) -> bool:
-        return self._is_here or self._endpoint.provider.startswith("ollama")
+        is_silent = self._silences >= _MOST_SILENCES
+        return self._endpoint.provider.startswith("ollama") or (self._is_here and not is_silent)
 
     def ask_ollama(self) -> int | None:
-        """How much it takes in, as it says of a loaded model; None where it does not, or is something else."""
-        window = _ollamas_window(self._endpoint, _PATIENCE_HERE)
-        if window is not None:
+        """How much it takes in now, as it says of a loaded model; None where it does not, or is something else."""
+        loaded = _loaded_by_ollama(self._endpoint, _PATIENCE_HERE)
+        self._silences = self._silences + 1 if loaded is None else 0
+        window = _window_among(loaded, self._endpoint)
+        if window is not None and self._endpoint.speaks is Speaks.OLLAMA_CHAT:
+            self._facts = replace(self._facts, window_now=window)
+        elif window is not None:
             self._facts = replace(self._facts, window=window)
         return window
 
@@ -68,6 +85,8 @@ class OwnWords:
         try:
             if self._endpoint.provider == "openrouter":
                 self._ask_openrouter()
+            elif self._endpoint.speaks is Speaks.OLLAMA_CHAT:
+                self._facts = _shown_by_ollama(self._endpoint, self._facts)
             elif window := window_here(self._endpoint):
                 self._facts = replace(self._facts, window=window)
         finally:
@@ -109,38 +128,68 @@ def window_here(endpoint: Endpoint) -> int | None:
     return None
 
 
+def _shown_by_ollama(endpoint: Endpoint, known: KnownModel) -> KnownModel:
+    """What Ollama says of a model, loaded or not. Who made the model may have set its window (`num_ctx`)."""
+    shown = as_dict(fetched(f"{endpoint.base}/api/show", endpoint.key, _PATIENCE * 10, {"model": endpoint.model}))
+    about = as_dict(shown.get("model_info"))
+    window = _as_window(about.get(f"{as_string(about.get('general.architecture'))}.context_length"))
+    setting = re.search(r"^num_ctx\s+(\d{1,10})\s*$", as_string(shown.get("parameters")), re.MULTILINE)
+    is_set = _as_window(int(setting[1])) if setting else None
+    is_elsewhere = bool(shown.get("remote_host")) or _host(endpoint.base) == "ollama.com"
+    can = as_list(shown.get("capabilities"))
+    return replace(
+        known,
+        window=is_set or window or known.window,
+        window_now=is_set or (window if is_elsewhere else None),
+        calls_tools="tools" in can if can else known.calls_tools,
+        thinks="thinking" in can if can else known.thinks,
+        sees="vision" in can if can else known.sees,
+    )
+
+
 def _ollamas_window(endpoint: Endpoint, patience: float) -> int | None:
-    said = as_dict(fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience))
-    windows = _named(endpoint.model, said.get("models"), "context_length", "name", "model")
+    return _window_among(_loaded_by_ollama(endpoint, patience), endpoint)
+
+
+def _loaded_by_ollama(endpoint: Endpoint, patience: float) -> list[Any] | None:
+    """What it says of the models that are loaded; None where nothing answers, or something else."""
+    said = as_dict(fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience)).get("models")
+    return said if isinstance(said, list) else None
+
+
+def _window_among(loaded: list[Any] | None, endpoint: Endpoint) -> int | None:
+    windows = _named(endpoint.model, loaded, "context_length", "name", "model")
     return next(filter(None, map(_as_window, windows)), None)
 
 
-def fetched(address: str, key: str | None, patience: float) -> object:
-    """The JSON at an address; None where there is none, it does not come in time, or it has no end."""
+def fetched(address: str, key: str | None, patience: float, body: object = None) -> object:
+    """The JSON at an address, or the answer to a `body` of JSON; None where there is none, it does not come in time, or
+    it has no end."""
     from cdd_agent.llm.direct.model import client_settings, prepare
 
     prepare(address)
     import httpx
 
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    sent = None if body is None else json.dumps(body).encode()
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    end, body = time.monotonic() + patience, bytearray()
+    end, came = time.monotonic() + patience, bytearray()
     try:
         url = httpx.URL(address)
         with (
             httpx.Client(**{**client_settings(url), "timeout": patience}) as client,
-            client.stream("GET", url, headers=headers) as answer,
+            client.stream("GET" if sent is None else "POST", url, headers=headers, content=sent) as answer,
         ):
             if answer.status_code != httpx.codes.OK:
                 return None
             for piece in answer.iter_raw():
-                body += piece
-                if len(body) > _LONGEST_LIST or time.monotonic() > end:
+                came += piece
+                if len(came) > _LONGEST_LIST or time.monotonic() > end:
                     return None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError):
         return None  # the call itself says what is wrong there
-    return read_json(body.decode(errors="replace"))
+    return read_json(came.decode(errors="replace"))
 
 
 @dataclass(frozen=True)

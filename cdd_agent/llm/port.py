@@ -112,7 +112,7 @@ class Usage:
     """Those of the prompt that were read from a cache."""
     cache_write_tokens: int = 0
     """Those of the prompt that were written to a cache at a price of their own."""
-    reasoning_tokens: int = 0
+    thinking_tokens: int = 0
     """Those of the completion that were thoughts."""
     saved_usd: float | None = None
     """How much cheaper the cache made them, or dearer where it is less than 0; None where no price is known."""

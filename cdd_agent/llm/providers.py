@@ -7,7 +7,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cdd_agent.errors import BadInput
@@ -21,6 +21,7 @@ class Speaks(StrEnum):
     CHAT_COMPLETIONS = "chat completions"
     ANTHROPIC_MESSAGES = "anthropic messages"
     OPENAI_RESPONSES = "openai responses"
+    OLLAMA_CHAT = "ollama chat"
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ def _local(name: str, port: int) -> Provider:
     address = f"http://127.0.0.1:{port}"
     return Provider(address, (f"{name}_API_KEY",), (f"{name}_API_BASE",), needs_key=False, path="/v1")
 
+
+_OLLAMA = replace(_local("OLLAMA", 11434), path="", speaks=Speaks.OLLAMA_CHAT)
+"""By its own API; at an address that ends in `/v1` by chat completions."""
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
@@ -98,8 +102,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "zai": _hosted("ZAI", "https://api.z.ai/api/paas/v4"),
     "dashscope": _hosted("DASHSCOPE", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
     "sambanova": _hosted("SAMBANOVA", "https://api.sambanova.ai/v1"),
-    "ollama": _local("OLLAMA", 11434),
-    "ollama_chat": _local("OLLAMA", 11434),
+    "ollama": _OLLAMA,
+    "ollama_chat": _OLLAMA,
     "lm_studio": _local("LM_STUDIO", 1234),
     "llamafile": _local("LLAMAFILE", 8080),
     "hosted_vllm": _local("HOSTED_VLLM", 8000),
@@ -138,6 +142,11 @@ class Endpoint:
         return self.needs_key and self.key is None
 
     @property
+    def compatible_base(self) -> str:
+        """Where its server lists its models as OpenAI's does."""
+        return f"{self.base}/v1" if self.speaks is Speaks.OLLAMA_CHAT else self.base
+
+    @property
     def key_hint(self) -> str:
         """Which variable to set or to check."""
         if self.key is None:
@@ -172,6 +181,9 @@ def endpoint_of(
         if name.startswith(_RESPONSES) or (_AT_OPENAI.match(base) and is_better):
             speaks = Speaks.OPENAI_RESPONSES
         name = name.removeprefix(_RESPONSES)
+    if speaks is Speaks.OLLAMA_CHAT:
+        base = base.removesuffix("/api")
+        speaks = Speaks.CHAT_COMPLETIONS if base.endswith("/v1") else speaks
     return Endpoint(
         base if base.endswith(provider.path) else base + provider.path,
         name,

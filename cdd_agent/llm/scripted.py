@@ -193,4 +193,4 @@ def _usage(request: Request, reply: ScriptedReply) -> Usage:
     """A word is a token here: close enough to show, and the same on every machine."""
     asked = sum(len(message.content.split()) for message in request.messages)
     thought = len(reply.thinking.split())
-    return Usage(asked, thought + len(reply.text.split()), reasoning_tokens=thought)
+    return Usage(asked, thought + len(reply.text.split()), thinking_tokens=thought)

@@ -1,6 +1,6 @@
 """How long the adapters wait for a server, in seconds."""
 
-from cdd_agent.llm.known_models import known_model
+from cdd_agent.llm.known_models import KnownModel
 
 CONNECT_TIMEOUT = 30.0
 """Until the server takes the call."""
@@ -11,5 +11,5 @@ THINKING_TIMEOUT = 1_800.0
 A person sees the seconds, and can stop it."""
 
 
-def silence_timeout(model: str) -> float:
-    return THINKING_TIMEOUT if known_model(model).thinks else SILENCE_TIMEOUT
+def silence_timeout(model: KnownModel) -> float:
+    return THINKING_TIMEOUT if model.thinks else SILENCE_TIMEOUT

@@ -88,7 +88,7 @@ class Caching(ModelWrapper):
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         async with aclosing(self.inner.stream(request)) as events:
             async for event in events:
-                usage = Usage(10_000, 100, cached_tokens=9_000, cache_write_tokens=500, reasoning_tokens=50)
+                usage = Usage(10_000, 100, cached_tokens=9_000, cache_write_tokens=500, thinking_tokens=50)
                 yield replace(event, usage=usage) if isinstance(event, Done) else event
 
 

@@ -8,7 +8,7 @@ import pytest
 from cdd_agent.commands.registry import complete, handle
 from cdd_agent.config import load_config, of_role
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished
+from cdd_agent.events import Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished, Tone
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.session import Session
@@ -252,6 +252,30 @@ async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_wri
 async def test_a_variable_that_goes_before_the_file_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDD_MODEL", "openai/from-the-environment")
     assert "CDD_MODEL" in told(await say(session_in(sandbox, OLLAMA), "/model 2 --save"))
+
+
+async def test_settings_that_were_meant_for_another_server_are_told_of(sandbox: Sandbox) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    text = "model: openai/a\napi_base: http://127.0.0.1:9/v1\ncontext_window: 9000\n"
+    (sandbox.root / FILE).write_text(text)
+
+    events = await say(session_in(sandbox), "/model anthropic/claude-opus-5 --save")
+
+    chosen, warning = events
+    assert chosen == ModelChosen("anthropic/claude-opus-5", None, FILE)
+    assert isinstance(warning, Notice)
+    assert (warning.tone, "`context_window`" in warning.text) == (Tone.WARNING, True)
+    config = load_config(sandbox.root, {})
+    assert (config.model, config.api_base, config.context_window) == ("anthropic/claude-opus-5", None, 9000)
+
+
+async def test_a_name_of_the_same_server_takes_its_settings_along_without_a_warning(sandbox: Sandbox) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    (sandbox.root / FILE).write_text("model: openai/a\napi_base: http://127.0.0.1:9/v1\ncontext_window: 9000\n")
+
+    events = await say(session_in(sandbox), "/model openai/b --save")
+
+    assert events == [ModelChosen("openai/b", "http://127.0.0.1:9/v1", FILE)]
 
 
 async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> None:

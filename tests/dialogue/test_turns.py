@@ -464,7 +464,7 @@ async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_es
 
     model, ticks = Thinker([]), count()
     estimated = await heard(Dialogue(model, clock=lambda: float(next(ticks))))
-    model.usage = Usage(10, 90, reasoning_tokens=80)
+    model.usage = Usage(10, 90, thinking_tokens=80)
     counted = await heard(Dialogue(model, clock=lambda: float(next(ticks))))
 
     assert [(event.seconds, event.tokens) for event in estimated.of(ThinkingDelta)] == [(0.0, 3), (1.0, 4)]
@@ -478,7 +478,7 @@ async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(root
 
         async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
             yield TextDelta("1")
-            yield Done(usage=Usage(10, 90, reasoning_tokens=self.thoughts))
+            yield Done(usage=Usage(10, 90, thinking_tokens=self.thoughts))
 
     model = Hidden([])
     assert (await heard(Dialogue(model))).of(ThinkingFinished) == [ThinkingFinished(None, None, 80, False)]

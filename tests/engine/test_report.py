@@ -129,7 +129,7 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
         # What a cache gave and took, and what of the reply were thoughts.
         (
             [*ASKED, (10, ReplyFinished(1, Usage(100, 20, False, 0.5, 60, 30, 5, 0.25))), (11, finished(1))],
-            {1: Effort(11.0, 1, 1, 100, 20, 0, 0.5, 0.0, 0, 60, 30, 5, 0.25)},
+            {1: Effort(11.0, 1, 1, 100, 20, 0, 0.5, 0.0, 0, 60, 30, 0.25)},
         ),
         # A provider that asked to come back later took nothing.
         (

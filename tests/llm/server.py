@@ -1,6 +1,6 @@
 """A model server on loopback, for tests: it plays a script, and misbehaves on order.
 
-It speaks chat completions, OpenAI's Responses and Anthropic's Messages, each at its own path.
+It speaks chat completions, OpenAI's Responses, Anthropic's Messages and Ollama's own API, each at its own path.
 
 By hand: `python -m tests.llm.server --script FILE.yaml --port 0` (the file form of `ScriptedModel`).
 """
@@ -35,7 +35,15 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import Speaks, endpoint_of
 from cdd_agent.llm.scripted import ScriptedModel, pieces
-from tests.llm.wires import message_end, message_piece, request_of, response_end, response_piece
+from tests.llm.wires import (
+    chat_end,
+    chat_piece,
+    message_end,
+    message_piece,
+    request_of,
+    response_end,
+    response_piece,
+)
 
 STATUS_OF: dict[type[ModelError], int] = {
     AuthenticationFailed: 401,
@@ -217,6 +225,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         owner = cast("_HttpServer", self.server).owner
+        if self.path == "/api/show":
+            self.send_error(404)
+            return
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         recorded = Recorded(self.path, dict(self.headers), body)
         owner.requests.append(recorded)
@@ -246,11 +257,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_stream(self, answer: Answer, recorded: Recorded) -> None:
         framing = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Connection": "close"}
         self._send_head(answer, {"Content-Type": "text/event-stream", **framing})
+        by_lines = recorded.path == "/api/chat"
         for number, line in enumerate(_lines(answer, recorded)):
             if number == answer.cut_after:
                 self.close_connection = True
                 return
-            self._send_piece(f"data: {line}\n\n".encode(), answer)
+            self._send_piece((f"{line}\n" if by_lines else f"data: {line}\n\n").encode(), answer)
             time.sleep(answer.pause)
         if answer.chunked:
             self.wfile.write(b"0\r\n\r\n")
@@ -277,6 +289,8 @@ def _lines(answer: Answer, recorded: Recorded) -> Iterator[str]:
             piece, end = response_piece, response_end(answer.tool_calls, answer.finish_reason, *words)
         case "messages":
             piece, end = message_piece, message_end(answer.tool_calls, answer.finish_reason, *words)
+        case "chat":
+            piece, end = chat_piece, chat_end(answer.tool_calls, answer.finish_reason, *words)
         case _:
             piece, end = partial(_chunk_of_text, body), _end_of_chunks(answer, body, *words)
     for number, text in enumerate(answer.cut_at or pieces(answer.text)):
@@ -344,6 +358,8 @@ def directly(base: str, speaks: Speaks = Speaks.CHAT_COMPLETIONS) -> Model:
     """A model that is asked at an API base over httpx; by default as `openai/…` is."""
     endpoint = endpoint_of("openai/test-model", base)
     assert endpoint is not None
+    if speaks is Speaks.OLLAMA_CHAT:
+        endpoint = replace(endpoint, base=endpoint.base.removesuffix("/v1"))
     return DirectModel("openai/test-model", replace(endpoint, speaks=speaks))
 
 

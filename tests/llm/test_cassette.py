@@ -11,6 +11,7 @@ from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
     BadAnswer,
     ConnectionFailed,
+    Done,
     Message,
     Model,
     ModelError,
@@ -83,6 +84,16 @@ async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(
         await listen(again, pieces)
     assert pieces == [TextDelta("Hello ")]
     assert await heard(again, "one") == good
+
+
+async def test_a_record_with_an_older_word_for_thoughts_is_replayed(path: Path) -> None:
+    first = await heard(recorded(path, ScriptedReply("Hello.", thinking="Hm, well.")), "one")
+    path.write_text(path.read_text().replace("thinking_tokens", "reasoning_tokens"))
+
+    assert await heard(replayed(path), "one") == first
+    assert isinstance(first[-1], Done)
+    assert first[-1].usage is not None
+    assert first[-1].usage.thinking_tokens == 2
 
 
 async def test_a_reply_that_nobody_waited_for_is_not_kept(path: Path) -> None:

@@ -15,6 +15,7 @@ from cdd_agent.errors import ExitCode
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.anthropic_messages import MessageReader
 from cdd_agent.llm.direct.chat_reply import Reply, ToolCallPieces
+from cdd_agent.llm.direct.ollama_chat import OllamaReader
 from cdd_agent.llm.direct.protocol import ReplyReader
 from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.litellm_adapter import LitellmModel
@@ -69,11 +70,21 @@ def by_messages(base: str) -> Model:
     return directly(base, Speaks.ANTHROPIC_MESSAGES)
 
 
-SERVED = {"litellm": through_litellm, "direct": directly, "responses": by_responses, "messages": by_messages}
+def by_ollama_chat(base: str) -> Model:
+    return directly(base, Speaks.OLLAMA_CHAT)
+
+
+SERVED = {
+    "litellm": through_litellm,
+    "direct": directly,
+    "responses": by_responses,
+    "messages": by_messages,
+    "ollama": by_ollama_chat,
+}
 CHAT_COMPLETIONS = [pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")), "direct"]
-ADAPTERS = [*CHAT_COMPLETIONS, "responses", "messages"]
+ADAPTERS = [*CHAT_COMPLETIONS, "responses", "messages", "ollama"]
 in_chat_completions = pytest.mark.parametrize("served", CHAT_COMPLETIONS, indirect=True)
-with_words_of_others = pytest.mark.parametrize("served", [*CHAT_COMPLETIONS, "messages"], indirect=True)
+with_words_of_others = pytest.mark.parametrize("served", [*CHAT_COMPLETIONS, "messages", "ollama"], indirect=True)
 
 
 @pytest.fixture(params=ADAPTERS)
@@ -381,7 +392,7 @@ async def test_a_server_that_is_not_there(served: MakeServed, base: str, becomes
     assert type(error) is becomes
     assert error.mends is (becomes is ConnectionFailed)  # what is no address will not become one
     assert says in error.message
-    assert base in error.hint
+    assert base.removesuffix("/v1") in error.hint
 
 
 @pytest.mark.parametrize("answer", [Answer("a b", wait=1.0), Answer("a b", pause=1.0)])
@@ -502,8 +513,12 @@ SAID = {"type": "message", "phase": "final_answer", "content": [{"type": "output
             ],
         ),
         (ResponseReader("here"), [{"object": "response", "status": "completed", "output": [SAID]}]),
+        (
+            OllamaReader("here"),
+            [*({"message": {"thinking": half}} for half in HALVES), {"done": True, "done_reason": "stop"}],
+        ),
     ],
-    ids=["chat completions", "messages", "responses"],
+    ids=["chat completions", "messages", "responses", "ollama"],
 )
 def test_what_a_provider_wants_back_can_be_saved(reader: ReplyReader, documents: list[object]) -> None:
     for document in documents:
@@ -518,17 +533,20 @@ def test_what_a_provider_wants_back_can_be_saved(reader: ReplyReader, documents:
 NAMES = (
     *("type", "response", "item", "output", "content", "summary", "output_index", "status", "call_id", "arguments"),
     *("index", "content_block", "delta", "message", "text", "thinking", "usage", "stop_reason", "name", "phase"),
+    *("done", "done_reason", "arguments", "prompt_eval_count"),
     *("choices", "tool_calls", "function", "reasoning_details", "finish_reason", "object", "incomplete_details"),
 )
 KINDS = {
     "chat completions": ("",),
     "messages": ("message_start", "content_block_start", "content_block_delta", "message_delta", "message"),
+    "ollama": ("",),
     "responses": ("output_text.delta", "output_item.done", "reasoning_text.delta", "completed", "incomplete"),
 }
 READERS: dict[str, Callable[[], ReplyReader]] = {
     "chat completions": Reply,
     "messages": lambda: MessageReader("here"),
     "responses": lambda: ResponseReader("here"),
+    "ollama": lambda: OllamaReader("here"),
 }
 WORDS = st.sampled_from(["message", "text", "tool_use", "function_call", "incomplete", "\ud83d"])
 ANY = st.recursive(

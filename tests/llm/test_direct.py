@@ -48,6 +48,11 @@ def model_at(base: str, name: str = MODEL) -> DirectModel:
     return DirectModel(name, endpoint)
 
 
+async def one_by_one(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
 async def events_of(model: DirectModel) -> list[ModelEvent]:
     return [event async for event in model.stream(REQUEST)]
 
@@ -80,6 +85,15 @@ WHOLE = {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]
 SPREAD = json.dumps(json.loads(HELLO), indent=1)
 
 
+@given(st.lists(st.integers(0, 60), max_size=6))
+async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> None:
+    body = '{"a": "\u00fc"}\n\n{"b": [\n{"c": 1}\r\n{"d": '.encode()
+    cuts = sorted({0, len(body), *(place % len(body) for place in places)})
+    response = httpx.Response(200, content=one_by_one([body[start:end] for start, end in pairwise(cuts)]))
+
+    assert [text.strip() async for text in documents(response)] == ['{"a": "\u00fc"}', '{"b": [', '{"c": 1}']
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -99,7 +113,10 @@ SPREAD = json.dumps(json.loads(HELLO), indent=1)
         sse('{"choices": []}', HELLO, '{"type": "ping"}', STOP),
         sse(HELLO, STOP, "[DONE]", "what comes now is not read"),
         sse(HELLO, chunk("eos")),
+        "".join(f"{line}\n" for line in (HELLO, "", STOP)),
+        f"\ufeff{HELLO}\r\n{STOP}",
         json.dumps(WHOLE),
+        json.dumps(WHOLE) + "\n",
         "\n " + json.dumps({**WHOLE, "error": None}, indent=2),
         json.dumps({"choices": [{"message": {"content": "Hello"}}]}),
     ],
@@ -249,17 +266,19 @@ async def test_calls_without_ids_get_some() -> None:
 async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "LONGEST_EVENT", 10_000)
     monkeypatch.setattr(answers, "LONGEST_DOCUMENT", 10_000)
-    for body in (sse(HELLO) + "data: " + "x" * 20_000, "data: x\n" * 5_000, '{"choices": "' + "x" * 20_000):
+    endless = "x" * 20_000
+    for body in (
+        f"{sse(HELLO)}data: {endless}",
+        "data: x\n" * 5_000,
+        f'{{"choices": "{endless}',
+        f"{HELLO}\n{endless}",
+    ):
         assert isinstance(await failure_on(raw(body)), BadAnswer)
 
 
 async def events_in(pieces: list[bytes]) -> list[ModelEvent]:
-    async def body() -> AsyncIterator[bytes]:
-        for piece in pieces:
-            yield piece
-
-    reply = Reply()
-    events = [event async for text in documents(httpx.Response(200, content=body())) for event in reply.take(text)]
+    reply, response = Reply(), httpx.Response(200, content=one_by_one(pieces))
+    events = [event async for text in documents(response) for event in reply.take(text)]
     return [*events, *reply.end()]
 
 

@@ -1,5 +1,6 @@
 """litellm against a real server on loopback: its errors, its variables, its manners."""
 
+import json
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from cdd_agent.llm.port import (
     RateLimited,
     Request,
     TextDelta,
+    ToolCall,
     Usage,
 )
 from tests.llm.server import Answer, LoopbackServer, failure
@@ -102,6 +104,39 @@ async def test_another_provider_s_errors_have_the_same_names(
     assert error.message.endswith(f"({status}): No way.")
 
 
+# As Azure begins a stream: with what its filter thinks of the prompt.
+FILTERED = {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
+FIRST_OF_AZURE = {
+    "without an id": FILTERED,
+    "with an empty id": {"id": "", "object": "", "model": "", "created": 0, **FILTERED},
+    "with an id": {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m", "created": 1, **FILTERED},
+}
+
+
+@pytest.mark.parametrize("name", ["azure/gpt-5", "openai/gpt-5"])
+@pytest.mark.parametrize("first", FIRST_OF_AZURE.values(), ids=FIRST_OF_AZURE)
+async def test_a_first_piece_without_choices_is_no_reply_and_no_error(
+    name: str, first: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_API_KEY", "a-key-for-tests")
+    monkeypatch.setenv("AZURE_API_VERSION", "2026-10-01")
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-5"}
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    pieces = [
+        first,
+        {**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hello."}}]},
+        {**head, "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]},
+        {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+        {**head, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}},
+    ]
+    raw = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces) + "data: [DONE]\n\n"
+    with LoopbackServer([Answer(raw=raw, content_type="text/event-stream")]) as server:
+        base = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
+        events = [event async for event in LitellmModel(name, base).stream(REQUEST)]
+
+    assert events == [TextDelta("Hello."), ToolCall("call_1", "look", "{}"), Done(usage=Usage(9, 2))]
+
+
 @pytest.mark.parametrize("name", ["frobnicate", "frobnicate/model", ""])
 async def test_a_model_string_without_a_provider(name: str) -> None:
     error = await failure_of(LitellmModel(name))
@@ -182,7 +217,7 @@ async def test_what_was_cached_and_thought_is_counted(monkeypatch: pytest.Monkey
         counted = [await usage_of("deepseek/deepseek-v4-pro", simulator.url) for _ in range(2)]
 
     assert counted == [
-        Usage(bill.prompt, bill.completion, cached_tokens=bill.cached, reasoning_tokens=bill.reasoning)
+        Usage(bill.prompt, bill.completion, cached_tokens=bill.cached, thinking_tokens=bill.reasoning)
         for bill in simulator.bills
     ]
     assert counted[1].cached_tokens > 0
@@ -198,7 +233,7 @@ async def test_what_claude_wrote_to_its_cache_is_counted(monkeypatch: pytest.Mon
     with Written([Said("Hello.", "They greet me.")]) as simulator:
         usage = await usage_of("anthropic/claude-opus-5", simulator.url.removesuffix("/v1"))
 
-    assert usage == Usage(240, 4, cached_tokens=200, cache_write_tokens=30, reasoning_tokens=2)
+    assert usage == Usage(240, 4, cached_tokens=200, cache_write_tokens=30, thinking_tokens=2)
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -7,8 +7,13 @@ from collections.abc import Iterable
 
 import pytest
 
+from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel, find_local_servers, models_at
+from cdd_agent.llm.port import Message, Request
+from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering, listing
+from tests.llm.simulators.base import Said
+from tests.llm.simulators.ollama_chat import OllamaChat
 
 
 def free_port() -> int:
@@ -31,6 +36,18 @@ async def test_each_server_is_found_with_its_models() -> None:
     )
     assert heads[0].startswith("GET /v1/models HTTP/1.1")
     assert OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:1/v1").model == "openai/llama3.2"
+
+
+async def test_ollama_is_offered_by_its_own_api() -> None:
+    with OllamaChat([Said("Hello.")]) as simulator:
+        (server,) = await find_local_servers({"Ollama": int(simulator.url.rpartition(":")[2])})
+        offered = OfferedModel(server.models[0], server.name, server.api_base)
+        endpoint = endpoint_of(offered.model, offered.api_base, {})
+        assert endpoint is not None
+        async for _ in DirectModel(offered.model, endpoint).stream(Request((Message("user", "Hello."),))):
+            pass
+
+    assert (offered.model, len(simulator.bills)) == ("ollama/qwen3:8b", 1)
 
 
 @pytest.mark.parametrize("data", [b'{"object": "list", "data": null}', b'{"object": "list", "data": []}'])

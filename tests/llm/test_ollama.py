@@ -1,5 +1,7 @@
 """Ollama cuts what is longer than its window without a word: that is said, and the reply is no good one."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -113,3 +115,19 @@ def test_a_naive_client_takes_the_reply_to_half_of_a_request_for_a_good_one() ->
         answer = httpx.post(f"{simulator.url}/chat/completions", json={**body, "messages": messages})
 
     assert (answer.status_code, "ANANAS" in simulator.read) == (200, False)
+
+
+async def test_another_server_is_not_asked_about_its_window_again_and_again() -> None:
+    asked: list[str] = []
+
+    class Other(Ollama):
+        def get(self, path: str) -> dict[str, Any] | None:
+            asked.append(path)
+            return None
+
+    with Other([Said("Yes.")] * 6) as simulator:
+        model = model_at(simulator)
+        for _ in range(6):
+            await heard(model, asking("Hello."))
+
+    assert asked.count("/api/ps") <= 3  # once to begin with, and after two replies

@@ -4,7 +4,9 @@ import itertools
 import json
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from platformdirs import user_cache_path
@@ -12,10 +14,13 @@ from platformdirs import user_cache_path
 from cdd_agent.llm.budget import Budgeted, Limit
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import Price
+from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.own_words import fetched
-from cdd_agent.llm.port import Model
+from cdd_agent.llm.port import Message, Model, Request
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering
+from tests.llm.simulators.base import Said
+from tests.llm.simulators.chat import OpenRouter
 from tests.llm.test_local_servers import free_port
 
 NAME = "openrouter/maker/model-9"
@@ -170,6 +175,38 @@ def test_a_server_that_says_nothing_holds_nobody_up_for_long() -> None:
 def test_an_answer_without_end_is_left() -> None:
     with answering(itertools.chain([HEAD], itertools.repeat(b" " * 2**20))) as (port, _):
         assert fetched(f"http://127.0.0.1:{port}/v1/models", None, 60.0) is None
+
+
+@dataclass
+class Listing(OpenRouter):
+    """OpenRouter, with one model in its list."""
+
+    takes: tuple[str, ...] = ()
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        return {"data": [{**ENTRY, "supported_parameters": self.takes}]} if path == "/v1/models" else None
+
+
+@pytest.mark.parametrize(
+    ("takes", "fields"),
+    [
+        (("tools", "reasoning"), {"reasoning": {"effort": "high"}, "max_tokens": 64_000}),
+        (("tools",), {"max_tokens": 64_000}),
+    ],
+)
+async def test_a_request_asks_for_what_the_list_says_that_the_model_can(
+    takes: tuple[str, ...], fields: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "a-key")
+    with Listing([Said("Hello.")], takes=takes) as simulator:
+        endpoint = endpoint_of(NAME, simulator.url)
+        assert endpoint is not None
+        model = DirectModel(NAME, endpoint, ModelOptions(effort=Effort.HIGH, max_output_tokens=100_000))
+        async for _ in model.stream(Request((Message("user", "Hello."),))):
+            pass
+
+    (sent,) = simulator.sent
+    assert {name: sent.body.get(name) for name in ("reasoning", "max_tokens") if name in sent.body} == fields
 
 
 LOCAL = {

@@ -34,6 +34,7 @@ from tests.llm.simulators.chat import (
     OpenRouter,
     Vllm,
 )
+from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.llm.simulators.openai_responses import OpenAIResponses
 
 ASKED = (Message("system", "You carry out steps. " * 40), Message("user", "What is in the files? " * 40))
@@ -72,6 +73,7 @@ PROVIDERS = {
     ),
     "minimax": Provider("minimax/MiniMax-M3", MiniMax, "MINIMAX_API_KEY"),
     "vllm": Provider("hosted_vllm/qwen3", Vllm, "HOSTED_VLLM_API_KEY"),
+    "ollama": Provider("ollama/qwen3:8b", OllamaChat, "OLLAMA_API_KEY", caches=False),
     "openai responses": Provider("openai/responses/gpt-5.6", OpenAIResponses, "OPENAI_API_KEY"),
     "openai chat": Provider("openai/gpt-5", OpenAIChat, "OPENAI_API_KEY", thinks_aloud=False),
 }

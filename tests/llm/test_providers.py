@@ -27,8 +27,9 @@ OWN = "http://127.0.0.1:9000/v1"
         ("xai/grok-4", None, {}, "https://api.x.ai/v1", "grok-4"),
         ("anthropic/claude-opus-5", None, {}, "https://api.anthropic.com/v1", "claude-opus-5"),
         ("claude-opus-5", None, {"ANTHROPIC_BASE_URL": "http://here"}, "http://here/v1", "claude-opus-5"),
-        ("ollama/qwen3:8b", None, {}, "http://127.0.0.1:11434/v1", "qwen3:8b"),
-        ("ollama_chat/qwen3", None, {"OLLAMA_API_BASE": "http://box:1"}, "http://box:1/v1", "qwen3"),
+        ("ollama/qwen3:8b", None, {}, "http://127.0.0.1:11434", "qwen3:8b"),
+        ("ollama_chat/qwen3", None, {"OLLAMA_API_BASE": "http://box:1"}, "http://box:1", "qwen3"),
+        ("ollama/qwen3", "http://box:1/api/", {}, "http://box:1", "qwen3"),
         ("lm_studio/qwen3", "http://127.0.0.1:1/v1", {}, "http://127.0.0.1:1/v1", "qwen3"),
     ],
 )
@@ -50,6 +51,19 @@ def test_a_model_string_leads_to_an_endpoint(
 )
 def test_others_are_not_for_the_direct_adapter(model: str) -> None:
     assert endpoint_of(model, None, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("api_base", "speaks"),
+    [(None, Speaks.OLLAMA_CHAT), ("http://box:1", Speaks.OLLAMA_CHAT), ("http://box:1/v1/", Speaks.CHAT_COMPLETIONS)],
+)
+def test_ollama_is_asked_by_its_own_api_unless_its_address_is_the_compatible_one(
+    api_base: str | None, speaks: Speaks
+) -> None:
+    endpoint = endpoint_of("ollama/qwen3", api_base, {})
+
+    assert endpoint is not None
+    assert (endpoint.speaks, endpoint.compatible_base.endswith("/v1")) == (speaks, True)
 
 
 AT_OPENAI = ("https://api.openai.com/v1", "https://eu.api.openai.com/v1", None)

@@ -10,6 +10,7 @@ import pytest
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.known_models import UNKNOWN, known_model
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     Done,
@@ -132,7 +133,7 @@ async def test_by_litellm_too_a_loop_has_its_thoughts(
 
 @pytest.mark.xdist_group("litellm")
 async def test_a_model_that_thinks_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert silence_timeout("anthropic/claude-opus-5") == 6 * silence_timeout("nobody/knows-it") == 1800
+    assert silence_timeout(known_model("anthropic/claude-opus-5")) == 6 * silence_timeout(UNKNOWN) == 1800
 
     monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 0.05)
     with LoopbackServer([replace(streamed({"content": "Hello."}), wait=0.2)] * 2) as server:

@@ -1,4 +1,5 @@
-"""OpenAI's Responses and Anthropic's Messages as the loopback server speaks them: requests read, replies written."""
+"""OpenAI's Responses, Anthropic's Messages and Ollama's chat as the loopback server speaks them: requests read, replies
+written."""
 
 import json
 from collections.abc import Iterator
@@ -19,6 +20,10 @@ def request_of(path: str, body: Json) -> Request:
         system = [Message("system", block["text"]) for block in body.get("system", [])]
         tools = [(tool["name"], tool["description"], tool["input_schema"]) for tool in body.get("tools", [])]
         messages = [*system, *(one for said in body["messages"] for one in _messages_of_blocks(said))]
+    elif path.endswith("/api/chat"):
+        functions = [tool["function"] for tool in body.get("tools", [])]
+        tools = [(one["name"], one["description"], one["parameters"]) for one in functions]
+        messages = [_message_of_ollama(said) for said in body["messages"]]
     else:
         functions = [tool["function"] for tool in body.get("tools", [])]
         tools = [(one["name"], one["description"], one["parameters"]) for one in functions]
@@ -28,6 +33,12 @@ def request_of(path: str, body: Json) -> Request:
 
 def _message(sent: Json) -> Message:
     calls = (ToolCall(call["id"], **call["function"]) for call in sent.get("tool_calls", []))
+    return Message(sent["role"], sent["content"], tuple(calls), sent.get("tool_call_id"))
+
+
+def _message_of_ollama(sent: Json) -> Message:
+    functions = [(call["id"], call["function"]) for call in sent.get("tool_calls", [])]
+    calls = (ToolCall(id_, one["name"], json.dumps(one["arguments"])) for id_, one in functions)
     return Message(sent["role"], sent["content"], tuple(calls), sent.get("tool_call_id"))
 
 
@@ -100,6 +111,27 @@ def message_end(calls: tuple[ToolCall, ...], reason: str | None, prompt: int, co
     usage = {"input_tokens": prompt, "output_tokens": completion}
     yield {"type": "message_delta", "delta": {"stop_reason": words.get(reason, reason)}, "usage": usage}
     yield {"type": "message_stop"}
+
+
+def chat_piece(piece: str) -> Json:
+    return {"model": "m", "message": {"role": "assistant", "content": piece}, "done": False}
+
+
+def chat_end(calls: tuple[ToolCall, ...], reason: str | None, prompt: int, completion: int) -> Iterator[Json]:
+    """Calls come whole, their arguments as objects. After them, too, the reason is `stop`."""
+    for index, call in enumerate(calls):
+        try:
+            arguments = json.loads(call.arguments)
+        except ValueError:
+            arguments = call.arguments  # as no Ollama sends it
+        function = {"index": index, "name": call.name, "arguments": arguments}
+        made = [{"id": call.id, "function": function}]
+        yield {"message": {"role": "assistant", "content": "", "tool_calls": made}, "done": False}
+    if reason is None:
+        return
+    counted = {"prompt_eval_count": prompt, "eval_count": completion}
+    word = "stop" if reason == "tool_calls" else reason
+    yield {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": word, **counted}
 
 
 def _halves(text: str) -> tuple[str, str]:

@@ -24,10 +24,10 @@ _DONE = "[DONE]"
 
 
 async def documents(response: "httpx.Response") -> AsyncGenerator[str, None]:
-    """Give the JSON texts of an answer: one an event, or a single one though a stream was asked for.
+    """Give the JSON texts of an answer: one an event, one a line, or a single one though a stream was asked for.
 
-    Which of the two it is shows its first character: what headers say is often wrong. Raises `NoReply` for what is
-    neither, or has no end.
+    Which of them it is shows how it begins: what headers say is often wrong. Raises `NoReply` for what is
+    none of them, or has no end.
     """
     async with aclosing(_bytes(response)) as pieces:
         start = b""
@@ -39,7 +39,9 @@ async def documents(response: "httpx.Response") -> AsyncGenerator[str, None]:
             case b"<":
                 raise NoReply("markup")
             case b"{" | b"[":
-                yield await _document(start, pieces)
+                async with aclosing(_documents(start, pieces)) as texts:
+                    async for text in texts:
+                        yield text
             case _:
                 async with aclosing(_events(start, pieces)) as texts:
                     async for text in texts:
@@ -67,14 +69,49 @@ def _bytes(response: "httpx.Response") -> AsyncGenerator[bytes, None]:
     return cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
 
 
-async def _document(start: bytes, pieces: AsyncGenerator[bytes, None]) -> str:
-    parts, size = [start], len(start)
-    async for piece in pieces:
-        parts.append(piece)
-        size += len(piece)
-        if size > LONGEST_DOCUMENT:
+async def _documents(start: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
+    """Each line of JSON, where the first line is one; else all of it as one text."""
+    parts, by_lines = _Unfinished(start.lstrip(_BLANK)), None
+    while True:
+        if by_lines is None and b"\n" in parts.last:
+            by_lines = read_json(_text(parts.whole().partition(b"\n")[0])) is not None
+        if by_lines and b"\n" in parts.last:
+            *lines, rest = parts.whole().split(b"\n")
+            parts = _Unfinished(rest)
+            for line in filter(bytes.strip, lines):
+                yield _text(line)
+        if (piece := await anext(pieces, None)) is None:
+            break
+        parts.add(piece)
+    end = _text(parts.whole())
+    if not by_lines or read_json(end) is not None:  # otherwise it was cut, as the connection was
+        yield end
+
+
+class _Unfinished:
+    """Bytes of a text that is not all there, up to a limit."""
+
+    def __init__(self, start: bytes) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.add(start)
+
+    @property
+    def last(self) -> bytes:
+        return self._parts[-1]
+
+    def add(self, piece: bytes) -> None:
+        self._parts.append(piece)
+        self._size += len(piece)
+        if self._size > LONGEST_DOCUMENT:
             raise NoReply("no end")
-    return b"".join(parts).decode("utf-8-sig", errors="replace")
+
+    def whole(self) -> bytes:
+        return b"".join(self._parts)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8-sig", errors="replace")
 
 
 async def _events(start: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:

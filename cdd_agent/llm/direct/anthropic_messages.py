@@ -308,7 +308,7 @@ class MessageReader:
             counted.get("output_tokens") or 0,
             cached_tokens=read,
             cache_write_tokens=written,
-            reasoning_tokens=thought or 0,
+            thinking_tokens=thought or 0,
         )
 
     def _shown(self, kind: str, piece: str) -> Iterator[ModelEvent]:

@@ -3,8 +3,9 @@
 `chat_reply.py` reads the answer.
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -16,8 +17,8 @@ from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fiel
 from cdd_agent.llm.direct.json_values import as_dict, as_list, read_json, sendable_arguments
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.known_models import known_model
-from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
+from cdd_agent.llm.known_models import KnownModel
+from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.port import (
     Message,
     Request,
@@ -58,9 +59,9 @@ class ChatCompletions:
 
     path = "/chat/completions"
 
-    def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
-        self._endpoint, self._options = endpoint, options
-        self._known = known_model(name)
+    def __init__(self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]) -> None:
+        """`facts`: what is known of the model by now."""
+        self._endpoint, self._options, self._facts = endpoint, options, facts
         self._dialect = DIALECTS.get(endpoint.provider, PLAIN)
         self._left_out: set[str] = set()
         """Fields that the server has refused."""
@@ -116,14 +117,14 @@ class ChatCompletions:
 
     def _settings(self) -> dict[str, Any]:
         """What a person has chosen, and what the provider knows besides, in its own words."""
-        options, fields = self._options, dict[str, Any]()
+        options, known, fields = self._options, self._facts(), dict[str, Any]()
         if options.effort is not None:
-            fields |= effort_fields(self._endpoint.provider, self._endpoint.model, self._known, options.effort)
-        is_fixed = self._known.refuses_sampling or (self._dialect.fixes_sampling and self._known.thinks)
+            fields |= effort_fields(self._endpoint.provider, self._endpoint.model, known, options.effort)
+        is_fixed = known.refuses_sampling or (self._dialect.fixes_sampling and known.thinks)
         if options.temperature is not None and not is_fixed:
             fields["temperature"] = options.temperature
         if options.max_output_tokens is not None:
-            fields[self._dialect.limit] = options.max_output_tokens
+            fields[self._dialect.limit] = min(options.max_output_tokens, known.longest_reply or math.inf)
         if self._dialect.routes_by_key and not self._endpoint.is_chosen:
             fields["prompt_cache_key"] = self._cache_key
         if self._dialect.states_cost:

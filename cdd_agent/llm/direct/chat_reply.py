@@ -262,7 +262,7 @@ def usage_of(counted: object) -> Usage | None:
         usd=as_amount(facts.get("cost")),
         cached_tokens=_count(of_prompt, "cached_tokens") or _count(facts, "prompt_cache_hit_tokens") or 0,
         cache_write_tokens=_count(of_prompt, "cache_write_tokens") or _count(facts, "cache_creation_input_tokens") or 0,
-        reasoning_tokens=_count(of_completion, "reasoning_tokens") or 0,
+        thinking_tokens=_count(of_completion, "reasoning_tokens") or 0,
     )
 
 

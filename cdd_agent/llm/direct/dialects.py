@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cdd_agent.llm.known_models import KnownModel
+from cdd_agent.llm.known_models import UNKNOWN, KnownModel
 from cdd_agent.llm.options import Effort
 
 
@@ -61,6 +61,8 @@ UNSIGNED: Mapping[str, Any] = {"google": {"thought_signature": "skip_thought_sig
 def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) -> dict[str, Any]:
     """What tells a model of a provider how much to think."""
     match provider:
+        case "openrouter" if not known.thinks and known != UNKNOWN:
+            return {}  # by its own list; a route that must take every field would not be found
         case "openrouter":
             is_off = effort is Effort.NONE
             return {"reasoning": {"enabled": False} if is_off else {"effort": openai_word(effort, known)}}

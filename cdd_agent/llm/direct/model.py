@@ -18,14 +18,24 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
-from cdd_agent.llm.direct.ollama import expect_read_whole, looks_short
+from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
+from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.own_words import OwnWords
-from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, Done, ModelError, ModelEvent, Request, Usage
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    Done,
+    ModelError,
+    ModelEvent,
+    ModelNotFound,
+    Request,
+    Usage,
+)
 from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT, silence_timeout
 from cdd_agent.version import VERSION
@@ -45,8 +55,8 @@ class DirectModel:
         self.name = name
         self.endpoint = endpoint
         self.options = options
-        self.protocol = _protocol(name, endpoint, options)
         self._own_words = OwnWords(endpoint, known_model(name))
+        self.protocol = _protocol(name, endpoint, options, self._own_words)
 
     @property
     def calls_tools(self) -> bool:
@@ -69,7 +79,7 @@ class DirectModel:
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         outer = sys.exception()
         self._check_key()
-        await asyncio.to_thread(prepare, self.endpoint.base)
+        await asyncio.to_thread(self._prepare)
         import httpx
 
         reply = self.protocol.reader()
@@ -93,6 +103,13 @@ class DirectModel:
         for event in last:
             yield event
 
+    def _prepare(self) -> None:
+        prepare(self.endpoint.base)
+        if self._own_words.shape_requests:
+            self._own_words.facts()
+        if self.endpoint.speaks is Speaks.OLLAMA_CHAT:
+            self._own_words.ask_ollama()  # others may have loaded the model with another window meanwhile
+
     async def _expect_read_whole(self, request: Request, usage: Usage) -> None:
         """Raises `ContextTooLong` where Ollama has cut the request: it says how much it takes in once it is loaded."""
         is_short, words = looks_short(request, usage), self._own_words
@@ -106,7 +123,7 @@ class DirectModel:
         """The JSON texts of the answer. Closing it closes the connection."""
         url = _url(self.endpoint.base, self.protocol.path)
         async with (
-            client_for(url, silence_timeout(self.name)) as client,
+            client_for(url, silence_timeout(self._own_words.known)) as client,
             aclosing(await self._send(client, url, request)) as response,
             aclosing(documents(response)) as texts,
         ):
@@ -144,13 +161,21 @@ class DirectModel:
         if isinstance(error, NoReply) and reply.empty:
             return unfinished(self.name, empty=True)
         failure = error.failure if isinstance(error, ServerFailed) else Failure.of(error, outer)
-        return translated(failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint)
+        told = translated(failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint)
+        if self.endpoint.speaks is Speaks.OLLAMA_CHAT and isinstance(told, ModelNotFound) and failure.status == 404:
+            told.hint = (
+                f"Get it with `ollama pull {self.endpoint.model}`. "
+                f"If it is not Ollama that is at {self.endpoint.base}: other API bases often end in /v1."
+            )
+        return told
 
 
-def _protocol(name: str, endpoint: Endpoint, options: ModelOptions) -> WireProtocol:
+def _protocol(name: str, endpoint: Endpoint, options: ModelOptions, own_words: OwnWords) -> WireProtocol:
     match endpoint.speaks:
         case Speaks.CHAT_COMPLETIONS:
-            return ChatCompletions(name, endpoint, options)
+            return ChatCompletions(endpoint, options, lambda: own_words.known)
+        case Speaks.OLLAMA_CHAT:
+            return OllamaChat(endpoint, options, lambda: own_words.known)
         case Speaks.ANTHROPIC_MESSAGES:
             return AnthropicMessages(name, endpoint, options)
         case Speaks.OPENAI_RESPONSES:

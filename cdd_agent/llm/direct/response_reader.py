@@ -175,5 +175,5 @@ def _usage(counted: object) -> Usage | None:
         completion or 0,
         cached_tokens=as_int(of_prompt.get("cached_tokens")) or 0,
         cache_write_tokens=as_int(of_prompt.get("cache_write_tokens")) or 0,
-        reasoning_tokens=as_int(of_completion.get("reasoning_tokens")) or 0,
+        thinking_tokens=as_int(of_completion.get("reasoning_tokens")) or 0,
     )

@@ -1,5 +1,6 @@
 """Ollama's silent cut: a request that is longer than its window loses its beginning, and the answer is a 200.
 
+So it is with its chat completions, and with its own API before version 0.12.6, where it cannot be told not to.
 Nothing says so but the count of tokens, which is that of what was left: half of the window and a few, or whatever the
 newest messages have.
 """
@@ -14,8 +15,8 @@ _MOST_CHARACTERS = 6
 _A_FEW = 16
 """Tokens that are left beside half of a window: it keeps the first ones."""
 _HINT = (
-    "The reply is not used. Start Ollama with a larger window (`OLLAMA_CONTEXT_LENGTH=32768 ollama serve`), or make a "
-    "model that has one: `/set parameter num_ctx 32768` and `/save NAME` in `ollama run`."
+    "The reply is not used. Ask Ollama by its own API, as `ollama/NAME` at an address without `/v1`: then its window "
+    "is as large as it must be. Or start it with a larger one: `OLLAMA_CONTEXT_LENGTH=32768 ollama serve`."
 )
 
 
@@ -31,7 +32,7 @@ def expect_read_whole(name: str, request: Request, usage: Usage, window: int | N
         return
     is_half = window is not None and window // 2 <= read <= window // 2 + _A_FEW
     is_full = window is not None and read + usage.completion_tokens >= window
-    if not (is_half or is_full or read < _least(request)):
+    if not (is_half or is_full or _has_more_than(read, request)):
         return
     of = f", and its window has {window:,}" if window is not None else ""
     raise ContextTooLong(
@@ -40,8 +41,10 @@ def expect_read_whole(name: str, request: Request, usage: Usage, window: int | N
     )
 
 
-def _least(request: Request) -> int:
-    """How many tokens a request has at least: what is repeated may be one, and not every template shows tools."""
+def _has_more_than(tokens: int, request: Request) -> bool:
+    """Whether a request has more tokens at least: what is repeated may be one, and not every template shows tools."""
     texts = [message.content for message in request.messages]
     texts += [call.arguments for message in request.messages for call in message.tool_calls]
-    return sum(len(re.sub(r"(.)\1+", r"\1", re.sub(r"\s+", " ", text))) for text in texts) // _MOST_CHARACTERS
+    if sum(map(len, texts)) // _MOST_CHARACTERS <= tokens:
+        return False
+    return sum(len(re.sub(r"(.)\1+", r"\1", re.sub(r"\s+", " ", text))) for text in texts) // _MOST_CHARACTERS > tokens

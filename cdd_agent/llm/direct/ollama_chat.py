@@ -1,0 +1,193 @@
+"""Ollama's own chat API as JSON: a window as large as the request needs, and no cut without a word.
+
+The rules are those of docs.ollama.com (chat, thinking, tool calling, errors) and of the code of its server.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from cdd_agent.llm.budget import CEILING, estimated_prompt
+from cdd_agent.llm.direct.chat_completions import tools_of
+from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
+from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
+from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_characters
+from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.stop_reasons import stop_reason_of
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.known_models import KnownModel
+from cdd_agent.llm.options import Effort, ModelOptions
+from cdd_agent.llm.port import (
+    Done,
+    Message,
+    ModelEvent,
+    ProviderData,
+    Request,
+    StopReason,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
+from cdd_agent.llm.providers import Endpoint
+
+_THINK: Mapping[Effort, tuple[bool | str, ...]] = {
+    Effort.NONE: (False,),
+    Effort.LOW: ("low", True),
+    Effort.MEDIUM: ("medium", True),
+    Effort.HIGH: ("high", True),
+    Effort.MAX: ("max", "high", True),
+}
+"""How much to think, in the words to try one after the other: older servers know fewer of them."""
+_CANNOT_BUT_THINK = re.compile("gpt-oss")
+_THINK_IS_REFUSED = re.compile(r"\bthink(?:ing)?\b")
+
+
+class OllamaChat:
+    """Ollama, here or elsewhere.
+
+    A window that it has to change makes it load the model anew: so it only grows, in powers of two.
+    """
+
+    path = "/api/chat"
+
+    def __init__(self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]) -> None:
+        self._endpoint, self._options, self._facts = endpoint, options, facts
+        self._window = 0
+        """What was asked for last."""
+        self._think: tuple[bool | str, ...] = ()
+        if options.effort is not None:
+            always = options.effort is Effort.NONE and _CANNOT_BUT_THINK.search(endpoint.model)
+            self._think = _THINK[Effort.LOW if always else options.effort]
+
+    def call(self, request: Request) -> Call:
+        own = dict(self._options.body)
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "messages": list(_messages(request, self._origin)),
+            "stream": True,
+            "truncate": False,  # rather an error than a request without its beginning
+            "shift": False,  # and rather a reply that is cut than one that forgets how it began
+            "options": {**self._settings(request), **as_dict(own.pop("options", None))},
+        }
+        if request.tools:
+            body["tools"] = tools_of(request)
+        if self._think:
+            body["think"] = self._think[0]
+        key = self._endpoint.key
+        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
+        return Call({**body, **own}, headers)
+
+    def reader(self) -> "OllamaReader":
+        return OllamaReader(self._origin)
+
+    def adapts_to(self, failure: Failure) -> bool:
+        """A model that does not think says so, and a server that does not know a level of it, too."""
+        is_refused = failure.status == 400 and bool(self._think) and _THINK_IS_REFUSED.search(failure.all_words)
+        if is_refused:
+            self._think = () if "does not support" in failure.all_words else self._think[1:]
+        return bool(is_refused)
+
+    @property
+    def _origin(self) -> str:
+        return f"{self._endpoint.model} by ollama at {self._endpoint.base}"
+
+    def _settings(self, request: Request) -> dict[str, Any]:
+        options = self._options
+        chosen = {
+            "num_ctx": self._window_for(request),
+            "temperature": options.temperature,
+            "num_predict": options.max_output_tokens,
+        }
+        return {name: value for name, value in chosen.items() if value is not None}
+
+    def _window_for(self, request: Request) -> int:
+        """Room for the request and its reply, and never less than before or than is there anyway."""
+        if self._options.window is not None:
+            return self._options.window
+        known = self._facts()
+        needed = estimated_prompt(request) + (self._options.max_output_tokens or CEILING)
+        window = max(1 << (needed - 1).bit_length(), known.window_now or 0, self._window)
+        self._window = min(window, known.window or window)
+        return self._window
+
+
+def _messages(request: Request, origin: str) -> Iterator[dict[str, Any]]:
+    names: dict[str, str] = {}
+    for message in request.messages:
+        content: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.tool_calls:
+            names |= {call.id: call.name for call in message.tool_calls}
+            content |= _thoughts(message, origin)
+            content["tool_calls"] = [
+                {"id": call.id, "function": {"index": index, "name": call.name, "arguments": as_object(call.arguments)}}
+                for index, call in enumerate(message.tool_calls)
+            ]
+        if message.tool_call_id is not None:
+            content["tool_call_id"] = message.tool_call_id
+            content["tool_name"] = names.get(message.tool_call_id, "")
+        yield content
+
+
+def _thoughts(message: Message, origin: str) -> dict[str, Any]:
+    """Those that led to the calls of a message, where this model had them."""
+    sent = message.provider_data
+    return as_dict(read_json(sent.data)) if sent is not None and sent.origin == origin else {}
+
+
+class OllamaReader:
+    """One reply in the making, from the lines of a stream or as a whole."""
+
+    def __init__(self, origin: str) -> None:
+        self.finished = False
+        self.empty = True
+        self._origin = origin
+        self._text = ReplyText()
+        self._characters = Characters()
+        self._thoughts: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._done = Done(StopReason.UNKNOWN)
+
+    def take(self, text: str) -> Iterator[ModelEvent]:
+        document = read_json(text)
+        if not isinstance(document, dict):
+            raise NoReply("not a JSON object")
+        if failure := failure_in(document):
+            raise ServerFailed(failure)
+        if not document.keys() & {"message", "done"}:
+            return  # a piece of another kind
+        self.empty = False
+        message = as_dict(document.get("message"))
+        self._thoughts.append(as_string(message.get("thinking")))
+        if thought := self._characters.take(self._thoughts[-1]):
+            self._text.note_thought()
+            yield ThinkingDelta(thought)
+        yield from self._text.take(as_string(message.get("content")))
+        for call in map(as_dict, as_list(message.get("tool_calls"))):
+            self._call(as_string(call.get("id")), as_dict(call.get("function")))
+        if document.get("done") is True:
+            word = as_string(document.get("done_reason"))
+            reason = stop_reason_of(word)
+            self._done = Done(reason, _usage(document), stop_word=word if reason is StopReason.UNKNOWN else "")
+            self.finished = True
+
+    def end(self) -> Iterator[ModelEvent]:
+        yield from self._text.end()
+        if self._done.stop_reason is StopReason.STOP:
+            yield from self._calls or self._text.calls()
+        data = None
+        if thoughts := whole_characters("".join(self._thoughts)):
+            data = ProviderData(self._origin, json.dumps({"thinking": thoughts}, ensure_ascii=False))
+        yield Done(self._done.stop_reason, self._done.usage, data, self._done.stop_word)
+
+    def _call(self, id_: str, function: dict[str, Any]) -> None:
+        arguments = function.get("arguments")
+        written = arguments if isinstance(arguments, str) else json.dumps(as_dict(arguments), ensure_ascii=False)
+        parts = (id_ or f"call_{len(self._calls) + 1}", as_string(function.get("name")).partition("<|")[0], written)
+        self._calls.append(ToolCall(*map(whole_characters, parts)))
+
+
+def _usage(document: dict[str, Any]) -> Usage | None:
+    """None where it did not count what it had read before."""
+    prompt, completion = as_int(document.get("prompt_eval_count")), as_int(document.get("eval_count"))
+    return Usage(prompt, max(completion or 0, 0)) if prompt is not None and prompt > 0 else None
