@@ -129,6 +129,8 @@ class ModelSettings(_Section):
     api_base: Annotated[str, AfterValidator(web_address)] | None = None
     context_window: int | None = Field(None, ge=1_000)
     """How many tokens the model takes in; None: what is known of it."""
+    pictures: bool | None = None
+    """Whether the model takes pictures; None: what is known of it."""
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     """How much it thinks."""
     temperature: float | None = Field(None, ge=0, le=2)
@@ -205,6 +207,7 @@ _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
 _ALLOWED = {
     "test_timeout": "a number of seconds over 0, at most 86400",
     "context_window": "a whole number of tokens from 1000, or null",
+    "pictures": "true, false, or null",
     "temperature": "a number from 0 to 2, or null",
     "max_output_tokens": "a whole number of tokens over 0, or null",
     "request": "a mapping with body, headers",
@@ -231,6 +234,7 @@ _FROM_ENVIRONMENT = (
     "model_adapter",
     "tool_calls",
     "context_window",
+    "pictures",
     "effort",
     "temperature",
     "max_output_tokens",
@@ -277,14 +281,14 @@ def with_model(config: Config, model: str, api_base: str | None, where: str, rol
 def with_settings(config: Config, other: ModelSettings) -> Config:
     """The settings as they are for another model.
 
-    What is meant for one server (`api_base`, `context_window`, `request`) is no other's: it holds where the provider
-    stays the same, and the address.
+    What is meant for one server (`api_base`, `context_window`, `pictures`, `request`) is no other's: it holds where the
+    provider stays the same, and the address.
     """
     own = {name: getattr(other, name) for name in other.model_fields_set}
     same_provider = other.model is None or provider_of(other.model) == provider_of(config.model)
     if same_provider and own.get("api_base", config.api_base) == config.api_base:
         return config.model_copy(update=own)
-    nobodys = {"api_base": None, "context_window": None, "request": OwnRequest()}
+    nobodys = {"api_base": None, "context_window": None, "pictures": None, "request": OwnRequest()}
     return config.model_copy(update=nobodys | own)
 
 

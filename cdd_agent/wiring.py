@@ -490,6 +490,7 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
 
         scripted = ScriptedModel.from_yaml(root / config.model.removeprefix(_SCRIPT))
         scripted.pace *= watched
+        scripted.sees = scripted.sees if config.pictures is None else config.pictures
         return scripted
     if config.model.startswith(_REPLAY):
         from cdd_agent.llm.replay import ReplayedModel
@@ -515,6 +516,7 @@ def _options(config: Config, *, watched: bool) -> ModelOptions:
         config.max_output_tokens,
         config.request.body,
         config.request.headers,
+        config.pictures,
         watched=watched,
         window=config.context_window,
     )

@@ -68,7 +68,7 @@ class ChatAgent:
         mentions = await asyncio.to_thread(with_mentions, self._root, line.strip(), Shares.of(model).attached)
         for notice in mentions.notices:
             self._emit(notice)
-        said = self._redactor.redacted(Message("user", mentions.text))
+        said = self._redactor.redacted(Message("user", mentions.text, pictures=mentions.pictures))
         turn = _Turn(said, (said,), Limits())
         try:
             while not turn.is_over:

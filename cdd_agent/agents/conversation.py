@@ -23,7 +23,8 @@ from cdd_agent.redaction import Redactor
 _FOLDER = Path(".cdd") / "conversations"
 _MOST = 50
 """Conversations that are kept; the oldest go."""
-_LONGEST_LINE = 32 * 1024 * 1024
+_LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes. Pictures are in it, and no provider takes more of them in a request."""
 _MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])
 
 

@@ -7,7 +7,7 @@ decorator) is left alone.
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,10 @@ from pathlib import Path
 from cdd_agent.errors import CddError
 from cdd_agent.events import Notice, Tone
 from cdd_agent.files.paths import PathRefused, confine_folder
-from cdd_agent.files.read import SourceText, holds_secrets, locate, read_source
+from cdd_agent.files.read import SourceMissing, SourceText, holds_secrets, locate, read_source
 from cdd_agent.files.walk import Entry, Kind, walk
+from cdd_agent.llm.pictures import MOST, PictureUnusable, is_meant_as_picture, picture_at
+from cdd_agent.llm.port import Picture
 from cdd_agent.sanitize import fenced, sanitize_for_display
 
 LARGEST = 100_000
@@ -42,17 +44,28 @@ class Mentions:
 
     text: str
     notices: tuple[Notice, ...]
+    pictures: tuple[Picture, ...] = ()
 
 
 def with_mentions(root: Path, line: str, room: int) -> Mentions:
-    """Read what a line mentions, `room` characters at most; what is not there, or cannot go with it, is told."""
-    parts, notices, missing = [], [], 0
+    """Read what a line mentions, `room` characters at most; what is not there, or cannot go with it, is told.
+
+    Raises `CddError` for a picture that cannot: without it the words would ask about nothing.
+    """
+    parts, notices, missing = list[str](), list[Notice](), 0
+    pictures = list[Picture]()
     for name, is_there in _names(root, line):
         missing += not is_there
         if not is_there and missing > _MOST_MISSING:
             continue
         try:
+            if picture := _picture(root, name):
+                pictures.append(picture)
+                parts.append(f"{sanitize_for_display(name)} is a picture, and comes with this message.")
+                continue
             source = read_source(root, name, limit=LARGEST)
+        except PictureUnusable:
+            raise
         except CddError as error:
             notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING))
             continue
@@ -65,9 +78,30 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
     if missing > _MOST_MISSING:
         text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
         notices.append(Notice(text, Tone.WARNING))
+    _expect_not_too_many(pictures)
     if not parts:
         return Mentions(line, tuple(notices))
-    return Mentions("\n\n".join([line, "# What the message mentions, as it is now", *parts]), tuple(notices))
+    text = "\n\n".join([line, "# What the message mentions, as it is now", *parts])
+    return Mentions(text, tuple(notices), tuple(pictures))
+
+
+def with_pictures(root: Path, line: str) -> Mentions:
+    """The same for pictures alone: other files stay names, for a model that looks at them by itself."""
+    pictures, notices = list[Picture](), list[Notice]()
+    for name, is_there in _names(root, line):
+        if not (is_there or is_meant_as_picture(name)):
+            continue
+        try:
+            if picture := _picture(root, name):
+                pictures.append(picture)
+        except SourceMissing as error:
+            notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING))
+        except PictureUnusable:
+            raise
+        except CddError:
+            continue  # the tools by which the model looks say why it cannot be read
+    _expect_not_too_many(pictures)
+    return Mentions(line, tuple(notices), tuple(pictures))
 
 
 def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[str]:
@@ -78,6 +112,23 @@ def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[s
     before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
     entries = islice(_fitting(root, typed, time.monotonic() + seconds), _MOST_OFFERED)
     return [f"{before}@{text}" for entry in entries if (text := _written(entry)) != line[found.start() + 1 :]]
+
+
+def _picture(root: Path, name: str) -> Picture | None:
+    """Raises `PictureUnusable` also for what is called like a picture and must not be read; else as `read_source`."""
+    try:
+        return picture_at(root, name)
+    except SourceMissing:
+        raise
+    except CddError as error:
+        if is_meant_as_picture(name) and not isinstance(error, PictureUnusable):
+            raise PictureUnusable(error.message, hint=error.hint) from error
+        raise
+
+
+def _expect_not_too_many(pictures: Sequence[Picture]) -> None:
+    if len(pictures) > MOST:
+        raise PictureUnusable(f"{len(pictures)} pictures are too many for one message: models take {MOST}")
 
 
 def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:

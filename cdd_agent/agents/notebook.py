@@ -5,7 +5,7 @@ spec.yaml it keeps only what identifies the fields: the file itself is what coun
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +16,7 @@ from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.llm.budget import Spent
-from cdd_agent.llm.port import Message, Usage
+from cdd_agent.llm.port import Message, Picture, Usage
 from cdd_agent.tickets.spec_file import SpecOnDisk
 
 NAME = "socrates.json"
@@ -107,11 +107,16 @@ class Notebook:
         self.known = self.draft.digests
         return edited
 
-    def hear(self, text: str) -> None:
+    @property
+    def asked(self) -> tuple[Message, ...]:
+        """What the person said in the turn that is under way, with its pictures."""
+        return tuple(one for one in self.under_way if one.role == "user" and one.content in self.said)
+
+    def hear(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
         """The person's words, with which a turn begins or goes on."""
-        text = self.kept.redactor.redact(text)
-        self.said += (text,)
-        self.under_way += (Message("user", text),)
+        message = self.kept.redactor.redacted(Message("user", text, pictures=pictures))
+        self.said += (message.content,)
+        self.under_way += (message,)
         self.save()
 
     def add(self, messages: Iterable[Message]) -> None:
@@ -121,18 +126,28 @@ class Notebook:
 
     def forget_rounds(self) -> bool:
         """Keep of the turn that is under way only what was said; whether there was more."""
-        said = tuple(Message("user", text) for text in self.said)
+        said = self.asked
         had_more = self.under_way != said
         self.under_way = said
         self.save()
         return had_more
+
+    def forget_pictures(self) -> bool:
+        """Of the turn that is under way; whether there were any."""
+        without = tuple(replace(message, pictures=()) for message in self.under_way)
+        had_some = self.under_way != without
+        self.under_way = without
+        self.save()
+        return had_some
 
     def conclude(self, draft: Draft, also_shown: str = "") -> None:
         """The turn is over. Of its rounds only what was said and shown is kept: the draft holds what
         came of them."""
         answers = [message for message in self.under_way if message.role == "assistant"]
         last = "\n\n".join(filter(None, (answers[-1].content, also_shown)))
-        self.history += (Message("user", "\n\n".join(self.said)), Message("assistant", last))
+        pictures = tuple(picture for message in self.asked for picture in message.pictures)
+        said = Message("user", "\n\n".join(self.said), pictures=pictures)
+        self.history += (said, Message("assistant", last))
         self.said, self.under_way, self.draft = (), (), draft
         self.save()
 

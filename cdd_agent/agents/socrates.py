@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from cdd_agent.agents.base import Meaning, ReadsWords
+from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, packed
 from cdd_agent.agents.spec_draft import Proposal
@@ -20,7 +21,7 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import Answer, Emit, Event, Notice, ReplyFinished, SpecShown, Tone
 from cdd_agent.llm.budget import Spent
-from cdd_agent.llm.port import ContextTooLong, Model, Usage
+from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected, Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
@@ -180,7 +181,9 @@ class SocratesAgent(ReadsWords):
         around = await asyncio.to_thread(Surroundings.of, self._file.ticket, self._tickets)
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
-            notebook.hear(said)
+            mentions = await asyncio.to_thread(with_pictures, self._root, said)
+            await self.tell(*mentions.notices)
+            notebook.hear(said, mentions.pictures)
         before = notebook.draft
         request = packed(self._root, self.ticket_slug, around, notebook, self._dialogue)
         await self.tell(*self._untold(around.rules.notes, request.left_out))
@@ -199,6 +202,10 @@ class SocratesAgent(ReadsWords):
             if notebook.forget_rounds():  # else every later try would be too long, too
                 hint = "What the tools showed is left out now: press Enter to try again, or say where to look."
                 raise ContextTooLong(error.message, hint=hint) from error
+            raise
+        except RequestRejected as error:
+            if notebook.forget_pictures():  # else every later try would be refused, too
+                error.hint = f"{error.hint} The picture is left out now: press Enter to go on without it.".lstrip()
             raise
         finally:
             self._redacted.forget()

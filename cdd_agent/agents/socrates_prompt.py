@@ -53,7 +53,7 @@ def packed(root: Path, slug: str, around: Surroundings, notebook: Notebook, dial
     kind, window = notebook.draft.spec.type, dialogue.model.window
     own, ticket = load_prompt(root, "socrates"), f"# The ticket\n\n`{slug}`, a {kind}."
     first, *others = notebook.under_way
-    first = Message("user", with_draft(first.content, notebook.draft))
+    first = replace(first, content=with_draft(first.content, notebook.draft))
 
     def needed() -> int:
         said = replace(dialogue, tools=()).size((Message("system", f"{own}\n\n{ticket}"), first, *others))
@@ -61,7 +61,7 @@ def packed(root: Path, slug: str, around: Surroundings, notebook: Notebook, dial
 
     room = TokenBudget(window, needed())
     if room.is_over and len(others) >= len(notebook.said):
-        others = [Message("user", text) for text in notebook.said[1:]]
+        others = list(notebook.asked[1:])
         room = TokenBudget(window, needed())
         room.leave_out("what the tools showed in this turn")
 

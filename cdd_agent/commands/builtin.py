@@ -26,6 +26,7 @@ _IN_CHAT = """\
 | typed | does |
 |---|---|
 | `@src/app.py`, `@docs/`, `@"my notes.md"` | sends the file, or what is in the folder, with the line |
+| `@shot.png` | shows the picture to a model that sees |
 | `!git status` | runs a command of your own, in every agent; chat gets to know what it printed |
 | anything else | is answered by the model, which can look, and change files as `approval` lets it |
 """

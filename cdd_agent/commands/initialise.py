@@ -22,6 +22,7 @@ _CONFIG = """\
 # model_adapter: auto                  # auto: directly where the protocol is spoken | direct | litellm
 # tool_calls: auto                     # auto: to models that are known to call tools | on | off
 # context_window: null                 # tokens that the model takes in; null: what is known of it
+# pictures: null                       # true, false: whether the model takes pictures; null: what is known of it
 # effort: null                         # how much the model thinks: none | low | medium | high | max; null: its default
 # temperature: null                    # 0 to 2; null: the provider's default
 # max_output_tokens: null              # the longest reply, thoughts included; null: the model's own limit

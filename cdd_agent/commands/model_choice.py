@@ -68,12 +68,17 @@ async def choose(session: Session, words: Sequence[str]) -> None:
     session.emit(ModelChosen(model, api_base, PROJECT_FILE.as_posix(), role))
     later, now = _settings_of(load_config(session.project.root, {}), role), _settings_of(choice, role)
     if (later.model, later.api_base) != (model, api_base):
-        session.emit(
-            Notice("CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file.", Tone.WARNING)
+        text = "CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file."
+        session.emit(Notice(text, Tone.WARNING))
+    elif _of_one_server(later) != _of_one_server(now):
+        text = (
+            "`request`, `context_window` and `pictures` in the settings were meant for another server. From the next "
         )
-    elif (later.request, later.context_window) != (now.request, now.context_window):
-        text = "`request` and `context_window` in the settings were meant for another server. From the next start on "
-        session.emit(Notice(f"{text}they are used for this one: see whether they fit.", Tone.WARNING))
+        session.emit(Notice(f"{text}start on they are used for this one: see whether they fit.", Tone.WARNING))
+
+
+def _of_one_server(config: Config) -> tuple[object, ...]:
+    return config.request, config.context_window, config.pictures
 
 
 def _settings_of(config: Config, role: Role | None) -> Config:

@@ -49,7 +49,8 @@ def in_words(messages: Iterable[Message]) -> Iterator[Message]:
             answers = []
         calls = message.tool_calls
         blocks = (fenced(_as_block(call), FENCE) for call in message.tool_calls)
-        yield Message(message.role, "\n\n".join(filter(None, (message.content, *blocks))))
+        content = "\n\n".join(filter(None, (message.content, *blocks)))
+        yield Message(message.role, content, pictures=message.pictures)
     if answers:
         yield Message("user", answer_message(answers))
 

@@ -4,12 +4,13 @@ Native tool calls are used where the model is known to make them, else the same 
 cost is bounded by rounds and time; at the bound the model is asked for its last word.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import groupby, islice, takewhile
 from typing import Any, Literal
 
 from cdd_agent.dialogue import text_tools
@@ -19,22 +20,27 @@ from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.events import (
     Emit,
     ModelReplaced,
+    Notice,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
+    Tone,
     ToolFinished,
     ToolStarted,
     unheard,
 )
 from cdd_agent.llm import port
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
+from cdd_agent.llm.pictures import as_seen_by, names_of
 from cdd_agent.llm.port import (
     ContextTooLong,
     Done,
     Message,
     Model,
+    Picture,
+    PicturesRefused,
     Replaced,
     Request,
     RequestRejected,
@@ -166,7 +172,11 @@ class Dialogue:
         before a call is made with more than the model takes in, other `ModelError`s, or `BudgetExhausted`; what was
         `Added` before that stays true, and the turn can be taken up again from there, with what it had `used`.
         """
+        new = _new_pictures(messages)
+        notice = await asyncio.to_thread(self._about_pictures, new) if new else None
         self.refuse_too_long(messages)
+        if notice is not None:
+            self.emit(notice)
         spoken, is_native = tuple(messages), self.is_native
         began, calls = self.clock() - used.seconds, _Calls()
         why = self._why_over(used)
@@ -177,7 +187,8 @@ class Dialogue:
                 await round_.listen(spoken)
             except RequestRejected as error:
                 if not self._may_be_for_the_tools(error, is_native, spoken == tuple(messages)):
-                    if is_native and self.tools and _IF_NO_TOOLS not in error.hint:
+                    is_for_tools = is_native and self.tools and not isinstance(error, PicturesRefused)
+                    if is_for_tools and _IF_NO_TOOLS not in error.hint:
                         error.hint = f"{error.hint} {_IF_NO_TOOLS}".strip()
                     raise
                 is_native = False
@@ -210,6 +221,14 @@ class Dialogue:
                 spoken += (Message("user", _NO_MORE.format(why)),)
                 keep(Added(spoken[-1:], used))
             self._refuse_too_long(spoken, is_native)
+
+    def _about_pictures(self, pictures: tuple[Picture, ...]) -> Notice:
+        """What people are told of pictures that go to the model, or do not. Asks a server of one's own, perhaps."""
+        if self.model.sees is False:
+            text = f"{self.model.name} cannot see pictures: the text goes on without {names_of(pictures)}."
+            return Notice(f"{text} If it can, set `pictures: true`.", Tone.WARNING)
+        sizes = (f"{one.name} ({one.width:,} × {one.height:,})" for one in pictures)
+        return Notice(f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET)
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
@@ -273,15 +292,15 @@ class Dialogue:
 
     def _request(self, messages: tuple[Message, ...], is_native: bool) -> Request:
         if not self.tools or is_native:
-            return Request(tuple(_joined(messages)), definitions(self.tools))
+            return as_seen_by(self.model, Request(tuple(_joined(messages)), definitions(self.tools)))
         first, *others = text_tools.in_words(messages)
         told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
-        return Request(tuple(_joined((told, *others))))
+        return as_seen_by(self.model, Request(tuple(_joined((told, *others)))))
 
     def _may_be_for_the_tools(self, error: RequestRejected, is_native: bool, is_first: bool) -> bool:
         """Some servers know no tools, although their models would."""
         is_offered = is_native and bool(self.tools) and self.tool_calls == "auto"
-        return is_offered and is_first and not isinstance(error, ContextTooLong)
+        return is_offered and is_first and not isinstance(error, ContextTooLong | PicturesRefused)
 
     async def _answer(self, call: ToolCall, calls: "_Calls") -> Answer:
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
@@ -405,11 +424,19 @@ class _Round:
                         emit(ReplyFinished(step, item.usage))
 
 
+def _new_pictures(messages: Sequence[Message]) -> tuple[Picture, ...]:
+    """Those that the model has not answered to yet."""
+    new = takewhile(lambda message: message.role == "user", reversed(messages))
+    return tuple(picture for message in reversed(list(new)) for picture in message.pictures)
+
+
 def _joined(messages: Sequence[Message]) -> Iterator[Message]:
     """Two messages of a person in a row are one: some models take no others."""
     for role, group in groupby(messages, key=lambda message: message.role):
         if role == "user":
-            yield Message("user", "\n\n".join(message.content for message in group))
+            said = list(group)
+            pictures = tuple(picture for message in said for picture in message.pictures)
+            yield Message("user", "\n\n".join(message.content for message in said), pictures=pictures)
         else:
             yield from group
 

@@ -98,7 +98,8 @@ def step_prompt(
     found = entries(root, (".cdd", *own))
     show_files(shown, root, state, step, guidance=guidance, also_show=also_show, found=found)
     parts = [opening, tree(root, found, room), shown.text, room.note(_UNSEEN), *closing]
-    request = Request((Message("system", system), Message("user", "\n\n".join(part for part in parts if part))))
+    text = "\n\n".join(part for part in parts if part)
+    request = Request((Message("system", system), Message("user", text, pictures=tuple(shown.pictures))))
     identity = Shown(step=step_digest(step, guidance), files=shown.seen)
     return Prompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
 

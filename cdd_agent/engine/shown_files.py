@@ -11,6 +11,15 @@ from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.read import holds_secrets, locate
 from cdd_agent.files.walk import Entry, Kind
+from cdd_agent.llm.pictures import (
+    MOST,
+    PictureUnusable,
+    is_meant_as_picture,
+    media_type,
+    picture_of,
+    picture_tokens,
+)
+from cdd_agent.llm.port import Picture
 from cdd_agent.project.context import repo_tree
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import PlanStep
@@ -35,6 +44,8 @@ class ShownFiles:
         self._met: set[str] = set()
         self.seen: dict[str, str | None] = {}
         """What is in those that are shown, as a digest; None for one that is not there."""
+        self.pictures: list[Picture] = []
+        """Those among them that go with the prompt; what they hold is nothing that a reply could change."""
         self.notes: list[str] = []
         """What people should know of them, a sentence each."""
 
@@ -61,11 +72,26 @@ class ShownFiles:
         if data is None:
             self.seen[path] = None
             self._say(f"{path} does not exist yet.", path)
+        elif media_type(data) or is_meant_as_picture(path):
+            self._add_picture(path, data)
         elif text is None:
             why = f"it has over {_LARGEST_SHOWN:,} bytes" if len(data) > _LARGEST_SHOWN else "it is not UTF-8 text"
             self._tell(path, f"{path} exists and cannot be shown: {why}.", why)
         elif self._say(f"{path}:\n{fenced(text, _language(path))}", f"{path} ({len(data):,} bytes)"):
             self.seen[path] = digest(data)
+
+    def _add_picture(self, path: str, data: bytes) -> None:
+        try:
+            picture = picture_of(path, data)
+        except PictureUnusable as error:
+            self._tell(path, f"{path} exists and cannot be shown: {error.message}.", error.message)
+            return
+        if len(self.pictures) == MOST:
+            self._tell(path, f"{path} is a picture and is not shown.", f"a prompt has at most {MOST} pictures")
+        elif not self._room.takes(picture_tokens(picture)):
+            self._room.leave_out(f"the picture {path}")
+        elif self._say(f"{path} is a picture, and comes with this message. No reply can change it.", path):
+            self.pictures.append(picture)
 
     def add_some(self, paths: Iterable[str], most: int) -> None:
         """Show files up to so many bytes together, and name those that would be more."""

@@ -35,7 +35,8 @@ from cdd_agent.events import (
 )
 from cdd_agent.frontend import Frontend
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import ContextTooLong, Model, Request, RequestRejected
+from cdd_agent.llm.pictures import is_picture
+from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
@@ -254,7 +255,7 @@ class StepRunner:
                 was_used = bool(attempt.dialogue)
                 if was_used:  # nor would it be taken when the step is tried again
                     attempt.drop_dialogue()
-                if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong):
+                if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong | PicturesRefused):
                     raise
                 why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
             self.emit(Notice(f"{why}; the model is asked without them.", Tone.WARNING))
@@ -322,7 +323,7 @@ def _usable(bench: StepTransaction, text: str) -> Reply:
         hint = "Give a file in a code block whose info string is `language:path`. Write no file's name just above a "
         hint += "block that is none."
         raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
-    if step.files_affected and not has_acted:
+    if not has_acted and any(not is_picture(bench.root, path) for path in own):
         hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
         hint += "search/replace block below the file's path."
         if bench.call_by_call:

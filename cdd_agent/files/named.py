@@ -19,8 +19,15 @@ class NamedFile:
 
 
 def names_in(text: str) -> Iterator[str]:
-    """What could be the name of a file, in the order of the text: what stands in back-ticks, and words that look like
-    one by a dot, a slash or a capital."""
+    """What could be the name of a file, in the order of the text; one with an `@` before it also without."""
+    for name in _names_in(text):
+        yield name
+        if name.startswith("@"):
+            yield name[1:]
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """What stands in back-ticks, and words that look like a file's name by a dot, a slash or a capital."""
     at = 0
     for ticked in _TICKED.finditer(text):
         yield from _words(text[at : ticked.start()])

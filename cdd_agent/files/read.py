@@ -139,18 +139,39 @@ def read_source(
     that hold secrets by their names.
     """
     path = locate(root, text)
-    place, mode = (root / path).resolve(), file_mode(root, path)
-    if stat.S_ISDIR(mode):
+    place = _file(root, path)
+    if place is None:
         return _listing(root, path)
-    if not stat.S_ISREG(mode):
-        raise SourceUnreadable(f"{path} is not shown: it is {_NO_FILE.get(stat.S_IFMT(mode), 'not a file')}")
-    if holds_secrets(path.name) or holds_secrets(place.name):
-        raise SourceUnreadable(f"{path} is not shown: by its name it holds secrets")
     try:
         with open_file(place) as file:
             return _excerpt(path, file, 1 if start is None else start, end, limit)
     except OSError as error:
         raise _refused_by_disk(path, error) from error
+
+
+def read_bytes(root: Path, text: str, most: int) -> bytes | None:
+    """What a file begins with, whatever it is, up to `most` bytes; None for a folder. Raises as `read_source` does."""
+    path = locate(root, text)
+    place = _file(root, path)
+    try:
+        if place is None:
+            return None
+        with open_file(place) as file:
+            return file.read(most)
+    except OSError as error:
+        raise _refused_by_disk(path, error) from error
+
+
+def _file(root: Path, path: PurePosixPath) -> Path | None:
+    """Where a file is that may be shown, links followed; None for a folder."""
+    place, mode = (root / path).resolve(), file_mode(root, path)
+    if stat.S_ISDIR(mode):
+        return None
+    if not stat.S_ISREG(mode):
+        raise SourceUnreadable(f"{path} is not shown: it is {_NO_FILE.get(stat.S_IFMT(mode), 'not a file')}")
+    if holds_secrets(path.name) or holds_secrets(place.name):
+        raise SourceUnreadable(f"{path} is not shown: by its name it holds secrets")
+    return place
 
 
 def _excerpt(path: PurePosixPath, file: BufferedReader, start: int, end: int | None, limit: int) -> SourceText:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.known_models import Price
+from cdd_agent.llm.pictures import picture_tokens
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
@@ -212,7 +213,8 @@ def estimated_prompt(request: Request) -> int:
     texts += [call.name + call.arguments for message in request.messages for call in message.tool_calls]
     texts += [message.provider_data.data for message in request.messages if message.provider_data is not None]
     texts += [tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in request.tools]
-    return tokens_of(sum(map(_weight, texts))) + 4 * len(request.messages)
+    pictures = sum(picture_tokens(picture) for message in request.messages for picture in message.pictures)
+    return tokens_of(sum(map(_weight, texts))) + pictures + 4 * len(request.messages)
 
 
 def estimated_tokens(text: str) -> int:

@@ -5,7 +5,8 @@ import os
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydantic import TypeAdapter
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.port import (
     Done,
+    Message,
     Model,
     ModelError,
     ModelEvent,
@@ -35,6 +37,7 @@ _KINDS: dict[str, type[ModelEvent]] = {
     "tool_call": ToolCall,
     "done": Done,
 }
+_REQUEST = TypeAdapter(Request)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Recorded(ModelWrapper):
     def _keep(self, request: Request, events: list[tuple[float, ModelEvent]], error: ModelError | None = None) -> None:
         line = {
             "model": self.name,
-            "request": asdict(redacted(request, self._redactor)),
+            "request": _REQUEST.dump_python(redacted(request, self._redactor), mode="json"),
             "events": [[at, *_event_to_json(event)] for at, event in self._presentable(events)],
             "error": self._error(error) if error else None,
         }
@@ -145,7 +148,7 @@ def _call(line: dict[str, Any]) -> Call:
         error = ERRORS[told["kind"]](told["message"], hint=told["hint"])
         if isinstance(error, RateLimited):
             error.retry_after = told["retry_after"]
-    return Call(TypeAdapter(Request).validate_python(line["request"]), events, error)
+    return Call(_REQUEST.validate_python(line["request"]), events, error)
 
 
 def _event(kind: str, fields: dict[str, Any]) -> ModelEvent:
@@ -162,8 +165,14 @@ def _event_to_json(event: ModelEvent) -> tuple[str, dict[str, Any]]:
 
 
 def redacted(request: Request, redactor: Redactor) -> Request:
-    """A tool's definition is the program's own text, and holds no secrets."""
-    return Request(tuple(redactor.redacted(message) for message in request.messages), request.tools)
+    """As a record has it: without secrets, and of a picture its hash. A tool's definition is the program's own text,
+    and holds no secrets."""
+    return Request(tuple(redactor.redacted(_brief(message)) for message in request.messages), request.tools)
+
+
+def _brief(message: Message) -> Message:
+    pictures = (replace(picture, data=sha256(picture.data).digest()) for picture in message.pictures)
+    return replace(message, pictures=tuple(pictures)) if message.pictures else message
 
 
 def _end_a_torn_line(file: Any) -> None:

@@ -17,6 +17,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelNotFound,
     NotAReply,
+    PicturesRefused,
     QuotaUsedUp,
     RateLimited,
     RequestRejected,
@@ -226,6 +227,17 @@ _RULES = (
         "{model} made a call of a tool that its server could not read",
         "Ask again; if it stays, `tool_calls: off` in .cdd/config.yaml does without.",
         wording=r"tool_use_failed|failed_generation",
+    ),
+    _Rule(
+        PicturesRefused,
+        "{model} takes no pictures{status}",
+        "Leave the picture out, or use another model; with `pictures: false` in .cdd/config.yaml the text goes on "
+        "without it.",
+        wording=(
+            r"unknown variant .?image_url|image[_ ](?:url|input)s?\b[^.]{0,60}(?:not support|unsupported|only support)"
+            r"|(?:not support|unsupported|no endpoints found that support)[^.]{0,60}\b(?:images?|vision|image_url)\b"
+            r"|is not a (?:multimodal|vision) model|at most 0 image|\bmmproj\b|missing data required for image input"
+        ),
     ),
     _Rule(
         ContextTooLong,

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from cdd_agent.llm.budget import estimated_prompt
+from cdd_agent.llm.pictures import as_seen_by, has_pictures
 from cdd_agent.llm.port import (
     EmptyReply,
     Model,
@@ -55,6 +56,10 @@ class WithFallbacks(ModelWrapper):
         return self._in_turn()[0].calls_tools
 
     @property
+    def sees(self) -> bool | None:
+        return self._in_turn()[0].sees
+
+    @property
     def window(self) -> int | None:
         return self._in_turn()[0].window
 
@@ -66,7 +71,7 @@ class WithFallbacks(ModelWrapper):
         while True:
             self._asked_last, has_begun = model, False
             try:
-                async with aclosing(model.stream(request)) as events:
+                async with aclosing(model.stream(as_seen_by(model, request))) as events:
                     async for event in events:
                         has_begun = has_begun or not isinstance(event, Waiting)
                         yield event
@@ -79,6 +84,8 @@ class WithFallbacks(ModelWrapper):
                     raise
                 failed, model = model, left.pop(0)
                 reason = error.message
+                if has_pictures(request) and model.sees is False:
+                    reason += " It cannot see pictures, and goes on without them."
             yield Replaced(model.name, failed.name, reason)
             if has_begun:
                 yield StartedAgain()

@@ -50,7 +50,7 @@ FREE = Price(0.0, 0.0)
 
 @dataclass(frozen=True)
 class KnownModel:
-    """The facts about one model; None and False where nobody knows."""
+    """The facts about one model; None where nobody knows, and False of what only some can."""
 
     window: int | None = None
     """Tokens that a request may have."""
@@ -60,7 +60,7 @@ class KnownModel:
     """Tokens that it can write, its thoughts included."""
     price: Price | None = None
     calls_tools: bool = False
-    sees: bool = False
+    sees: bool | None = None
     """It takes pictures."""
     thinks: bool = False
     thinks_adaptively: bool = False

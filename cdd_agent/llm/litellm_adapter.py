@@ -43,6 +43,10 @@ class LitellmModel:
         return known_model(self.name).calls_tools
 
     @property
+    def sees(self) -> bool | None:
+        return known_model(self.name).sees if self.options.sees is None else self.options.sees
+
+    @property
     def window(self) -> int | None:
         return known_model(self.name).window
 

@@ -26,6 +26,8 @@ class ModelOptions:
     body: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request's JSON, over what an adapter writes there."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    sees: bool | None = None
+    """It takes pictures, whatever is known of it."""
     watched: bool = False
     """A person reads along: where thoughts come only if they are asked for, they are."""
     window: int | None = None

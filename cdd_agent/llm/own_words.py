@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -59,6 +60,15 @@ class OwnWords:
         if self._until is not None and not self._ready.is_set():
             self._ready.wait(max(0.0, self._until - time.monotonic()))
         return self._facts
+
+    def sees(self) -> bool | None:
+        """Whether it takes pictures. A server on this computer is asked when somebody first wants to know."""
+        return self.facts().sees if self._sees_here is None else self._sees_here
+
+    @cached_property
+    def _sees_here(self) -> bool | None:
+        is_asked_already = self._endpoint.speaks is Speaks.OLLAMA_CHAT
+        return sees_here(self._endpoint) if self._is_here and not is_asked_already else None
 
     @property
     def known(self) -> KnownModel:
@@ -145,6 +155,27 @@ def _shown_by_ollama(endpoint: Endpoint, known: KnownModel) -> KnownModel:
         thinks="thinking" in can if can else known.thinks,
         sees="vision" in can if can else known.sees,
     )
+
+
+def sees_here(endpoint: Endpoint) -> bool | None:
+    """Whether the model of a server on this computer takes pictures, as far as that says: llama.cpp, LM Studio and
+    Ollama."""
+    root, model = endpoint.base.removesuffix("/v1"), endpoint.model
+    end = time.monotonic() + _PATIENCE_HERE
+
+    def said(path: str, body: object = None) -> dict[str, Any]:
+        left = end - time.monotonic()
+        return as_dict(fetched(root + path, endpoint.key, left, body)) if left > 0 else {}
+
+    by_llama_cpp = as_dict(said("/props").get("modalities")).get("vision")
+    if isinstance(by_llama_cpp, bool):
+        return by_llama_cpp
+    if kind := next(_named(model, said("/api/v0/models").get("data"), "type", "id"), None):
+        return kind == "vlm"
+    if "models" not in said("/api/ps"):  # who is not Ollama is not asked in its own words
+        return None
+    can = as_list(said("/api/show", {"model": model}).get("capabilities"))
+    return "vision" in can if can else None
 
 
 def _ollamas_window(endpoint: Endpoint, patience: float) -> int | None:
@@ -242,6 +273,7 @@ def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -
     entry = by_name.get(name) or by_name.get(name.partition(":")[0])
     if not entry:
         return None
+    modalities = as_list(as_dict(entry.get("architecture")).get("input_modalities"))
     takes, provider = as_list(entry.get("supported_parameters")), as_dict(entry.get("top_provider"))
     return replace(
         known,
@@ -250,7 +282,7 @@ def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -
         price=_price(as_dict(entry.get("pricing"))) or known.price,
         calls_tools="tools" in takes,
         thinks="reasoning" in takes,
-        sees="image" in as_list(as_dict(entry.get("architecture")).get("input_modalities")),
+        sees="image" in modalities if modalities else known.sees,
     )
 
 

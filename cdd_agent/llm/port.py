@@ -1,9 +1,9 @@
 """The model port: what the program needs of a language model, and how that can go wrong."""
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from cdd_agent.errors import CddError, ExitCode
 
@@ -43,6 +43,29 @@ class ProviderData:
     """JSON, in a form of the adapter's own."""
 
 
+class _InBase64:
+    """How bytes are kept as JSON. For pydantic, which is not imported where nothing is kept."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Any) -> Any:
+        from pydantic import Base64Bytes
+
+        return handler.generate_schema(Base64Bytes)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture that a person's message carries; `llm/pictures.py` makes it."""
+
+    name: str
+    """Of its file, for the model and for people."""
+    media_type: str
+    """As `image/png`."""
+    width: int
+    height: int
+    data: Annotated[bytes, _InBase64()] = field(repr=False)
+    """The file's content."""
+
+
 @dataclass(frozen=True)
 class Message:
     """One message of a conversation, in the roles of OpenAI's chat completions."""
@@ -55,6 +78,8 @@ class Message:
     """Of a tool: the call that this is the answer to."""
     provider_data: ProviderData | None = None
     """Of an assistant: what belongs to it besides, for the model that made it."""
+    pictures: tuple[Picture, ...] = ()
+    """Of a user: what goes with the words."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +200,11 @@ class Model(Protocol):
         ...
 
     @property
+    def sees(self) -> bool | None:
+        """It takes pictures; None where that is not known. One that does not is sent none (`as_seen_by`)."""
+        ...
+
+    @property
     def window(self) -> int | None:
         """How many tokens of a request it takes in; None where that is not known."""
         ...
@@ -221,6 +251,10 @@ class RequestRejected(ModelError):
 
 class ContextTooLong(RequestRejected):
     """What the model was sent is more than it can take in."""
+
+
+class PicturesRefused(RequestRejected):
+    """The model takes no pictures."""
 
 
 class RateLimited(ModelError):

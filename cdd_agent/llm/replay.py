@@ -8,6 +8,7 @@ from typing import Self
 
 from cdd_agent.llm.cassette import Call, read_calls, redacted
 from cdd_agent.llm.known_models import FREE, Price
+from cdd_agent.llm.pictures import has_pictures
 from cdd_agent.llm.port import Message, ModelEvent, Request
 from cdd_agent.llm.scripted import NoReplyLeft
 from cdd_agent.redaction import Redactor
@@ -34,6 +35,11 @@ class ReplayedModel:
     def calls_tools(self) -> bool:
         """It was offered some when it was recorded."""
         return any(call.request.tools for call in self._all)
+
+    @property
+    def sees(self) -> bool:
+        """It was sent some when it was recorded."""
+        return any(map(has_pictures, (call.request for call in self._all)))
 
     @property
     def window(self) -> None:
@@ -89,7 +95,9 @@ def _compared(request: Request) -> list[tuple[str, str]]:
 
 
 def _content(message: Message) -> str:
-    return "\n".join([message.content, *(f"{call.name} {call.arguments}" for call in message.tool_calls)])
+    calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)
+    pictures = (f"{picture.name} {picture.data.hex()}" for picture in message.pictures)
+    return "\n".join([message.content, *calls, *pictures])
 
 
 def _difference(recorded: Request, made: Request) -> str:

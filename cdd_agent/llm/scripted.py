@@ -17,6 +17,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelEvent,
     ModelNotFound,
+    PicturesRefused,
     ProviderData,
     QuotaUsedUp,
     RateLimited,
@@ -33,6 +34,7 @@ ERRORS: dict[str, type[ModelError]] = {
     "authentication_failed": AuthenticationFailed,
     "model_not_found": ModelNotFound,
     "request_rejected": RequestRejected,
+    "pictures_refused": PicturesRefused,
     "context_too_long": ContextTooLong,
     "rate_limited": RateLimited,
     "quota_used_up": QuotaUsedUp,
@@ -87,9 +89,11 @@ class ScriptedModel:
         pace: float = 0.0,
         name: str = "scripted",
         window: int | None = None,
+        sees: bool | None = True,
     ) -> None:
         self.name = name
         self.window = window
+        self.sees = sees
         self.pace = pace
         """Characters a second; 0: as fast as they are read."""
         self.requests: list[Request] = []

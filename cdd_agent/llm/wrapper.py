@@ -22,6 +22,10 @@ class ModelWrapper:
         return self.inner.calls_tools
 
     @property
+    def sees(self) -> bool | None:
+        return self.inner.sees
+
+    @property
     def window(self) -> int | None:
         return self.inner.window
 

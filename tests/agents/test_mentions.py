@@ -16,7 +16,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "src" / "app.py").write_text("print('```')\n")
     (tmp_path / "my notes.md").write_text("Remember.\n")
     (tmp_path / "README").write_text("Read me.\n")
-    (tmp_path / "image.png").write_bytes(b"\x89PNG\0\0")
+    (tmp_path / "data.bin").write_bytes(b"\0\1\2")
     (tmp_path / "latin.txt").write_bytes("Größe\n".encode("latin-1"))
     (tmp_path / "big.txt").write_text("x" * 100_001)
     (tmp_path / ".env").write_text("KEY=value\n")
@@ -84,7 +84,7 @@ def test_what_is_no_mention_is_left_alone(root: Path, line: str) -> None:
         ("@src/nothing.py", "src/nothing.py does not exist"),
         ("@src/App.py", "Did you mean src/app.py?"),
         ('@"no such file"', "no such file does not exist"),
-        ("@image.png", "binary"),
+        ("@data.bin", "binary"),
         ("@big.txt", "big.txt is too big to go with a message (100,001 bytes)"),
         ("@../outside.txt", "leaves the project"),
         ("@/etc/passwd", "is absolute"),

@@ -79,6 +79,10 @@ class Storyteller:
         return any(chapter.rounds for chapter in self.story.chapters)
 
     @property
+    def sees(self) -> bool:
+        return False
+
+    @property
     def price(self) -> Price:
         return FREE
 

@@ -1,6 +1,8 @@
 """What the tests of dialogues share: a turn, listened to until its end."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,3 +60,18 @@ async def answered(dialogue: Dialogue, kind: type[BaseModel], messages: Sequence
     talk = replace(dialogue, emit=result.events.append)
     result.end = await structured(talk, messages, kind, keep=result.keep, **how)
     return result
+
+
+async def after_rounds(dialogue: Dialogue, rounds: int, messages: Sequence[Message] = ASKED) -> tuple[Message, ...]:
+    """What is spoken when a turn of it is stopped after so many rounds."""
+    spoken = tuple(messages)
+
+    def keep(added: Added) -> None:
+        nonlocal spoken, rounds
+        spoken, rounds = (*spoken, *added.messages), rounds - 1
+        if not rounds:
+            raise asyncio.CancelledError
+
+    with suppress(asyncio.CancelledError):
+        await dialogue.turn(messages, keep=keep)
+    return spoken

@@ -278,18 +278,18 @@ def test_one_that_git_ignores_is_shown_if_it_is_named_whole(shop: Sandbox) -> No
 
 def test_what_cannot_be_shown_is_told_and_hides_nothing_after_it(shop: Sandbox) -> None:
     (shop.root / "huge.json").write_text(f'"{"x" * 300_000}"\n')
-    (shop.root / "logo.png").write_bytes(b"\x89PNG\xff")
+    (shop.root / "logo.bmp").write_bytes(b"BM\xff")
     (shop.root / ".env").write_text("KEY=hush\n")
-    named = "`huge.json`, `logo.png`, `.env`, `util.py`, `Makefile`"
+    named = "`huge.json`, `logo.bmp`, `.env`, `util.py`, `Makefile`"
     prompt = prompt_of(shop.write(Step("a.txt", description=f"See {named}, then `setup.cfg`.")))
     assert shown(prompt) == {"Makefile", "setup.cfg"}
     assert {(note.split(" is ")[0], note.partition(": ")[2]) for note in prompt.notes} == {
         ("huge.json", "it has over 200,000 bytes."),
-        ("logo.png", "it is not UTF-8 text."),
+        ("logo.bmp", "it is not UTF-8 text."),
         (".env", "by its name it holds secrets."),
         ("util.py", "it may be src/a/util.py, src/b/util.py."),
     }
-    for name in ("huge.json", "logo.png", ".env", "util.py"):
+    for name in ("huge.json", "logo.bmp", ".env", "util.py"):
         assert f"\n{name} " in prompt.text
     assert "hush" not in prompt.text
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from cdd_agent.dialogue.turns import Added, Dialogue
+from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
 from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
@@ -18,7 +18,7 @@ from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.port import Message, Usage
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.tools.read_only import read_only_tools
-from tests.dialogue.talking import heard
+from tests.dialogue.talking import after_rounds, heard
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Said, Simulator
 from tests.llm.simulators.chat import (
@@ -102,7 +102,7 @@ def as_saved(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 async def test_a_reply_comes_whole_with_its_usage(provider: Provider) -> None:
     with provider.simulated([Said("Hello there.", "They greet me.")]) as simulator:
-        result = await heard(Dialogue(provider.asked_at(simulator.url)).turn(ASKED))
+        result = await heard(Dialogue(provider.asked_at(simulator.url)))
 
     assert (result.seen, result.turn.problem, simulator.refusals) == ("Hello there.", "", [])
     (usage,), (bill,) = usages(result.events), simulator.bills
@@ -114,7 +114,7 @@ async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(pro
         pytest.skip("its thoughts cannot be seen")
     with provider.simulated([Said("Hello there.", "They greet me, I think.")]) as simulator:
         model = provider.asked_at(simulator.url, ModelOptions(watched=True))
-        result = await heard(Dialogue(model).turn(ASKED))
+        result = await heard(Dialogue(model))
 
     thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
     assert (thoughts.strip(), result.seen) == ("They greet me, I think.", "Hello there.")
@@ -126,7 +126,7 @@ async def test_thoughts_that_nobody_watches_are_not_asked_for(name: str) -> None
     for watched in (False, True):
         with provider.simulated([Said("Hello there.", "They greet me.")]) as simulator:
             model = provider.asked_at(simulator.url, ModelOptions(watched=watched))
-            result = await heard(Dialogue(model).turn(ASKED))
+            result = await heard(Dialogue(model))
         seen.append(any(isinstance(event, ThinkingDelta) for event in result.events))
 
     assert seen == [False, True]
@@ -134,7 +134,7 @@ async def test_thoughts_that_nobody_watches_are_not_asked_for(name: str) -> None
 
 async def test_a_loop_of_six_rounds_is_taken_and_counted_as_it_is_billed(provider: Provider, root: Path) -> None:
     with provider.simulated(SIX_ROUNDS) as simulator:
-        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED))
+        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
 
     assert (result.turn.text, simulator.refusals, len(simulator.bills)) == ("They say what they say.", [], 6)
     counted = [
@@ -148,7 +148,7 @@ async def test_what_a_loop_repeats_is_read_from_the_cache(provider: Provider, ro
     if not provider.caches:
         pytest.skip("it has no cache")
     with provider.simulated(SIX_ROUNDS) as simulator:
-        await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED))
+        await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
 
     repeated = sum(bill.prompt for bill in simulator.bills[:-1])  # each request repeats the one before it
     assert sum(bill.cached for bill in simulator.bills[1:]) >= 0.95 * repeated
@@ -156,16 +156,9 @@ async def test_what_a_loop_repeats_is_read_from_the_cache(provider: Provider, ro
 
 async def test_a_loop_that_was_killed_goes_on_with_what_the_provider_wants_back(provider: Provider, root: Path) -> None:
     with provider.simulated(SIX_ROUNDS) as simulator:
-        spoken, rounds = ASKED, 0
-        turn = Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED)
-        async for item in turn:
-            if isinstance(item, Added):
-                spoken, rounds = (*spoken, *item.messages), rounds + 1
-                if rounds == 3:
-                    break
-        await turn.aclose()
-        again = Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(as_saved(spoken))
-        result = await heard(again)
+        spoken = await after_rounds(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"), 3)
+        again = Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
+        result = await heard(again, as_saved(spoken))
 
     assert (result.turn.text, simulator.refusals, len(simulator.bills)) == ("They say what they say.", [], 6)
 
@@ -173,14 +166,9 @@ async def test_a_loop_that_was_killed_goes_on_with_what_the_provider_wants_back(
 async def test_another_model_gets_nothing_of_the_first_one_s_thoughts(provider: Provider, root: Path) -> None:
     with provider.simulated(SIX_ROUNDS[:1]) as first, provider.simulated(SIX_ROUNDS[1:]) as second:
         model = provider.asked_at(first.url)
-        tools, spoken = read_only_tools(root), ASKED
-        turn = Dialogue(model, tools, "on").turn(ASKED)
-        async for item in turn:
-            if isinstance(item, Added):
-                spoken = (*spoken, *item.messages)
-                break
-        await turn.aclose()
-        result = await heard(Dialogue(provider.asked_at(second.url), tools, "on").turn(spoken))
+        tools = read_only_tools(root)
+        spoken = await after_rounds(Dialogue(model, tools, "on"), 1)
+        result = await heard(Dialogue(provider.asked_at(second.url), tools, "on"), spoken)
 
     assert (result.turn.problem, len(second.bills)) == ("", 5)
     assert len(second.refusals) <= 1  # what it wants of another model's calls is not known before
@@ -190,7 +178,7 @@ async def test_another_model_gets_nothing_of_the_first_one_s_thoughts(provider: 
 async def test_calls_in_parallel_are_answered_together(provider: Provider, root: Path) -> None:
     both = Said("", "Two at once.", tuple(("read_file", {"path": f"a{n}.txt"}) for n in range(3)))
     with provider.simulated([both, both, Said("Done.")]) as simulator:
-        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED))
+        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
 
     assert (result.turn.text, simulator.refusals) == ("Done.", [])
 
@@ -262,7 +250,7 @@ async def test_the_cost_that_is_shown_is_the_bill_and_so_is_what_the_cache_saved
     with PROVIDERS[provider].simulated(SIX_ROUNDS) as simulator:
         asked = replace(PROVIDERS[provider], model=name).asked_at(simulator.url)
         model = Budgeted(asked, Limit(), price=lambda: price, spend=tally.add)
-        await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+        await heard(Dialogue(model, read_only_tools(root), "on"))
 
     paid, uncached = billed(simulator.bills, price)
     assert tally.spent.usd == pytest.approx(paid, rel=0.01)
@@ -273,7 +261,7 @@ async def test_the_cost_that_is_shown_is_the_bill_and_so_is_what_the_cache_saved
 async def test_openrouters_own_word_on_the_cost_counts(root: Path) -> None:
     with OpenRouter(SIX_ROUNDS) as simulator:
         model = PROVIDERS["gemini behind openrouter"].asked_at(simulator.url)
-        result = await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
 
     assert [usage.usd for usage in usages(result.events)] == simulator.dollars
 
@@ -281,8 +269,8 @@ async def test_openrouters_own_word_on_the_cost_counts(root: Path) -> None:
 async def test_where_tools_exclude_thoughts_they_are_left_out_with_tools_alone(root: Path) -> None:
     with OpenAIChatWithoutThoughts([*SIX_ROUNDS, Said("Hello.")]) as simulator:
         model = Provider("openai/gpt-5.6", OpenAIChatWithoutThoughts, "OPENAI_API_KEY").asked_at(simulator.url)
-        with_tools = await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
-        without = await heard(Dialogue(model).turn(ASKED))
+        with_tools = await heard(Dialogue(model, read_only_tools(root), "on"))
+        without = await heard(Dialogue(model))
 
     assert (with_tools.turn.text, without.turn.text, len(simulator.refusals)) == (SIX_ROUNDS[-1].text, "Hello.", 1)
     assert ["reasoning_effort" in sent.body for sent in simulator.sent] == [False, *[True] * 6, False]
@@ -291,7 +279,7 @@ async def test_where_tools_exclude_thoughts_they_are_left_out_with_tools_alone(r
 async def test_what_a_loop_of_gpt_costs_is_what_is_billed(root: Path) -> None:
     provider = PROVIDERS["openai responses"]
     with OpenAIResponses(SIX_ROUNDS) as simulator:
-        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED))
+        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
 
     price = known_model(provider.model).price
     assert price is not None
@@ -305,7 +293,7 @@ async def test_what_a_loop_of_gpt_costs_is_what_is_billed(root: Path) -> None:
 async def test_all_that_gpt_put_out_goes_back_as_it_came(root: Path) -> None:
     with OpenAIResponses(SIX_ROUNDS) as simulator:
         model = PROVIDERS["openai responses"].asked_at(simulator.url, ModelOptions(watched=True))
-        await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+        await heard(Dialogue(model, read_only_tools(root), "on"))
 
     returned = [item for item in simulator.sent[-1].body["input"] if "id" in item]
     given = [item for item in simulator.issued.values() if not item["id"].endswith("_6")]  # of the last round
@@ -316,13 +304,11 @@ async def test_all_that_gpt_put_out_goes_back_as_it_came(root: Path) -> None:
 
 async def test_thoughts_that_cannot_be_read_any_more_are_left_behind(root: Path) -> None:
     with OpenAIResponses(SIX_ROUNDS) as simulator:
-        turn = Dialogue(PROVIDERS["openai responses"].asked_at(simulator.url), read_only_tools(root), "on").turn(ASKED)
-        async for item in turn:
-            if isinstance(item, Added):
-                break
+        talk = Dialogue(PROVIDERS["openai responses"].asked_at(simulator.url), read_only_tools(root), "on")
+        spoken = await after_rounds(talk, 1)
         for given in simulator.issued.values():
             given["encrypted_content"] = "of another key"
-        result = await heard(turn)
+        result = await heard(talk, spoken)
 
     assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == ("They say what they say.", 6, 1)
     assert "could not be verified" in simulator.refusals[0]
@@ -331,7 +317,7 @@ async def test_thoughts_that_cannot_be_read_any_more_are_left_behind(root: Path)
 async def test_who_may_not_stream_nor_see_summaries_gets_the_reply_all_the_same(root: Path) -> None:
     with OpenAIResponses(SIX_ROUNDS, is_verified=False) as simulator:
         model = PROVIDERS["openai responses"].asked_at(simulator.url, ModelOptions(watched=True))
-        result = await heard(Dialogue(model, read_only_tools(root), "on").turn(ASKED))
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
 
     assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == ("They say what they say.", 6, 2)
 
@@ -386,6 +372,6 @@ async def test_openrouters_own_word_goes_before_a_price_that_is_known(root: Path
     with OpenRouter(SIX_ROUNDS) as simulator:
         model = PROVIDERS["gemini behind openrouter"].asked_at(simulator.url)
         priced = Budgeted(model, Limit(), price=lambda: Price(1.0, 1.0), spend=tally.add)
-        await heard(Dialogue(priced, read_only_tools(root), "on").turn(ASKED))
+        await heard(Dialogue(priced, read_only_tools(root), "on"))
 
     assert tally.spent.usd == pytest.approx(sum(simulator.dollars))

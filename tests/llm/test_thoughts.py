@@ -126,7 +126,7 @@ async def test_by_litellm_too_a_loop_has_its_thoughts(
     looks = [Said(f"Look {n}.", f"Perhaps {n}.", (("read_file", {"path": "a.txt"}),)) for n in range(2)]
     with simulated([*looks, Said("It says alpha.", "So it is.")]) as simulator:
         model = LitellmModel(name, simulator.url.removesuffix(end))
-        result = await heard(Dialogue(model, read_only_tools(tmp_path), "on").turn(ASKED))
+        result = await heard(Dialogue(model, read_only_tools(tmp_path), "on"))
 
     assert (result.turn.text, simulator.refusals) == ("It says alpha.", [])
 

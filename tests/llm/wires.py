@@ -2,10 +2,12 @@
 written."""
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from cdd_agent.llm.port import Message, Request, ToolCall, ToolDefinition
+from cdd_agent.llm.pictures import media_type
+from cdd_agent.llm.port import Message, Picture, Request, ToolCall, ToolDefinition
 
 Json = dict[str, Any]
 
@@ -33,13 +35,33 @@ def request_of(path: str, body: Json) -> Request:
 
 def _message(sent: Json) -> Message:
     calls = (ToolCall(call["id"], **call["function"]) for call in sent.get("tool_calls", []))
-    return Message(sent["role"], sent["content"], tuple(calls), sent.get("tool_call_id"))
+    text, pictures = _content(sent["content"])
+    return Message(sent["role"], text, tuple(calls), sent.get("tool_call_id"), pictures=pictures)
+
+
+def _content(content: str | list[Json]) -> tuple[str, tuple[Picture, ...]]:
+    """The words and the pictures of a message, whichever protocol it is in; a picture has no name and no size there."""
+    if isinstance(content, str):
+        return content, ()
+    text = "".join(part["text"] for part in content if part["type"] in ("text", "input_text"))
+    sent = [_picture(part) for part in content if part["type"] in ("image_url", "input_image", "image")]
+    return text, tuple(Picture("", kind, 0, 0, b64decode(data, validate=True)) for kind, data in sent)
+
+
+def _picture(part: Json) -> tuple[str, str]:
+    if part["type"] == "image":
+        return part["source"]["media_type"], part["source"]["data"]
+    url = part["image_url"] if part["type"] == "input_image" else part["image_url"]["url"]
+    kind, _, data = url.removeprefix("data:").partition(";base64,")
+    return kind, data
 
 
 def _message_of_ollama(sent: Json) -> Message:
     functions = [(call["id"], call["function"]) for call in sent.get("tool_calls", [])]
     calls = (ToolCall(id_, one["name"], json.dumps(one["arguments"])) for id_, one in functions)
-    return Message(sent["role"], sent["content"], tuple(calls), sent.get("tool_call_id"))
+    sent_pictures = (b64decode(data, validate=True) for data in sent.get("images", []))
+    pictures = tuple(Picture("", media_type(data) or "", 0, 0, data) for data in sent_pictures)
+    return Message(sent["role"], sent["content"], tuple(calls), sent.get("tool_call_id"), pictures=pictures)
 
 
 def _messages_of_items(items: list[Json]) -> list[Message]:
@@ -53,7 +75,8 @@ def _messages_of_items(items: list[Json]) -> list[Message]:
             case "function_call_output":
                 messages.append(Message("tool", item["output"], tool_call_id=item["call_id"]))
             case _:
-                messages.append(Message(item["role"], item["content"]))
+                text, pictures = _content(item["content"])
+                messages.append(Message(item["role"], text, pictures=pictures))
     return messages
 
 
@@ -69,7 +92,7 @@ def _messages_of_blocks(said: Json) -> Iterator[Message]:
     results = (block for block in blocks if block["type"] == "tool_result")
     yield from (Message("tool", block["content"], tool_call_id=block["tool_use_id"]) for block in results)
     if text:
-        yield Message("user", text)
+        yield Message("user", text, pictures=_content(blocks)[1])
 
 
 def response_piece(piece: str) -> Json:

@@ -565,4 +565,21 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- pictures ---------------------------------------------------------------------------------------------------
+    *[
+        Mutation(rule, "llm/pictures.py", old, new, "tests/llm/test_pictures.py")
+        for rule, old, new in [
+            (
+                "a model that is known to see no pictures is sent none",
+                "if not has_pictures(request) or model.sees is not False:",
+                "if True:",
+            ),
+            ("no picture is sent that providers refuse", "if len(data) > LARGEST:", "if len(data) > 9 * LARGEST:"),
+            (
+                "a picture is known by its content",
+                "if head is None or not (media_type(head) or is_meant_as_picture(name)):",
+                "if head is None or not is_meant_as_picture(name):",
+            ),
+        ]
+    ],
 ]

@@ -88,6 +88,6 @@ def test_the_tests_have_to_pass_without_a_fault(root: Path, text: str, fate: Fat
 
 def test_what_a_run_is_for_is_there_in_number() -> None:
     places = {mutation.file.partition("/")[0] for mutation in MUTATIONS}
-    assert places >= {"edits", "engine", "files", "git", "tickets", "verification"}
+    assert places >= {"edits", "engine", "files", "git", "llm", "tickets", "verification"}
     assert len(MUTATIONS) >= 60
     assert len({str(mutation) for mutation in MUTATIONS}) == len(MUTATIONS)

@@ -17,6 +17,7 @@ from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
+from cdd_agent.llm.pictures import in_base64
 from cdd_agent.llm.port import (
     Done,
     Message,
@@ -166,8 +167,16 @@ def _said(message: Message) -> list[dict[str, Any]]:
     """What a person or a tool says; a text must not be empty."""
     text = message.content if message.content.strip() else "…"
     if message.tool_call_id is None:
-        return [{"type": "text", "text": text}]
+        return [*_pictures(message), {"type": "text", "text": text}]
     return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": text}]
+
+
+def _pictures(message: Message) -> Iterator[dict[str, Any]]:
+    """Each after its name: before the words, where Claude sees them best."""
+    for picture in message.pictures:
+        yield {"type": "text", "text": f"{picture.name}:"}
+        source = {"type": "base64", "media_type": picture.media_type, "data": in_base64(picture)}
+        yield {"type": "image", "source": source}
 
 
 def _mark_for_the_cache(body: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -19,10 +19,8 @@ from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import ModelOptions
-from cdd_agent.llm.port import (
-    Message,
-    Request,
-)
+from cdd_agent.llm.pictures import data_url
+from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
 
 
@@ -40,6 +38,8 @@ def tools_of(request: Request) -> list[dict[str, Any]]:
 def message_of(message: Message) -> dict[str, Any]:
     """A message as JSON, without what its provider wants back."""
     content: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.pictures:
+        content["content"] = [*_parts(message.pictures), {"type": "text", "text": message.content}]
     if message.tool_calls:
         content["tool_calls"] = [
             {
@@ -52,6 +52,13 @@ def message_of(message: Message) -> dict[str, Any]:
     if message.tool_call_id is not None:
         content["tool_call_id"] = message.tool_call_id
     return content
+
+
+def _parts(pictures: Iterable[Picture]) -> Iterator[dict[str, Any]]:
+    """Each after its name: before the words, where models see them best."""
+    for picture in pictures:
+        yield {"type": "text", "text": f"{picture.name}:"}
+        yield {"type": "image_url", "image_url": {"url": data_url(picture)}}
 
 
 class ChatCompletions:
@@ -231,5 +238,7 @@ def _mark_for_the_cache(messages: list[dict[str, Any]]) -> None:
     """Claude behind OpenRouter caches what it is told to: the system prompt, and all up to the last two turns."""
     others = [message for message in messages if message["role"] in ("user", "tool")]
     for message in (*(one for one in messages[:1] if one["role"] == "system"), *others[-2:]):
-        text = {"type": "text", "text": message["content"], "cache_control": _CACHE_MARK}
-        message["content"] = [text] if message["content"] else message["content"]
+        content = message["content"]
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        if parts[-1]["text"]:
+            message["content"] = [*parts[:-1], {**parts[-1], "cache_control": _CACHE_MARK}]

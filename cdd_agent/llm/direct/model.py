@@ -63,6 +63,10 @@ class DirectModel:
         return self._own_words.facts().calls_tools
 
     @property
+    def sees(self) -> bool | None:
+        return self._own_words.sees() if self.options.sees is None else self.options.sees
+
+    @property
     def window(self) -> int | None:
         return self._own_words.facts().window
 

@@ -18,6 +18,7 @@ from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import Effort, ModelOptions
+from cdd_agent.llm.pictures import in_base64
 from cdd_agent.llm.port import (
     Done,
     Message,
@@ -116,6 +117,8 @@ def _messages(request: Request, origin: str) -> Iterator[dict[str, Any]]:
     names: dict[str, str] = {}
     for message in request.messages:
         content: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.pictures:
+            content["images"] = [in_base64(picture) for picture in message.pictures]
         if message.tool_calls:
             names |= {call.id: call.name for call in message.tool_calls}
             content |= _thoughts(message, origin)

@@ -18,6 +18,7 @@ from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import UNKNOWN, known_model
 from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
+from cdd_agent.llm.pictures import data_url
 from cdd_agent.llm.port import Message, Request, ToolDefinition
 from cdd_agent.llm.providers import Endpoint
 
@@ -117,7 +118,7 @@ class OpenAIResponses:
             answered = _call_id(message.tool_call_id or "")
             return [{"type": "function_call_output", "call_id": answered, "output": message.content}]
         if message.role != "assistant":
-            return [{"role": message.role, "content": message.content}]
+            return [{"role": message.role, "content": _content(message)}]
         return self._as_it_came(message) or _in_our_words(message)
 
     def _as_it_came(self, message: Message) -> list[dict[str, Any]]:
@@ -129,6 +130,16 @@ class OpenAIResponses:
         items = [as_dict(item) for item in as_list(read_json(sent.data))]
         made = [item.get("call_id") for item in items if item.get("type") == "function_call"]
         return items if made == [call.id for call in message.tool_calls] else []
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    if not message.pictures:
+        return message.content
+    parts: list[dict[str, Any]] = []
+    for picture in message.pictures:
+        parts.append({"type": "input_text", "text": f"{picture.name}:"})
+        parts.append({"type": "input_image", "image_url": data_url(picture), "detail": "auto"})
+    return [*parts, {"type": "input_text", "text": message.content}]
 
 
 def _in_our_words(message: Message) -> list[dict[str, Any]]:

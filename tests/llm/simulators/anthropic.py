@@ -5,7 +5,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.llm.simulators.base import Bill, Json, PrefixCache, Said, Sent, Simulator, event, expect, pieces, size
+from tests.llm.simulators.base import (
+    Bill,
+    Json,
+    PrefixCache,
+    Said,
+    Sent,
+    Simulator,
+    event,
+    expect,
+    expect_picture,
+    pieces,
+    size,
+)
 
 _BLOCKS_BACK = 20
 _MOST_MARKS = 4
@@ -58,6 +70,11 @@ class Anthropic(Simulator):
             expect(content, f"messages.{number}: all messages must have non-empty content")
             for block in content:
                 expect(block["type"] != "text" or block["text"].strip(), "text content blocks must be non-empty")
+                if block["type"] == "image":
+                    expect(message["role"] == "user", "images are for user messages")
+                    source = block["source"]
+                    expect(source.keys() == {"type", "media_type", "data"} and source["type"] == "base64", "source")
+                    expect_picture(source["media_type"], source["data"], largest=5 * 2**20)
             kinds = [block["type"] for block in content]
             if message["role"] == "assistant":
                 self._check_thoughts(number, content)

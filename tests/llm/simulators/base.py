@@ -4,7 +4,9 @@ Each simulator plays a list of `Said`, one a request, and keeps what it was sent
 """
 
 import json
+import re
 import threading
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -155,6 +157,32 @@ def event(data: Json, name: str = "") -> str:
 
 def pieces(text: str, size: int = 7) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def expect_picture(media_type: str, data: str, *, largest: int = 20 * 2**20) -> None:
+    """Raises `Refused` for what is no picture of a kind that providers take, or is called another kind than it is."""
+    expect(media_type in _MARKS, f"Invalid image media type: {media_type}")
+    expect(len(data) <= largest, f"image exceeds {largest // 2**20} MB maximum: {len(data)} bytes > {largest} bytes")
+    try:
+        content = b64decode(data, validate=True)
+    except ValueError:
+        raise Refused("image.source.base64: invalid base64 data") from None
+    expect(re.match(_MARKS[media_type], content, re.DOTALL), f"The image does not match the media type {media_type}")
+
+
+_MARKS = {
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",
+    "image/gif": rb"GIF8[79]a",
+    "image/webp": rb"RIFF....WEBP",
+}
+
+
+def expect_data_url(url: str) -> None:
+    match = re.fullmatch(r"data:([\w/]+);base64,(.*)", url, re.DOTALL)
+    if match is None:
+        raise Refused("Invalid image_url: expected a valid URL")
+    expect_picture(match[1], match[2])
 
 
 def size(value: object) -> int:

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.llm.simulators.base import Bill, Json, PrefixCache, Said, Sent, Simulator, event, expect, pieces, size
+from tests.llm.simulators.base import (
+    Bill,
+    Json,
+    PrefixCache,
+    Said,
+    Sent,
+    Simulator,
+    event,
+    expect,
+    expect_data_url,
+    pieces,
+    size,
+)
 
 _MESSAGE_FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name"}
 _BODY_FIELDS = {"model", "messages", "tools", "stream", "stream_options", "temperature", "max_tokens"}
@@ -20,6 +32,8 @@ class Chat(Simulator):
     body_fields: frozenset[str] = frozenset(_BODY_FIELDS)
     message_fields: frozenset[str] = frozenset(_MESSAGE_FIELDS)
     status_of_extra: int = 400
+    sees: bool = True
+    """It takes pictures."""
     issued: dict[str, Any] = field(default_factory=dict)
     """What belongs to a message with calls, by the id of its first call."""
 
@@ -33,6 +47,7 @@ class Chat(Simulator):
         for message in body["messages"]:
             extra = sorted(message.keys() - self.message_fields)
             expect(not extra, f"messages: {extra} extra_forbidden", self.status_of_extra)
+            self.check_content(message)
             if message["role"] == "tool":
                 expect(message["tool_call_id"] in open_calls, "tool_call_id does not belong to a call")
                 open_calls.remove(message["tool_call_id"])
@@ -42,6 +57,18 @@ class Chat(Simulator):
         expect(not open_calls, "An assistant message with 'tool_calls' must be followed by tool messages")
         expect(body["messages"][-1]["role"] in ("user", "tool"), "the last message must be of user or tool")
         self.check_dialect(body)
+
+    def check_content(self, message: Json) -> None:
+        parts = message["content"] if isinstance(message["content"], list) else []
+        for number, part in enumerate(parts):
+            if part["type"] == "image_url":
+                expect(message["role"] == "user", "Image URLs are only allowed for messages with role 'user'")
+                expect(
+                    self.sees,
+                    "Failed to deserialize the JSON body into the target type: "
+                    f"messages: content[{number}]: unknown variant `image_url`, expected `text`",
+                )
+                expect_data_url(part["image_url"]["url"])
 
     def check_dialect(self, body: Json) -> None:
         """Raises `Refused` for what this provider alone refuses."""
@@ -113,7 +140,9 @@ def _this_turn(body: Json) -> int:
 
 @dataclass
 class DeepSeek(Chat):
-    """Thoughts of messages with calls have to come back, word for word, in all later requests."""
+    """Thoughts of messages with calls have to come back, word for word, in all later requests. It takes no pictures."""
+
+    sees: bool = False
 
     message_fields: frozenset[str] = frozenset(_MESSAGE_FIELDS | {"reasoning_content"})
     body_fields: frozenset[str] = frozenset(_BODY_FIELDS | {"thinking", "reasoning_effort"})
@@ -139,7 +168,9 @@ class DeepSeek(Chat):
 
 @dataclass
 class Kimi(DeepSeek):
-    """The same in other words; its sampling is fixed."""
+    """The same in other words; its sampling is fixed. It sees."""
+
+    sees: bool = True
 
     body_fields: frozenset[str] = frozenset(_BODY_FIELDS - {"temperature"} | {"reasoning_effort", "thinking"})
 
@@ -278,7 +309,8 @@ class ClaudeBehindOpenRouter(OpenRouter):
         for message in body["messages"]:
             parts = message["content"] if isinstance(message["content"], list) else [{"text": message["content"]}]
             marked = any("cache_control" in part for part in parts)
-            blocks.append(message["role"] + "".join(part["text"] for part in parts))
+            bare = ({name: value for name, value in part.items() if name != "cache_control"} for part in parts)
+            blocks.append(message["role"] + "".join(part.get("text") or json.dumps(part) for part in bare))
             marks += [len(blocks)] if marked else []
         read = self.cache.longest(blocks, range(1, len(blocks) + 1))
         self.cache.remember(blocks, marks)

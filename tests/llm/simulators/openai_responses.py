@@ -16,6 +16,7 @@ from tests.llm.simulators.base import (
     Simulator,
     event,
     expect,
+    expect_data_url,
     pieces,
     size,
 )
@@ -92,6 +93,7 @@ class OpenAIResponses(Simulator):
                 raise Refused(f"Unknown parameter: 'input[{number}].{name}'.", param=f"input[{number}].{name}")
             if kind == "message":
                 expect(item["role"] in ("user", "assistant", "system", "developer"), f"Invalid role {item['role']}")
+                self._check_content(item)
             if item.get("id") is not None:
                 self._check_own(number, item, items)
             if kind == "function_call":
@@ -104,6 +106,13 @@ class OpenAIResponses(Simulator):
                 open_calls.remove(item["call_id"])
         expect(not open_calls, f"No tool output found for function call {', '.join(open_calls)}.")
         self._check_pairs(items)
+
+    def _check_content(self, item: Json) -> None:
+        for part in item["content"] if isinstance(item["content"], list) else []:
+            kinds = ("input_text", "input_image") if item["role"] == "user" else ("output_text", "refusal")
+            expect(part["type"] in kinds, f"Invalid value: '{part['type']}'. Supported values are: {kinds}")
+            if part["type"] == "input_image":
+                expect_data_url(part["image_url"])
 
     def _check_own(self, number: int, item: Json, items: list[Json]) -> None:
         """An item with an id is one that was given here; nothing was kept of it but what only this model can read."""
