@@ -46,12 +46,102 @@ class Choice(StrEnum):
     """No, and to all that would follow."""
 
 
+class About(StrEnum):
+    """What a notice tells of, for those who cannot go by its words: scripts and tests."""
+
+    # the shell and its agents
+    NEXT_STEP = "next_step"
+    NOT_DONE = "not_done"
+    """A line that was not understood, or cannot be done now: nothing was."""
+    MEANT_ANOTHER_STEP = "meant_another_step"
+    NO_FAILURE = "no_failure"
+    STEP_FAILED = "step_failed"
+    ALL_DONE = "all_done"
+    GOING_ON = "going_on"
+    LEFT = "left"
+    """The agent, by the person."""
+    AGENT_CLOSED = "agent_closed"
+    RUN_LEFT = "run_left"
+    NOTHING_TO_RESUME = "nothing_to_resume"
+    RESUMED = "resumed"
+    NOTHING_TO_APPROVE = "nothing_to_approve"
+    COST = "cost"
+    NO_MODEL = "no_model"
+    NO_SERVERS = "no_servers"
+    MADE = "made"
+    UNREADABLE = "unreadable"
+    """A file of the project from which something was to be learnt."""
+    NOTHING_NEW = "nothing_new"
+
+    # a conversation and what the model is told
+    SENT = "sent"
+    NOT_SENT = "not_sent"
+    LEFT_OUT = "left_out"
+    NOT_SHOWN = "not_shown"
+    """A file that the step names, or rules for agents, and why the model does not get it, or not all of it."""
+    NO_TOOLS = "no_tools"
+    REPLY_INCOMPLETE = "reply_incomplete"
+    ANSWER_WRONG = "answer_wrong"
+    SUMMED_UP = "summed_up"
+    NOT_SUMMED_UP = "not_summed_up"
+    NOT_SAVED = "not_saved"
+    DAMAGED = "damaged"
+    """Lines of the saved conversation."""
+    SET_ASIDE = "set_aside"
+    """What was kept of a conversation about a ticket, and could not be read."""
+    STARTED_OVER = "started_over"
+    UNANSWERED = "unanswered"
+    EXPLORED = "explored"
+
+    # specs and plans
+    SPEC_COMPLETE = "spec_complete"
+    SPEC_INCOMPLETE = "spec_incomplete"
+    SPEC_WRITTEN = "spec_written"
+    SPEC_CHANGED = "spec_changed"
+    CHANGED_MEANWHILE = "changed_meanwhile"
+    CHANGED_UNSEEN = "changed_unseen"
+    """The spec, with the words that approve it."""
+    WHAT_NEXT = "what_next"
+    CHANGES = "changes"
+    """The model's summary of how it would change the plan."""
+    INTERRUPTED = "interrupted"
+    PROPOSED_BEFORE = "proposed_before"
+    PLAN_WRITTEN = "plan_written"
+    PLAN_NOT_WRITTEN = "plan_not_written"
+    PLAN_KEPT = "plan_kept"
+    PLAN_EDITED = "plan_edited"
+
+    # a run
+    RENUMBERED = "renumbered"
+    STEP_CHANGED = "step_changed"
+    STEP_REMOVED = "step_removed"
+    STATE_REBUILT = "state_rebuilt"
+    STATE_OLDER = "state_older"
+    STATE_TAKEN_OVER = "state_taken_over"
+    OTHER_RUN = "other_run"
+    LEFT_AS_IS = "left_as_is"
+    """Files that a step's commands may have made: `undo` takes them back."""
+    CHANGED_BESIDE = "changed_beside"
+    """Files that changed while a step ran, or since, and that could be the person's: `undo` leaves them, too."""
+    DEPENDENTS = "dependents"
+    DOUBT = "doubt"
+    """A block of a reply that could be a file, and was taken for explanation."""
+    FILE_NOTE = "file_note"
+    """A file of a reply: what did not have to be done, or could not be judged."""
+    NOT_DONE_AGAIN = "not_done_again"
+    NOT_IN_CHECKPOINT = "not_in_checkpoint"
+    NOT_COMMITTED = "not_committed"
+    NOTHING_TO_UNDO = "nothing_to_undo"
+
+
 @dataclass(frozen=True)
 class Notice:
     """Words of the program itself."""
 
     text: str
     tone: Tone = Tone.PLAIN
+    about: About | None = None
+    """None where nobody has to tell it from others."""
 
 
 @dataclass(frozen=True)

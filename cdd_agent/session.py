@@ -12,7 +12,7 @@ from cdd_agent.agents.last_active import LastActive, last_active, remember
 from cdd_agent.agents.words import shell_word
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
-from cdd_agent.events import AgentChanged, Emit, ModelsFound, Notice
+from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 from cdd_agent.tickets.status import RunStatus
@@ -107,7 +107,9 @@ class Session:
         last = await asyncio.to_thread(self._left_open)
         if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
             who = _NAMES[last.agent or ""]
-            self.emit(Notice(f"`/resume` goes on with {last.ticket_slug}, where {who} was at work."))
+            self.emit(
+                Notice(f"`/resume` goes on with {last.ticket_slug}, where {who} was at work.", about=About.RUN_LEFT)
+            )
         if self.project.config.model is None:
             found = await self.look_for_models()
             is_chosen = self.project.config.model is not None  # it may be by now
@@ -177,7 +179,7 @@ class Session:
             case "approve" | "approve anyway":
                 slug = self.last_ticket or "SLUG"
                 text = f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go on with the ticket."
-                self.emit(Notice(text))
+                self.emit(Notice(text, about=About.NOTHING_TO_APPROVE))
                 return
         if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
             self.emit(Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}"))

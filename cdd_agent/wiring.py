@@ -478,13 +478,20 @@ def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -
     return WithFallbacks(model, [_sized(make_model(c, root, watched=watched), c) for c in fallbacks_of(config)])
 
 
-def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
-    if config.model is None:
-        raise BadInput(
+class NoModel(BadInput):
+    """A model is to be asked, and none is configured."""
+
+    def __init__(self) -> None:
+        super().__init__(
             "No model is configured",
             hint="In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. "
             "`cdd doctor` says which ones there are, and what is missing.",
         )
+
+
+def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
+    if config.model is None:
+        raise NoModel
     if config.model.startswith(_SCRIPT):
         from cdd_agent.llm.scripted import ScriptedModel
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.events import Emit, Event
+from cdd_agent.events import About, Emit, Event, Notice
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.retrying import Clock
@@ -156,6 +156,17 @@ class Sandbox:
     def prompt(self, number: int = -1) -> str:
         """What the model was asked, all messages in one."""
         return "\n\n".join(message.content for message in self.model.requests[number].messages)
+
+
+def notice(events: Iterable[Event], about: About) -> str:
+    """The words of the one notice about this: that it was told is the point, and perhaps a name or a number in it."""
+    (text,) = [event.text for event in events if isinstance(event, Notice) and event.about is about]
+    return text
+
+
+def noticed(events: Iterable[Event]) -> list[About]:
+    """What the notices were about, in their order."""
+    return [event.about for event in events if isinstance(event, Notice) and event.about]
 
 
 async def run_all(sandbox: Sandbox, attempts: int = 1, *, start_over: bool = False) -> list[Event]:

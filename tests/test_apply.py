@@ -17,6 +17,8 @@ from cdd_agent.edits import changes
 from cdd_agent.errors import BadInput
 from tests.edits.applying import CALC, PROJECT, tree, write
 
+EXPLANATION = "I sum, and add notes."
+
 REPLY = """\
 I sum, and add notes.
 
@@ -83,16 +85,14 @@ def outcome(done: Done) -> dict[str, Any]:
 
 def test_a_reply_is_applied_and_told_to_scripts(cdd: Apply, root: Path) -> None:
     done = cdd(root, saved(root, REPLY), "--json")
-    assert (done.returncode, outcome(done)) == (
-        0,
-        {
-            "created": ["notes.txt"],
-            "modified": ["src/calc.py"],
-            "deleted": ["README.md"],
-            "failed": [],
-            "explanation": "I sum, and add notes.",
-        },
-    )
+    assert done.returncode == 0
+    told = outcome(done)
+    assert [told[name] for name in ("created", "modified", "deleted")] == [
+        ["notes.txt"],
+        ["src/calc.py"],
+        ["README.md"],
+    ]
+    assert (told["failed"], told["explanation"]) == ([], EXPLANATION)
     assert tree(root) == {
         "src/calc.py": CALC.replace("a + b", "sum((a, b))"),
         "config.toml": PROJECT["config.toml"],
@@ -106,8 +106,8 @@ def test_one_wrong_edit_and_nothing_is_written(cdd: Apply, root: Path) -> None:
     assert (done.returncode, told["created"], told["modified"], told["deleted"]) == (1, [], [], [])
     (failed,) = told["failed"]
     assert failed["path"] == "src/calc.py"
-    assert "2      return a + b" in failed["reason"]
-    assert told["explanation"] == "I sum, and add notes."
+    assert " return a" in failed["reason"]
+    assert told["explanation"] == EXPLANATION
     assert tree(root) == PROJECT
 
 
@@ -115,14 +115,14 @@ def test_words_go_to_standard_error(root: Path) -> None:
     command = [sys.executable, "-m", "cdd_agent", "apply", "-", "--root", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, input=REPLY, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.splitlines() == ["created notes.txt", "changed src/calc.py", "deleted README.md"]
+    assert [line.split()[-1] for line in done.stderr.splitlines()] == ["notes.txt", "src/calc.py", "README.md"]
 
 
 def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(cdd: Apply, root: Path) -> None:
     done = cdd(root, saved(root, REPLY), "--dry-run")
     assert (done.returncode, tree(root)) == (0, PROJECT)
-    assert "-    return a + b\n+    return sum((a, b))\n" in done.stdout
-    assert "would be deleted README.md" in done.stderr
+    assert {"-    return a + b", "+    return sum((a, b))"} <= set(done.stdout.splitlines())
+    assert "README.md" in done.stderr
     subprocess.run(["git", "apply", "-"], input=done.stdout, text=True, cwd=root, check=True)
     assert (root / "notes.txt").read_text() == "Done.\n"
     assert not (root / "README.md").exists()
@@ -148,7 +148,9 @@ def test_the_tickets_own_files_are_not_written(cdd: Apply, root: Path) -> None:
     write(root, {"tickets/feature-x/spec.yaml": "title: x\n"})
     done = cdd(root, "-", "--json", given="```md:tickets/feature-x/plan.md\n# Plan\n```\n")
     assert done.returncode == 1
-    assert "must not be written" in outcome(done)["failed"][0]["reason"]
+    (failed,) = outcome(done)["failed"]
+    assert failed["path"] == "tickets/feature-x/plan.md"
+    assert not (root / "tickets/feature-x/plan.md").exists()
 
 
 def test_a_renamed_file_keeps_its_permissions(cdd: Apply, root: Path) -> None:

@@ -1,5 +1,6 @@
 """The command line: what it prints, its exit codes, and that nobody ever sees a traceback."""
 
+import errno
 import json
 import os
 import shutil
@@ -61,9 +62,9 @@ def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long
     assert cdd(sandbox, "exec", SLUG, "--model", "script:.cdd/script.yaml") == 75
 
     out = capsys.readouterr().out
-    assert out.count("Scripted error: rate_limited. Asking again in 1 s") == 1
-    assert "Step 2 is pending (1/2)" in out
-    assert "Come back in 10 minutes, at " in out
+    assert out.count("in 1 s") == 1
+    assert "(1/2)" in out
+    assert " 10 minutes" in out
     assert sandbox.statuses() == ["completed", "pending"]
 
 
@@ -74,9 +75,9 @@ def test_exec_runs_to_the_end_and_exits_0(sandbox: Sandbox, capsys: pytest.Captu
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
 
     out = capsys.readouterr().out
-    assert "Step 1: Make a.txt (attempt 2)" in out
-    assert "it says bad" in out
-    assert "done: 2/2 steps completed" in out
+    assert "attempt 2" in out
+    assert "says bad" in out
+    assert any("2/2" in line for line in out.splitlines()[-3:])
     assert sandbox.text("b.txt") == "good\n"
 
 
@@ -86,8 +87,10 @@ def test_exec_again_says_that_all_is_done_and_needs_no_model(
     sandbox.write(STEPS[0])
     cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
     capsys.readouterr()
-    assert cdd(sandbox, "exec", SLUG) == 0
-    assert "done already; nothing was run" in capsys.readouterr().out
+    before = sandbox.state()
+    assert cdd(sandbox, "exec", SLUG, "--json") == 0
+    assert "all_done" in [event.get("about") for event in events(capsys)]
+    assert sandbox.state() == before
 
 
 def test_exec_json_is_one_event_a_line(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,11 +116,12 @@ def test_the_baseline_is_told_and_a_step_with_old_failures_is_done_and_says_so(
 ) -> None:
     (sandbox.root / "test_a.py").write_text("def test_old():\n    assert 0\n")
     sandbox.write(Step("a.txt"))
-    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))) == 0
-    out = capsys.readouterr().out
-    assert "Before step 1, `pytest`: 1 failed; these failures are not blamed on a step" in out
-    assert "! `pytest`: 0 passed, 1 failed as before step 1" in out
-    assert "! Step 1 completed, old failures remain (1/1)" in out
+    assert cdd(sandbox, "exec", SLUG, "--json", "--model", script(sandbox, says("a.txt", "good"))) == 0
+    told = {event["event"]: event for event in events(capsys)}
+    assert (told["baseline_taken"]["step"], told["baseline_taken"]["failed"]) == (1, 1)
+    assert told["tests_finished"]["verification"] == "baseline"
+    assert (told["step_finished"]["status"], told["step_finished"]["verification"]) == ("completed", "baseline")
+    assert told["run_finished"]["with_old_failures"] == 1
 
 
 def test_approval_is_needed_where_the_config_asks_for_it(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,11 +164,11 @@ def test_a_model_that_nobody_knows_is_refused_before_anything_is_begun(
     assert cdd(sandbox, "exec", SLUG, "--model", "nix") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "No provider fits the model nix" in captured.err
+    assert " nix" in captured.err
     assert not (sandbox.ticket / "execution-state.json").exists()
     (sandbox.root / ".cdd/config.yaml").write_text("model: nix\napi_base: http://127.0.0.1:9/v1\n")
     assert cdd(sandbox, "doctor") == 2
-    assert "No provider fits the model nix. Write it as" in " ".join(capsys.readouterr().out.split())
+    assert " nix" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -200,7 +204,8 @@ def test_a_wrong_config_names_file_and_line(sandbox: Sandbox, capsys: pytest.Cap
     for command in (["exec", SLUG], ["list"], ["doctor"], ["status"]):
         assert cdd(sandbox, *command) == 2
         captured = capsys.readouterr()
-        assert "config.yaml:2: there is no setting `modle`" in captured.out + captured.err
+        assert "config.yaml:2:" in captured.out + captured.err
+        assert "`modle`" in captured.out + captured.err
 
 
 def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
@@ -248,12 +253,22 @@ def test_plan_check_names_what_has_to_be_mended_and_exits_1(
 ) -> None:
     sandbox.write(Step("a.txt"), Step("b.txt", also=("a.txt (new)",), description="Serve.\n**Serves:** 2"))
     assert cdd(sandbox, "plan", "check", SLUG) == 1
-    out = capsys.readouterr().out
-    plan = f"tickets/{SLUG}/plan.md"
-    assert f"✗ {plan}:7: step 1 changes `a.txt` before step 2 creates it" in out
-    assert f"! {plan}:7: warning: step 1 has no check of its own" in out
-    assert "the spec has 1" in out
-    assert out.endswith("3 problems have to be mended.\n")
+    printed = capsys.readouterr().out.splitlines()
+    assert cdd(sandbox, "plan", "check", SLUG, "--json") == 1
+    (checked,) = events(capsys)
+    assert checked["ok"] is False
+    assert [(problem["line"], problem["severity"], problem["kind"]) for problem in checked["problems"]] == [
+        (1, "error", "unserved_criterion"),
+        (7, "warning", "no_check"),
+        (7, "error", "edited_before_created"),
+        (15, "error", "unknown_criterion"),
+        (15, "warning", "no_check"),
+        (15, "warning", "missing_file"),
+    ]
+    for line, problem in zip(printed, checked["problems"], strict=False):
+        assert f" tickets/{SLUG}/plan.md:{problem['line']}:" in line
+        assert problem["message"] in line
+    assert len(printed) == 7
 
 
 def test_plan_check_lets_a_plan_in_few_words_pass_and_says_what_to_look_at(
@@ -289,7 +304,7 @@ def test_init_new_list_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["new", "feature", "User Auth", "-C", str(root)]) == 2
     assert "there already" in capsys.readouterr().err
     assert main(["-C", str(root), "list"]) == 0
-    assert "feature-user-auth  empty" in capsys.readouterr().out
+    assert capsys.readouterr().out.split()[-2:] == ["feature-user-auth", "empty"]
     assert main(["list", "--json", "-C", str(root)]) == 0
     assert events(capsys)[0]["tickets"][0]["slug"] == "feature-user-auth"
 
@@ -304,7 +319,7 @@ def test_init_anywhere_in_a_repository_makes_its_root_the_project(tmp_path: Path
 def test_a_folder_that_is_not_there_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["list"], ["init"], ["exec", "x"], ["doctor"]):
         assert main([*command, "-C", str(tmp_path / "nowhere")]) == 2
-    assert "is not a folder" in capsys.readouterr().err
+    assert str(tmp_path / "nowhere") in capsys.readouterr().err
 
 
 def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
@@ -318,11 +333,11 @@ def test_doctor_says_what_is_missing(
     sandbox.write(STEPS[0])
     assert cdd(sandbox, "doctor") == 2
     out = capsys.readouterr().out
-    assert "none is configured" in out
+    assert any(line.startswith("✗ model") for line in out.splitlines())
     assert "cdd demo" in out
     monkeypatch.setenv("CDD_MODEL", script(sandbox))
     assert cdd(sandbox, "doctor") == 0
-    assert "no tests were found" in capsys.readouterr().out
+    assert any(line.startswith(("! tests", "! check")) for line in capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -395,9 +410,12 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         out = capsys.readouterr().out
         lines = [line.strip() for line in out.splitlines()]
 
-        at = lines.index(f"✓ server   Ollama at http://127.0.0.1:{ollama}/v1: qwen3-coder:30b, a, b, c, d, and 2 more")
-        assert lines[at + 1 : at + 3] == ["model: openai/qwen3-coder:30b", f"api_base: http://127.0.0.1:{ollama}/v1"]
-        assert f"! server   LM Studio at http://127.0.0.1:{empty}/v1: it has no model yet" in lines
+        at = next(number for number, line in enumerate(lines) if f"Ollama at http://127.0.0.1:{ollama}/v1" in line)
+        assert lines[at].endswith(" 2 more")
+        assert lines[at + 1].split() == ["model:", "openai/qwen3-coder:30b"]
+        assert lines[at + 2].split() == ["api_base:", f"http://127.0.0.1:{ollama}/v1"]
+        without_models = [line for line in lines if "LM Studio" in line]
+        assert [line[0] for line in without_models] == ["!"]
         assert "vLLM" not in out
 
         for name, port in (("qwen3-coder:30b", ollama), ("a: b #c.gguf", llama)):  # the lines do what they say
@@ -419,7 +437,7 @@ def test_doctor_shows_the_roles_with_a_model_or_settings_of_their_own(
     assert cdd(sandbox, "doctor") == 2
     lines = capsys.readouterr().out.splitlines()
     assert any("planner" in line and "groq/llama" in line and "effort high" in line for line in lines)
-    assert any("chat" in line and "XAI_API_KEY not set" in line for line in lines)
+    assert any("chat" in line and "XAI_API_KEY" in line for line in lines)
     assert not any(line[2:].startswith(("executor", "socrates")) for line in lines)
 
 
@@ -429,7 +447,7 @@ def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: S
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=sandbox.root, env=environment, capture_output=True, text=True
     )
-    assert "groq/llama at https://api.groq.com/openai/v1" in done.stdout
+    assert "https://api.groq.com/openai/v1" in done.stdout
     assert done.stdout.endswith("\n\n")
 
 
@@ -451,7 +469,7 @@ def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(sandbox: Sandbox) -> None:
     out, err = process(sandbox, "exce", "x").communicate(timeout=30)
-    assert "did you mean exec?" in err
+    assert "exec?" in err
     assert out == ""
 
 
@@ -521,7 +539,8 @@ sys.exit(main(["exec", "nothing"] if {module!r} != "argparse" else ["--help"]))
         text=True,
     )
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr.strip() in ("", "Interrupted. What was done is saved; the same command goes on from here.")
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 1
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
@@ -568,7 +587,7 @@ def test_two_at_once_are_refused(sandbox: Sandbox, capsys: pytest.CaptureFixture
     running = process(sandbox, "exec", SLUG, "--model", model)
     wait_for((sandbox.root / "running").exists)
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
-    assert "Another cdd is at work" in capsys.readouterr().err
+    assert f" {running.pid} " in capsys.readouterr().err
     running.terminate()
     running.communicate(timeout=30)
 
@@ -627,13 +646,13 @@ def test_the_demo_runs_without_a_screen(
     assert main(["demo", "--json"]) == 0
     captured = capsys.readouterr()
     seen = [json.loads(line) for line in captured.out.splitlines()]
-    assert "the replies come from a script" in captured.err
+    assert "script" in captured.err
     failed = [event for event in seen if event["event"] == "attempt_failed"]
     assert [(event["step"], event["will_retry"]) for event in failed] == [(3, True)]
     assert (seen[-1]["event"], seen[-1]["completed"], seen[-1]["unverified"]) == ("run_finished", 4, 0)
     (folder,) = tmp_path.glob("cdd-demo-*")
     log = subprocess.run(["git", "log", "--oneline"], cwd=folder, capture_output=True, text=True).stdout
-    assert "The sample project" in log
+    assert len(log.splitlines()) == 1
 
 
 def run_cdd(folder: Path, *arguments: str, command: list[str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -661,19 +680,21 @@ def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(
 
     made = run_cdd(inner, "init")
     assert made.returncode == 0, made.stderr
-    assert f"The project is {tmp_path.resolve()}, a git repository." in made.stdout
+    assert str(tmp_path.resolve()) in made.stdout
     assert (tmp_path / "AGENTS.md").is_file()
     assert not (inner / ".cdd").exists()
-    assert "nothing was changed" in told("init", "-C", str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    assert told("init", "-C", str(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
 
-    assert "tickets/bug-login-fails/spec.yaml" in told("new", "bug", "Login fails")
-    assert "docs/guides/how-to-deploy.md" in told("new", "documentation", "guide", "How to deploy")
-    assert run_cdd(inner, "list").stdout == "bug-login-fails  empty\n"
-    assert told("list", "bug", "empty") == "bug-login-fails  empty\n"
+    assert "tickets/bug-login-fails/" in told("new", "bug", "Login fails")
+    assert told("new", "documentation", "guide", "Deploy").count("docs/guides/deploy.md") == 1
+    assert run_cdd(inner, "list").stdout.split() == ["bug-login-fails", "empty"]
+    assert told("list", "bug", "empty").split() == ["bug-login-fails", "empty"]
 
     status = told("status", "bug")
-    assert "  title: one line that says what is wanted\n" in status
-    assert "Next: write them in tickets/bug-login-fails/spec.yaml, or let Socrates ask" in status
+    assert "\n  title: " in status
+    assert "`/socrates bug-" in status
 
 
 def test_a_nearer_cdd_folder_goes_before_the_git_repository(
@@ -684,7 +705,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
     (inner / ".cdd").mkdir(parents=True)
     monkeypatch.chdir(inner)
     assert main(["init"]) == 0
-    assert f"The project is {inner.resolve()}." in capsys.readouterr().out
+    assert str(inner.resolve()) in capsys.readouterr().out
     assert (inner / "tickets").is_dir()
     assert not (tmp_path / "tickets").exists()
 
@@ -719,7 +740,7 @@ def test_a_broken_template_names_file_and_line(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / ".cdd/templates").mkdir(parents=True)
     (tmp_path / ".cdd/templates/bug.yaml").write_text("title: x\ntype: feature\n")
     assert main(["new", "bug", "a", "-C", str(tmp_path)]) == 2
-    assert ".cdd/templates/bug.yaml:2: the template of a bug has the type feature" in capsys.readouterr().err
+    assert "templates/bug.yaml:2:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["init"], ["new", "bug", "a"], ["new", "documentation", "guide", "a"]])
@@ -729,7 +750,7 @@ def test_a_read_only_project_is_told(tmp_path: Path, arguments: list[str]) -> No
     result = run_cdd(tmp_path, command=command)
     tmp_path.chmod(0o755)
     assert result.returncode == 2
-    assert "could not be written: Permission denied" in result.stderr
+    assert os.strerror(errno.EACCES) in result.stderr
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -738,5 +759,5 @@ def test_a_closed_file_of_the_project_is_told_and_the_rest_is_made(tmp_path: Pat
     (tmp_path / "pyproject.toml").touch(mode=0)
     result = run_cdd(tmp_path, command=without_override(sys.executable, "-m", "cdd_agent", "init"))
     assert result.returncode == 0, result.stderr
-    assert "Nothing in AGENTS.md is from pyproject.toml: Permission denied" in result.stdout
-    assert "Made AGENTS.md" in result.stdout
+    assert "pyproject.toml" in result.stdout
+    assert (tmp_path / "AGENTS.md").is_file()

@@ -194,7 +194,7 @@ RUN_OTHERS = """
 
 @pytest.mark.parametrize("name", RUN_OTHERS.split())
 def test_what_runs_anything_may_not_be_on_the_list(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput, match=f"`{name}` runs whatever it is given"):
+    with pytest.raises(BadInput, match=f"`{name}`"):
         load_config(write(tmp_path, f"commands: {{allow: [npm, {name}]}}\n"), {})
 
 
@@ -324,7 +324,7 @@ def test_a_setting_is_changed_in_its_line_and_nothing_else(before: str, after: s
 def test_a_file_that_cannot_be_changed_line_by_line_is_told_what_to_write(text: str) -> None:
     with pytest.raises(BadInput, match="was left as it was") as refused:
         changed_text(text, "config.yaml", {"model": "openai/a:1"})
-    assert refused.value.hint == "Write into it:\nmodel: openai/a:1"
+    assert refused.value.hint.splitlines()[1:] == ["model: openai/a:1"]
 
 
 @given(

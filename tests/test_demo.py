@@ -68,7 +68,7 @@ def test_the_sample_is_under_git_of_its_own_also_in_a_hook_of_another_repository
     folder = copy_sample()
     try:
         monkeypatch.delenv("GIT_DIR")
-        assert git(folder, "log", "--format=%s").strip() == "The sample project"
+        assert len(git(folder, "log", "--format=%s").splitlines()) == 1
         assert git(folder, "status", "--porcelain") == ""
         assert git(tmp_path, "status", "--porcelain") == ""
     finally:
@@ -81,10 +81,13 @@ def test_its_script_answers_whatever_is_asked_as_often_as_it_is() -> None:
         model = ScriptedModel.from_yaml(folder / ".cdd/demo-script.yaml")
     finally:
         shutil.rmtree(folder)
-    for question in ("why did it fail?", "hello", "why did it fail?"):
-        assert "This is a demo" in model.next_reply(Request((Message("user", question),))).text
+    answered = {
+        model.next_reply(Request((Message("user", question),))).text
+        for question in ("why did it fail?", "hello", "why did it fail?")
+    }
+    (answer,) = answered
     step = Request((Message("user", "# Step 1 of 4: Read the file"),))
-    assert "This is a demo" not in model.next_reply(step).text
+    assert model.next_reply(step).text != answer
 
 
 def test_no_setting_from_outside_reaches_a_run_of_it(surroundings: Path, capsys: pytest.CaptureFixture[str]) -> None:

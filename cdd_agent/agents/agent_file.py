@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events import About, Notice, Tone
 from cdd_agent.files.atomic import read_bytes, remove
 from cdd_agent.files.json_file import as_json, set_aside, write_text
 from cdd_agent.redaction import Redactor
@@ -74,7 +74,7 @@ class AgentFile(Generic[Form]):
         if data is None:
             return
         if start_over:
-            self.news = (Notice(f"Starting over. What was kept is in {self._set_aside()}."),)
+            self.news = (Notice(f"Starting over. What was kept is in {self._set_aside()}.", about=About.STARTED_OVER),)
             return
         try:
             self.found = form.model_validate_json(data)
@@ -83,7 +83,7 @@ class AgentFile(Generic[Form]):
                 f"What was kept of the conversation about this ticket is damaged ({error.errors()[0]['msg']}). It was "
                 f"set aside as {self._set_aside()}, and the conversation begins anew."
             )
-            self.news = (Notice(text, Tone.WARNING),)
+            self.news = (Notice(text, Tone.WARNING, about=About.SET_ASIDE),)
 
     def _set_aside(self) -> str:
         return set_aside(self.path).relative_to(self.record.root).as_posix()

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_word
 from cdd_agent.engine.lock import TicketLock
-from cdd_agent.events import Answer, Emit, Event, Notice
+from cdd_agent.events import About, Answer, Emit, Event, Notice
 
 _EVERYWHERE = ("help", "exit", "quit")
 _SHOWN = 50
@@ -128,7 +128,7 @@ class ReadsWords:
 
     def nothing_for(self, why: str, more: str = "") -> Meaning:
         """A line that does nothing, and is answered."""
-        answer = Notice(f"{why} {more}".rstrip())
+        answer = Notice(f"{why} {more}".rstrip(), about=About.NOT_DONE)
         return Meaning("nothing", f"Enter does nothing. {why}", partial(self.tell, answer))
 
     async def tell(self, *events: Event) -> None:

@@ -16,11 +16,11 @@ from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_an
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
-from cdd_agent.events import ChangesApplied, Emit, Event, Notice, Tone, ToolFinished
+from cdd_agent.events import About, ChangesApplied, Emit, Event, Notice, Tone, ToolFinished
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
-from cdd_agent.project.rules import project_rules
+from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.base import Tool
 from cdd_agent.work_clock import WorkClock
@@ -143,7 +143,7 @@ class ChatAgent:
             return
         turn.is_over = True
         if ended.problem:
-            emit(Notice(ended.problem, Tone.WARNING))
+            emit(Notice(ended.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_Turn") -> None:
         """What was written since this was asked last."""
@@ -163,10 +163,16 @@ class ChatAgent:
             turn.may_be_shorter = False
             if must:
                 raise
-            emit(Notice(f"It could not be summed up, and stays as it is: {error.message}", Tone.WARNING))
+            emit(
+                Notice(
+                    f"It could not be summed up, and stays as it is: {error.message}",
+                    Tone.WARNING,
+                    about=About.NOT_SUMMED_UP,
+                )
+            )
             return
         self._conversation.replace(shorter)
-        emit(Notice(_COMPACTED))
+        emit(Notice(_COMPACTED, about=About.SUMMED_UP))
 
     def _can_be_shorter(self, packed: "_Packed", turn: "_Turn") -> bool:
         return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, packed.shares)
@@ -184,7 +190,7 @@ class ChatAgent:
         conversation = max((window or 0) // 4, estimated_prompt(Request((turn.said,))))
         room = TokenBudget(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + MARGIN)
         equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-        rules = room.part(project_rules(self._root).section, "the project's rules for agents")
+        rules = room.part(project_rules(self._root).section, RULES_FOR_AGENTS)
         listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
         listing = room.part(listing, "the files at the top of the project")
         parts = (prompt, rules, where, listing, room.note())

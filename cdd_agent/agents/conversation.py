@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from cdd_agent.errors import CddError
-from cdd_agent.events import Answer, Event, Notice, Tone
+from cdd_agent.events import About, Answer, Event, Notice, Tone
 from cdd_agent.files.atomic import append_line, create_exclusive, read_lines
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
@@ -90,7 +90,7 @@ class Conversation:
         if self._problem is None or self._is_told:
             return []
         self._is_told = True
-        return [Notice(f"The conversation is not saved: {self._problem.message}", Tone.WARNING)]
+        return [Notice(f"The conversation is not saved: {self._problem.message}", Tone.WARNING, about=About.NOT_SAVED)]
 
     def _redacted(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Without secrets. What a provider sent with a message is of no use once it was changed: it goes whole."""
@@ -147,9 +147,12 @@ def read_conversation(file: Path) -> SavedConversation:
 def _back_in(saved: SavedConversation) -> Iterator[Event]:
     if saved.damaged:
         which = "A line is" if saved.damaged == 1 else f"{saved.damaged} lines are"
-        yield Notice(f"{which} damaged in the saved conversation, and left out.", Tone.WARNING)
+        yield Notice(f"{which} damaged in the saved conversation, and left out.", Tone.WARNING, about=About.DAMAGED)
     count = sum(message.role == "user" for message in saved.messages)
-    yield Notice(f"Back in the last conversation: {count} message{'' if count == 1 else 's'} of yours. It ended with:")
+    yield Notice(
+        f"Back in the last conversation: {count} message{'' if count == 1 else 's'} of yours. It ended with:",
+        about=About.RESUMED,
+    )
     last = next((message for message in reversed(saved.messages) if message.role in ("user", "assistant")), None)
     if last is not None and last.content.strip():
         yield Answer(last.content)

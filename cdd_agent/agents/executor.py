@@ -20,7 +20,7 @@ from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import CddError
-from cdd_agent.events import Event, Notice, QuestionAnswered, QuestionAsked, Tone
+from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.llm.port import Message
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
@@ -107,13 +107,18 @@ class ExecutorAgent(ReadsWords):
         if opened.resumed and step is not None:
             done = run.state.done
             self.emit(
-                Notice(f"Going on: {done} of {len(opened.steps)} steps are done already." if done else "Going on.")
+                Notice(
+                    f"Going on: {done} of {len(opened.steps)} steps are done already." if done else "Going on.",
+                    about=About.GOING_ON,
+                )
             )
         if step is not None and self._has_failed():
             error = run.state.of(step.number).error or "it is not known why"
-            self.emit(Notice(f"Step {step.number} failed: {error.splitlines()[0]}", Tone.ERROR))
+            self.emit(
+                Notice(f"Step {step.number} failed: {error.splitlines()[0]}", Tone.ERROR, about=About.STEP_FAILED)
+            )
         if step is None:
-            self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD))
+            self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
             self.emit(run.summary())
         else:
             self.emit(self._what_next())
@@ -127,7 +132,12 @@ class ExecutorAgent(ReadsWords):
         if self._left:
             return []
         slug = self.ticket_slug
-        return [Notice(f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back.")]
+        return [
+            Notice(
+                f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back.",
+                about=About.AGENT_CLOSED,
+            )
+        ]
 
     def command(self, text: str) -> Meaning | None:
         said = None if text.endswith("?") else _LINE.fullmatch(text)
@@ -228,7 +238,7 @@ class ExecutorAgent(ReadsWords):
     async def _retry(self) -> None:
         step = self._engine.run.next_step
         if step is None or not self._engine.run.state.of(step.number).attempts:
-            self.emit(Notice("No step has failed."))
+            self.emit(Notice("No step has failed.", about=About.NO_FAILURE))
             self.emit(self._what_next())
         else:
             await self._run()
@@ -238,7 +248,12 @@ class ExecutorAgent(ReadsWords):
         self._engine.reread()
         now = self._engine.run.next_step
         if now is None or (now.number, now.title) != (meant.number, meant.title):
-            self.emit(Notice(f"That was said for step {meant.number}: {meant.title}. Nothing was run."))
+            self.emit(
+                Notice(
+                    f"That was said for step {meant.number}: {meant.title}. Nothing was run.",
+                    about=About.MEANT_ANOTHER_STEP,
+                )
+            )
             self.emit(self._what_next())
         else:
             await self._run(guidance)
@@ -285,7 +300,7 @@ class ExecutorAgent(ReadsWords):
             turn = await packed.dialogue.turn(packed.messages, step=step.number)
             self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
             if turn.problem:
-                self.emit(Notice(turn.problem, Tone.WARNING))
+                self.emit(Notice(turn.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))
         except CddError:
             self.emit(QuestionAnswered(step.number))
             raise
@@ -293,7 +308,7 @@ class ExecutorAgent(ReadsWords):
 
     async def _leave(self) -> None:
         self._left = True
-        self.emit(Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here."))
+        self.emit(Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.", about=About.LEFT))
 
     def _has_failed(self) -> bool:
         step = self._engine.run.next_step
@@ -307,9 +322,13 @@ class ExecutorAgent(ReadsWords):
         if step is None:
             return self._engine.run.summary()
         if self._is_visit:
-            return Notice(f"Next is step {step.number}: {step.title}. `/exec {self.ticket_slug}` goes on with it.")
+            return Notice(
+                f"Next is step {step.number}: {step.title}. `/exec {self.ticket_slug}` goes on with it.",
+                about=About.NEXT_STEP,
+            )
         if self._has_failed():
             return Notice("`retry`, `skip`, `exit`, or say what to do differently.")
         return Notice(
-            f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, `exit`, or say what matters for it."
+            f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
+            about=About.NEXT_STEP,
         )

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from cdd_agent.errors import CddError
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events import About, Notice, Tone
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.files.read import SourceMissing, SourceText, holds_secrets, locate, read_source
 from cdd_agent.files.walk import Entry, Kind, walk
@@ -67,17 +67,17 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
         except PictureUnusable:
             raise
         except CddError as error:
-            notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING))
+            notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING, about=About.NOT_SENT))
             continue
         if source.cut or len(source.text) > room:
             notices.append(_too_big(name, source))
             continue
         room -= len(source.text)
         parts.append(_part(source))
-        notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET))
+        notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT))
     if missing > _MOST_MISSING:
         text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
-        notices.append(Notice(text, Tone.WARNING))
+        notices.append(Notice(text, Tone.WARNING, about=About.NOT_SENT))
     _expect_not_too_many(pictures)
     if not parts:
         return Mentions(line, tuple(notices))
@@ -158,7 +158,7 @@ def _exists(root: Path, name: str) -> bool:
 
 def _too_big(name: str, source: SourceText) -> Notice:
     text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
-    return Notice(f"{text} The model can read parts of it.", Tone.WARNING)
+    return Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT)
 
 
 def _reason(error: CddError) -> str:

@@ -8,7 +8,7 @@ from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Answer, Event, Notice, PlanChecked, PlanOpened, Tone
+from cdd_agent.events import About, Answer, Event, Notice, PlanChecked, PlanOpened, Tone
 
 
 class PlannerAgent(ReadsWords):
@@ -72,7 +72,10 @@ class PlannerAgent(ReadsWords):
         planning, notes = self._planning, self._planning.notes
         await self.tell(*planning.kept.news)
         if notes.proposal:
-            await self.tell(Notice("A plan was proposed here, and not approved yet."), *planning.shown())
+            await self.tell(
+                Notice("A plan was proposed here, and not approved yet.", about=About.PROPOSED_BEFORE),
+                *planning.shown(),
+            )
         elif planning.desk.present().plan is not None:
             await self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
         elif not notes.conversation:
@@ -145,7 +148,7 @@ class PlannerAgent(ReadsWords):
         try:
             self._planning.model()
         except BadInput as error:  # there is a way without one
-            self.emit(Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING))
+            self.emit(Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING, about=About.NO_MODEL))
             self.emit(Notice("`basic` proposes a plan without a model: a step for each acceptance criterion."))
             return
         await self._propose(self._planning.plan(guidance))
@@ -168,8 +171,14 @@ class PlannerAgent(ReadsWords):
         self._left = True
         if checked is not None:
             text = "The spec has changed since this plan was made. What compiling it finds now:"
-            await self.tell(Notice(text, Tone.WARNING), checked)
-        self.emit(Notice(f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.", Tone.GOOD))
+            await self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
+        self.emit(
+            Notice(
+                f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.",
+                Tone.GOOD,
+                about=About.PLAN_WRITTEN,
+            )
+        )
 
     async def _keep(self) -> None:
         desk = self._planning.desk
@@ -178,7 +187,11 @@ class PlannerAgent(ReadsWords):
             return
         self._planning.discard()
         self._left = True
-        self.emit(Notice(f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out."))
+        self.emit(
+            Notice(
+                f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out.", about=About.PLAN_KEPT
+            )
+        )
 
     async def _discard(self) -> None:
         self._planning.discard()
@@ -187,7 +200,7 @@ class PlannerAgent(ReadsWords):
     async def _leave(self) -> None:
         self._left = True
         kept = " What was proposed or learnt is kept." if self._planning.has_notes else ""
-        self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}"))
+        self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT))
 
     def _checked(self) -> PlanChecked:
         return PlanChecked(self.ticket_slug, self._planning.name_of_plan, tuple(self._planning.problems()))
@@ -198,13 +211,19 @@ class PlannerAgent(ReadsWords):
             return Notice("The Planner waits for your answers.")
         if notes.is_open:
             return Notice(
-                "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it."
+                "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it.",
+                about=About.INTERRUPTED,
             )
         if notes.proposal:
             drops = "keep" if notes.base.strip() else "discard"  # of no plan there is nothing to keep
-            return Notice(f"`approve` writes it, `{drops}` drops it; or say what to change in it.")
+            return Notice(
+                f"`approve` writes it, `{drops}` drops it; or say what to change in it.", about=About.WHAT_NEXT
+            )
         if self._planning.desk.present().plan is not None:
             return Notice(
                 "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
             )
-        return Notice("`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it.")
+        return Notice(
+            "`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it.",
+            about=About.WHAT_NEXT,
+        )

@@ -22,12 +22,12 @@ from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structu
 from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers, most_of
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import Answer, Emit, Event, Notice, PlanChecked, Tone, unheard
+from cdd_agent.events import About, Answer, Emit, Event, Notice, PlanChecked, Tone, unheard
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Model, Request
 from cdd_agent.project.context import project_context
-from cdd_agent.project.rules import project_rules
+from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.basic_plan import basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
@@ -35,6 +35,8 @@ from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, made_anew
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tools.base import Tool
 
+SAID_BEFORE = "what was said and looked at before"
+"""The name of it where a prompt had no room for it."""
 _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
@@ -210,7 +212,7 @@ class Planning:
             conversation += added.messages
             self._keep(self.notes.model_copy(update={"conversation": conversation}))
             if len(added.messages) > 1:
-                self.recorder.emit(Notice(exploration.in_words, Tone.QUIET))
+                self.recorder.emit(Notice(exploration.in_words, Tone.QUIET, about=About.EXPLORED))
 
         kind: type[Any] = packed.kind
         found = await structured(packed.dialogue, packed.messages, kind, check=judge.problems, keep=keep)
@@ -241,7 +243,10 @@ class Planning:
         if not (isinstance(reply, ChangeReply) and reply.changes):
             return self.shown()
         changed_from = before if self.notes.is_anew else self.notes.base
-        return [Notice(reply.changes.summary), *self._shown_as(_in_diff(changed_from, self.text()))]
+        return [
+            Notice(reply.changes.summary, about=About.CHANGES),
+            *self._shown_as(_in_diff(changed_from, self.text())),
+        ]
 
     def open_questions(self) -> list[Event]:
         lines = [f"{number}. {question}" for number, question in enumerate(self.notes.questions, 1)]
@@ -310,9 +315,9 @@ class Planning:
         kept = _latest(conversation, None if window is None else most_of(window) - before)
         room = TokenBudget(window, before + estimated_prompt(Request(kept)))
         if len(kept) < len(conversation):
-            room.leave_out("what was said and looked at before")
+            room.leave_out(SAID_BEFORE)
         equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-        rules = room.part(project_rules(self.desk.root).section, "the project's rules for agents")
+        rules = room.part(project_rules(self.desk.root).section, RULES_FOR_AGENTS)
         system = "\n\n".join(filter(None, (prompt, rules, room.note())))
         return _Packed(equipped, (Message("system", system), *kept), tuple(room.left_out), kind)
 

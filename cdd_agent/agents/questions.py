@@ -15,6 +15,8 @@ from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 
+PLAN_TEXT = "the plan's text"
+"""Its name where a prompt had no room for it."""
 _LONGEST_ERROR = 4_000
 """Characters of what a failed step said."""
 
@@ -39,7 +41,7 @@ def about_the_run(
 
     ticket = room.part(f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec")
     equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-    whole = room.part(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", "the plan's text")
+    whole = room.part(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", PLAN_TEXT)
     if not room.takes(estimated_prompt(Request(tuple(earlier)))):
         earlier = []
         room.leave_out("earlier questions")

@@ -19,7 +19,7 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.events import Answer, Emit, Event, Notice, ReplyFinished, SpecShown, Tone
+from cdd_agent.events import About, Answer, Emit, Event, Notice, ReplyFinished, SpecShown, Tone
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected, Usage
 from cdd_agent.redaction import Redactor
@@ -120,7 +120,7 @@ class SocratesAgent(ReadsWords):
             await self.tell(*self._going_on())
         elif self._is_complete:
             text = f"{self._file.shown} is complete. Press Enter to go deeper, or say what to look at; `exit` leaves."
-            self.emit(Notice(text, Tone.GOOD))
+            self.emit(Notice(text, Tone.GOOD, about=About.SPEC_COMPLETE))
         else:
             await self._ask(BEGIN, is_answer=False)
 
@@ -136,13 +136,22 @@ class SocratesAgent(ReadsWords):
     def _going_on(self) -> list[Event]:
         notebook, changed = self.notebook, self._shown().not_written
         what = f"; not written to {self._file.shown} yet: {', '.join(changed)}" if changed else ""
-        events: list[Event] = [Notice(f"Going on: what was said is kept{what}.")]
+        events: list[Event] = [Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON)]
         if notebook.last_words:
             events.append(Answer(notebook.last_words))
         if notebook.is_unanswered:
-            events.append(Notice("Your last words were not answered yet: press Enter to have them answered."))
+            events.append(
+                Notice(
+                    "Your last words were not answered yet: press Enter to have them answered.", about=About.UNANSWERED
+                )
+            )
         elif self._is_complete:
-            events.append(Notice("The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it."))
+            events.append(
+                Notice(
+                    "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
+                    about=About.SPEC_COMPLETE,
+                )
+            )
         return events
 
     def command(self, text: str) -> Meaning | None:
@@ -196,7 +205,7 @@ class SocratesAgent(ReadsWords):
                 keep=lambda added: notebook.add(added.messages),
             )
         except asyncio.CancelledError:
-            self.emit(Notice("What was said is kept."))
+            self.emit(Notice("What was said is kept.", about=About.UNANSWERED))
             raise
         except ContextTooLong as error:
             if notebook.forget_rounds():  # else every later try would be too long, too
@@ -215,14 +224,14 @@ class SocratesAgent(ReadsWords):
             self.emit(Answer(unsaid))
         for problem in answer.problems:
             text = f"The model's answer is not quite right, even when asked again: {problem}"
-            self.emit(Notice(text, Tone.WARNING))
+            self.emit(Notice(text, Tone.WARNING, about=About.ANSWER_WRONG))
         self.emit(self._shown())
         if answer.value.approved and is_answer:
             if notebook.draft.spec == before.spec:
                 await self._approve(anyway=False)
             else:
                 text = "The spec has changed with your last words. `summary` shows it, `approve` writes it."
-                self.emit(Notice(text))
+                self.emit(Notice(text, about=About.CHANGED_UNSEEN))
 
     def _untold(self, notes: Sequence[str], left_out: Sequence[str]) -> list[Notice]:
         """What a person has to know of what the model is told, and was not told before."""
@@ -240,7 +249,9 @@ class SocratesAgent(ReadsWords):
 
     async def _leave(self) -> None:
         self._is_done = True
-        self.emit(Notice(f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here."))
+        self.emit(
+            Notice(f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here.", about=About.LEFT)
+        )
 
     async def _approve(self, *, anyway: bool) -> None:
         notebook = self.notebook
@@ -250,7 +261,7 @@ class SocratesAgent(ReadsWords):
                 self.emit(_edited(self._file, edited))
             if (lacking := self._lacking()) and not anyway:
                 text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
-                self.emit(Notice(text, Tone.WARNING))
+                self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
                 self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
                 return
             try:
@@ -271,8 +282,14 @@ class SocratesAgent(ReadsWords):
         text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
         if missing := notebook.draft.spec.missing():
             names = ", ".join(line.partition(":")[0] for line in missing)
-            return [self._shown(), Notice(f"{text} A plan needs these, too: {names}.", Tone.WARNING)]
-        return [self._shown(), Notice(f"{text} Next is the plan: `/plan {self.ticket_slug}`.", Tone.GOOD)]
+            return [
+                self._shown(),
+                Notice(f"{text} A plan needs these, too: {names}.", Tone.WARNING, about=About.SPEC_WRITTEN),
+            ]
+        return [
+            self._shown(),
+            Notice(f"{text} Next is the plan: `/plan {self.ticket_slug}`.", Tone.GOOD, about=About.SPEC_WRITTEN),
+        ]
 
     def _lacking(self) -> list[str]:
         """Why the spec should not be written yet."""
@@ -290,7 +307,11 @@ class SocratesAgent(ReadsWords):
 
 def _edited(file: SpecFile, fields: Sequence[str]) -> Notice:
     names = ", ".join(fields)
-    return Notice(f"{file.shown} was changed by somebody else: {names}. What the file says is kept.", Tone.WARNING)
+    return Notice(
+        f"{file.shown} was changed by somebody else: {names}. What the file says is kept.",
+        Tone.WARNING,
+        about=About.CHANGED_MEANWHILE,
+    )
 
 
 def _unsaid(words: str, questions: Sequence[str]) -> str:

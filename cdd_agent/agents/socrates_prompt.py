@@ -16,7 +16,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import Message, Request
-from cdd_agent.project.rules import ProjectRules, project_rules
+from cdd_agent.project.rules import RULES_FOR_AGENTS, ProjectRules, project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -24,6 +24,8 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 BEGIN = "I have opened this ticket. Look around where it is about, then begin with your first questions."
 GO_DEEPER = "The spec is complete. Look for what it does not say yet, or leaves to chance, and ask about that."
 GO_ON = "Go on."
+TOOL_ANSWERS = "what the tools showed in this turn"
+"""Their name where a prompt had no room for them."""
 _LONGEST_LISTING = 5_000
 
 
@@ -63,13 +65,13 @@ def packed(root: Path, slug: str, around: Surroundings, notebook: Notebook, dial
     if room.is_over and len(others) >= len(notebook.said):
         others = list(notebook.asked[1:])
         room = TokenBudget(window, needed())
-        room.leave_out("what the tools showed in this turn")
+        room.leave_out(TOOL_ANSWERS)
 
     of_type = room.part(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}")
     *older, last = [(), *_turns(notebook.history)]
     last = _fitting(last, room)
     equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-    rules = room.part(around.rules.section, "the project's rules for agents")
+    rules = room.part(around.rules.section, RULES_FOR_AGENTS)
     listing = room.part(
         f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project"
     )

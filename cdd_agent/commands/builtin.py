@@ -9,6 +9,7 @@ from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
 from cdd_agent.commands.registry import WrongUsage, command, commands
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
+    About,
     Answer,
     Cleared,
     ExitRequested,
@@ -65,9 +66,14 @@ async def resume(session: Session) -> None:
     if ticket is not None:
         await session.engage(agent, ticket)
     elif left is not None:
-        session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left."))
+        session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
     elif not told:
-        session.emit(Notice("No run was left before its end, and there is no earlier conversation to go back to."))
+        session.emit(
+            Notice(
+                "No run was left before its end, and there is no earlier conversation to go back to.",
+                about=About.NOTHING_TO_RESUME,
+            )
+        )
 
 
 def _left_last(session: Session) -> Ticket | None:
@@ -138,7 +144,11 @@ async def new(session: Session, kind: str, *words: str) -> None:
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = await asyncio.to_thread(create_page, session.project.root, *words)
-        session.emit(Notice(f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD))
+        session.emit(
+            Notice(
+                f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD, about=About.MADE
+            )
+        )
         return
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME", hint=_QUOTE)
@@ -148,6 +158,7 @@ async def new(session: Session, kind: str, *words: str) -> None:
             f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by "
             f"hand; then `/plan {ticket.slug}` makes the plan.",
             Tone.GOOD,
+            about=About.MADE,
         )
     )
 
@@ -190,10 +201,18 @@ async def cost(session: Session, slug: str | None = None) -> None:
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
         cache = effort.spent.of_the_cache_in_words
         session.emit(
-            Notice("; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))))
+            Notice(
+                "; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))),
+                about=About.COST,
+            )
         )
     spent = session.tally.spent
-    session.emit(Notice("; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words)))))
+    session.emit(
+        Notice(
+            "; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words))),
+            about=About.COST,
+        )
+    )
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]")

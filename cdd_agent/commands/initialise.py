@@ -7,7 +7,7 @@ from pathlib import Path
 from cdd_agent.commands.agents_file import FILE, agents_file
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events import About, Notice, Tone
 from cdd_agent.files.atomic import create_exclusive, ignore_runs
 from cdd_agent.session import Project
 from cdd_agent.tickets.templates import copy_bundled
@@ -69,7 +69,7 @@ _WINDOWS_SYSTEM = ("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDA
 def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]:
     """Make what is missing of a project's own files, and tell of each; with `templates`, copies of the bundled ones.
 
-    Raises `BadInput` for a folder that is no place for a project, and where the disk refuses.
+    Raises `NoPlace` for a folder that is none for a project, and `BadInput` where the disk refuses.
     """
     root = project.root
     _refuse_no_place(root)
@@ -81,16 +81,30 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     if not any(name.casefold() == FILE.casefold() for name in _names(root)):
         text, unread = agents_file(project)
         made += _created(root / FILE, text)
-        yield from (Notice(f"Nothing in {FILE} is from {problem}", Tone.WARNING) for problem in unread)
+        yield from (
+            Notice(f"Nothing in {FILE} is from {problem}", Tone.WARNING, about=About.UNREADABLE) for problem in unread
+        )
     made += copy_bundled(root) if templates else []
-    yield from (Notice(f"Made {path.relative_to(root).as_posix()}", Tone.GOOD) for path in made)
+    yield from (Notice(f"Made {path.relative_to(root).as_posix()}", Tone.GOOD, about=About.MADE) for path in made)
     if root / FILE in made:
         yield Notice(
             f"{FILE} tells coding agents and newcomers about the project: fill in what stands in <…>; "
             "until then no model is told of those lines."
         )
     if not made:
-        yield Notice("It was set up already; nothing was changed.", Tone.GOOD)
+        yield Notice("It was set up already; nothing was changed.", Tone.GOOD, about=About.NOTHING_NEW)
+
+
+class NoPlace(BadInput):
+    """A folder in which no project is begun: a person's home, or the system's."""
+
+    def __init__(self, folder: Path, what: str) -> None:
+        super().__init__(
+            f"{folder} is no place for a project: it is {what}.",
+            hint="A project is the nearest folder with .cdd or .git, or else the one you are in. "
+            "Change to the project's own folder; if that is in this one, `git init` there first.",
+        )
+        self.folder = folder
 
 
 def _names(folder: Path) -> list[str]:
@@ -118,11 +132,7 @@ def _refuse_no_place(root: Path) -> None:
     if any(_is(root, place) for place in alone) or any(
         _is(folder, place) for folder in (root, *root.parents) for place in whole
     ):
-        raise BadInput(
-            f"{root} is no place for a project: it is {what}.",
-            hint="A project is the nearest folder with .cdd or .git, or else the one you are in. "
-            "Change to the project's own folder; if that is in this one, `git init` there first.",
-        )
+        raise NoPlace(root, what)
 
 
 def _is(folder: Path, place: Path) -> bool:

@@ -19,7 +19,7 @@ from cdd_agent.config import (
     with_model,
 )
 from cdd_agent.errors import BadInput
-from cdd_agent.events import ModelChosen, Notice, Tone
+from cdd_agent.events import About, ModelChosen, Notice, Tone
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.guarded_yaml import read_file
 from cdd_agent.llm.local_servers import USUAL_PORTS
@@ -49,7 +49,7 @@ async def choose(session: Session, words: Sequence[str]) -> None:
         for line in _asked_now(session.project.config):
             session.emit(Notice(line))
         found = await session.look_for_models()
-        session.emit(found if found.models or found.without_models else Notice(_NO_SERVERS))
+        session.emit(found if found.models or found.without_models else Notice(_NO_SERVERS, about=About.NO_SERVERS))
         session.emit(Notice(_ABOUT_MODELS))
         return
     model, api_base = await _meant(session, role, *given)

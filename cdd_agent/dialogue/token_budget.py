@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events import About, Notice, Tone
 from cdd_agent.llm.budget import CEILING, estimated_tokens
 
 MARGIN = 60
@@ -78,4 +78,4 @@ class Omitted:
     def news(self, left_out: Sequence[str]) -> list[Notice]:
         new = [name for name in left_out if name not in self._told]
         self._told.update(new)
-        return [Notice(left_out_in_words(new), Tone.WARNING)] if new else []
+        return [Notice(left_out_in_words(new), Tone.WARNING, about=About.LEFT_OUT)] if new else []

@@ -31,6 +31,7 @@ from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import BudgetExhausted, CddError, NotApproved, StepFailed
 from cdd_agent.events import (
+    About,
     AttemptFailed,
     Emit,
     Event,
@@ -147,7 +148,7 @@ class Engine:
             self.emit(Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING))
         for lack in self.run.spec.missing() if self.run.next_step is not None else ():
             spec = self.run.ticket.shown(self.run.ticket.spec_path)
-            self.emit(Notice(f"{spec} is not complete: {lack}", Tone.WARNING))
+            self.emit(Notice(f"{spec} is not complete: {lack}", Tone.WARNING, about=About.SPEC_INCOMPLETE))
         self.run.tell_what_was_found()
         for event in drift(self.run.plan, self.run.state):
             self.emit(event)
@@ -161,10 +162,18 @@ class Engine:
         here begins again, and hears of it again."""
         others = await self._changed_since(found)
         back = self.run.restore_files(number, forget=False)
-        self.emit(Notice(f"Step {number} was interrupted and {self.run.resume_hint(number)}.", Tone.WARNING))
+        self.emit(
+            Notice(
+                f"Step {number} was interrupted and {self.run.resume_hint(number)}.",
+                Tone.WARNING,
+                about=About.INTERRUPTED,
+            )
+        )
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
-            self.emit(Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING))
+            self.emit(
+                Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING, about=About.CHANGED_BESIDE)
+            )
         await self._undoing.tell_what_is_left(number)
         if back is not None:
             self.emit(back)
@@ -257,7 +266,7 @@ class Engine:
         if dependents:
             one, names = len(dependents) == 1, ", ".join(map(str, dependents))
             who = f"Step {names} depends" if one else f"Steps {names} depend"
-            self.emit(Notice(f"{who} on it and will run without its result.", Tone.WARNING))
+            self.emit(Notice(f"{who} on it and will run without its result.", Tone.WARNING, about=About.DEPENDENTS))
 
     async def undo(self, number: int | None = None) -> None:
         """Go back to before a step, or before the last one: it and those after it are pending again.
@@ -400,7 +409,7 @@ class Engine:
 
     def _why_stopped(self) -> Iterator[Notice]:
         if isinstance(self.stopped_by, CommitRefused):
-            yield Notice(f"It was not committed: {self.stopped_by.message}", Tone.WARNING)
+            yield Notice(f"It was not committed: {self.stopped_by.message}", Tone.WARNING, about=About.NOT_COMMITTED)
         if isinstance(self.stopped_by, _UNDECIDED):  # any other reason is the step's own error
             yield Notice(self.stopped_by.message, Tone.WARNING)
         if self.stopped_by is not None and self.stopped_by.hint:

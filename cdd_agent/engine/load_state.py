@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.events import ChangesPutBack, Event, Notice, Tone
+from cdd_agent.events import About, ChangesPutBack, Event, Notice, Tone
 from cdd_agent.files.atomic import sync_folder, write_atomic
 from cdd_agent.files.json_file import aside_of, set_aside
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -54,14 +54,19 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
     if state is None and copy is not None:
         copy = save(ticket, plan, record, copy)
         text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
-        return Opened(copy, (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING),))
+        return Opened(
+            copy,
+            (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING, about=About.STATE_REBUILT),),
+        )
     told = renumbered(saved, state) if saved and state else ()
     has_new_words = state != known
     if state is not None and told:
         state = save(ticket, plan, record, state)
     if state is not None and copy is not None and copy.done > state.done:
         text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
-        older = Notice(f"{text} The file counts; to go by the record, remove it.", Tone.WARNING)
+        older = Notice(
+            f"{text} The file counts; to go by the record, remove it.", Tone.WARNING, about=About.STATE_OLDER
+        )
         return Opened(state, (*told, older))
     if saved is not None and state is not None and has_new_words:
         state = save(ticket, plan, record, state)
@@ -75,24 +80,30 @@ def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, .
     if not moved:
         return ()
     which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
-    return (Notice(f"The steps in the plan were renumbered, and are known by their words: {which}."),)
+    return (
+        Notice(
+            f"The steps in the plan were renumbered, and are known by their words: {which}.", about=About.RENUMBERED
+        ),
+    )
 
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
     """What is different in the plan from what was carried out."""
     for number in changed_steps(plan, state):
         text = f"Step {number} is {state.of(number).status}, and its text in the plan was changed since. It stays so; "
-        yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING)
+        yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING, about=About.STEP_CHANGED)
     for number, step in state.former_steps.items():
         if step.status.over or step.status is StepStatus.FAILED:
             text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
-            yield Notice(f"{text} `undo {number}` goes back to before it.")
+            yield Notice(f"{text} `undo {number}` goes back to before it.", about=About.STEP_REMOVED)
 
 
 def _taken_over(ticket: Ticket, state: ExecutionState) -> Notice:
     """Of a tool that kept less: from here on it is known which steps were meant, and there is a copy."""
     text = f"{ticket.shown(ticket.state_path)} is of an earlier version, and was taken over: {_done(state)}."
-    return Notice(f"{text} How they were verified is not known: they are unverified.", Tone.WARNING)
+    return Notice(
+        f"{text} How they were verified is not known: they are unverified.", Tone.WARNING, about=About.STATE_TAKEN_OVER
+    )
 
 
 def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
@@ -118,7 +129,7 @@ def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error:
     write_atomic(aside, ticket.state_path.read_bytes())  # a copy: after a kill there still is something to be rebuilt
     state = save(ticket, plan, record, state)
     text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
-    return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING),))
+    return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING, about=About.STATE_REBUILT),))
 
 
 def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
@@ -158,7 +169,7 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
             raise BadInput(f"{ticket.state_path} could not be set aside: {error.strerror or error}") from error
     where = earlier.relative_to(record.root).as_posix()
     text = f"Starting over. The files of the project stay as they are; the record of the run so far is in {where}."
-    return Opened(new_state(ticket.slug, plan), (*news, Notice(text)))
+    return Opened(new_state(ticket.slug, plan), (*news, Notice(text, about=About.STARTED_OVER)))
 
 
 def _restore_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> list[Event]:

@@ -20,6 +20,30 @@ _LOOK = 0.2
 """Seconds; longer than a look of `others_at_work` has a lock that nobody holds."""
 
 
+class TicketTaken(BadInput):
+    """Another process is at work on the ticket."""
+
+    def __init__(self, slug: str, who: str) -> None:
+        super().__init__(
+            f"Another cdd is at work on {slug}{who}",
+            hint="Finish or leave it there first; two at once would undo each other's work.",
+        )
+        self.slug = slug
+        self.who = who
+        """Its process, host and time, as a clause; empty where that is not known."""
+
+
+class LockGone(BadInput):
+    """The folder of the lock was removed while it was held."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"{folder} was removed or replaced while it was in use",
+            hint="Was the project cleaned? Leave what was begun here, and begin it again.",
+        )
+        self.folder = folder
+
+
 @dataclass(frozen=True)
 class TicketLock:
     """Held by one process. Who it is stands in a file beside it, for whoever is refused."""
@@ -32,7 +56,7 @@ class TicketLock:
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
-        """Raises `BadInput` when another process has it, which is named, or where files cannot be locked."""
+        """Raises `TicketTaken` when another process has it, or `BadInput` where files cannot be locked."""
         from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
 
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
@@ -40,10 +64,7 @@ class TicketLock:
             lock.acquire()
             taken = cls(lock, holder, _identity(folder / "lock"))
         except Timeout as error:
-            raise BadInput(
-                f"Another cdd is at work on {slug}{_who(holder)}",
-                hint="Finish or leave it there first; two at once would undo each other's work.",
-            ) from error
+            raise TicketTaken(slug, _who(holder)) from error
         except (OSError, NotImplementedError) as error:
             why = getattr(error, "strerror", None) or error
             raise BadInput(f"{folder / 'lock'} could not be locked: {why}") from error
@@ -60,12 +81,9 @@ class TicketLock:
         return replace(self, is_lent=True)
 
     def check(self) -> None:
-        """Raises `BadInput` when the lock's file was removed, so that somebody else may hold another one by now."""
+        """Raises `LockGone` when the lock's file was removed, so that somebody else may hold another one by now."""
         if not self._is_ours:
-            raise BadInput(
-                f"{self.holder.parent} was removed or replaced while it was in use",
-                hint="Was the project cleaned? Leave what was begun here, and begin it again.",
-            )
+            raise LockGone(self.holder.parent)
 
     def release(self) -> None:
         if self.lock.is_locked and not self.is_lent:

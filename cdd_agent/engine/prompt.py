@@ -12,7 +12,7 @@ from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Request
 from cdd_agent.project.context import entries
-from cdd_agent.project.rules import project_rules
+from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
@@ -28,6 +28,10 @@ class Earlier:
     reply: str
 
 
+LAST_FAILED = "# The last attempt failed"
+"""The heading above the reason."""
+LAST_REPLY = "the last attempt's reply"
+"""Its name where a prompt had no room for it."""
 _MARGIN = 200
 """Tokens for the headings of the parts, and for how many files more are left out."""
 _UNSEEN = "You have not seen these: do not replace them."
@@ -83,11 +87,11 @@ def step_prompt(
     room = _room(window, beside, [system, opening, *closing])
     if room.is_over and earlier is not None:
         closing[1] = _failed(replace(earlier, reply=""))
-        without.append("the last attempt's reply")
+        without.append(LAST_REPLY)
         room = _room(window, beside, [system, opening, *closing], without)
     if room.is_over and rules.text:
         system = _system("", spec, plan)
-        without.append("the project's rules for agents")
+        without.append(RULES_FOR_AGENTS)
         room = _room(window, beside, [system, opening, *closing], without)
     if room.is_over:
         raise ContextTooLong(
@@ -179,7 +183,7 @@ def _failed(earlier: Earlier | None) -> str:
     if earlier is None:
         return ""
     return (
-        "# The last attempt failed\n\nEverything it wrote was taken back, so send every file that this step needs.\n\n"
+        f"{LAST_FAILED}\n\nEverything it wrote was taken back, so send every file that this step needs.\n\n"
         f"What went wrong:\n\n{fenced(earlier.reason)}"
     ) + (f"\n\nThe reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier.reply else "")
 

@@ -19,7 +19,7 @@ from cdd_agent.engine.prompt import Earlier, Prompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import StepFailed
-from cdd_agent.events import ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
+from cdd_agent.events import About, ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -152,7 +152,9 @@ class Run:
         text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
         text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
         for slug, who in new.items():
-            self.emit(Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING))
+            self.emit(
+                Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING, about=About.OTHER_RUN)
+            )
 
     def reload_plan(self, plan: ImplementationPlan) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
@@ -161,7 +163,7 @@ class Run:
         if told:
             state = save(self.ticket, plan, self.record, state)
         self.state, self.plan = state, plan
-        edited = Notice("The plan was edited; the run goes on as it says now.")
+        edited = Notice("The plan was edited; the run goes on as it says now.", about=About.PLAN_EDITED)
         news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
         for event in news:
             self.emit(event)

@@ -21,6 +21,7 @@ from cdd_agent.engine.step_tools import StepTools, refused_calls
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
+    About,
     BaselineStarted,
     ChangesApplied,
     CommandOutput,
@@ -161,7 +162,7 @@ class StepRunner:
             await self._reply(prompt, bench)
             reply = await asyncio.to_thread(_usable, bench, attempt.reply or "")
             for doubt in reply.doubts:
-                self.emit(Notice(f"{doubt}.", Tone.WARNING))
+                self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
             await bench.change(reply.edits)
         except ReplyRefused as refusal:
             if bench.is_begun:
@@ -240,7 +241,13 @@ class StepRunner:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
             tools.start_anew()
-            self.emit(Notice(f"What was done with tools cannot be done again: {refusal.message}", Tone.WARNING))
+            self.emit(
+                Notice(
+                    f"What was done with tools cannot be done again: {refusal.message}",
+                    Tone.WARNING,
+                    about=About.NOT_DONE_AGAIN,
+                )
+            )
         if attempt.reply is not None:
             self.emit(ReplyStarted(bench.step.number, "", saved=True))
             return
@@ -258,7 +265,7 @@ class StepRunner:
                 if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong | PicturesRefused):
                     raise
                 why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
-            self.emit(Notice(f"{why}; the model is asked without them.", Tone.WARNING))
+            self.emit(Notice(f"{why}; the model is asked without them.", Tone.WARNING, about=About.NO_TOOLS))
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
@@ -281,9 +288,9 @@ class StepRunner:
         if not spoken:
             prompt = await self._prompt(dialogue, make)
             for note in prompt.notes:
-                self.emit(Notice(note, Tone.WARNING))
+                self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
             if prompt.left_out:
-                self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING))
+                self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING, about=About.LEFT_OUT))
             attempt.save_request(prompt.text, prompt.shown)
             bench.show(prompt.shown)
             spoken = prompt.request.messages

@@ -18,7 +18,7 @@ from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
 from cdd_agent.engine.journal import WrittenFile, is_file_or_free, written_file_at
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ChangesProposed, CheckpointStarted, Choice, Emit, Notice, Tone
+from cdd_agent.events import About, ChangesProposed, CheckpointStarted, Choice, Emit, Notice, Tone
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.frontend import ChangesApproved, Frontend
@@ -81,7 +81,7 @@ class StepTransaction:
         changes = await asyncio.to_thread(change_set, self.root, edits, self._terms(), self.protected)
         notes = tuple(f"{note}." for note in changes.notes)
         for note in () if again else notes:
-            self.emit(Notice(note))
+            self.emit(Notice(note, about=About.FILE_NOTE))
         if not changes.changes:
             return notes
         for change in changes.changes:
@@ -112,7 +112,7 @@ class StepTransaction:
             self.is_begun = True
             if unseen := self.history.unseen():
                 text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
-                self.emit(Notice(text, Tone.WARNING))
+                self.emit(Notice(text, Tone.WARNING, about=About.NOT_IN_CHECKPOINT))
         if missed := await self.history.also(self.attempt, touched):
             raise ReplyRefused(
                 f"{', '.join(missed)} is ignored by git: there would be no way back from a change of it.",

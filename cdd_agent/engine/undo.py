@@ -12,10 +12,29 @@ from cdd_agent.engine.net_changes import NetChanges
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run, named
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import Notice, StepDiff, StepsRedone, StepsUndone, Tone
+from cdd_agent.events import About, Notice, StepDiff, StepsRedone, StepsUndone, Tone
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.restore import CheckpointGone, RestoreResult
 from cdd_agent.tickets.state import StepExecution, Undo, of_plan
+
+
+class NotCarriedOut(BadInput):
+    """A step to be undone, or to be shown, that nobody carried out."""
+
+    def __init__(self, step: int, hint: str) -> None:
+        super().__init__(f"Step {step} was not carried out", hint=hint)
+        self.step = step
+
+
+class ChangesUnknown(BadInput):
+    """A step to be undone whose record is not on this machine; nothing was undone."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(
+            f"What step {step} changed is not known here: its record is gone. Nothing was undone",
+            hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
+        )
+        self.step = step
 
 
 @dataclass(frozen=True)
@@ -34,15 +53,12 @@ class Undoing:
         self.run.lock.check()
         known = (*self.run.state.settled(), *await self._left_something())
         if not known:
-            self.run.emit(Notice("Nothing was carried out yet."))
+            self.run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
             return
         first = known.index(self._carried_out(number, known))
         for step in known[first:]:
             if self._unknown(step):
-                raise BadInput(
-                    f"What step {step.step_number} changed is not known here: its record is gone. Nothing was undone",
-                    hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
-                )
+                raise ChangesUnknown(step.step_number)
         undo = stamp()
         await self.run.history.expect(await self._to_be_undone(undo, known[first:]))
         steps = tuple(step.folder for step in known[first:])
@@ -68,7 +84,7 @@ class Undoing:
     async def diff(self, number: int | None = None) -> None:
         """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
         if number is None and not self.run.state.settled():
-            self.run.emit(Notice("Nothing was carried out yet."))
+            self.run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
             return
         step = self._carried_out(number, self.run.state.settled())
         if self._unknown(step):
@@ -111,14 +127,14 @@ class Undoing:
             return
         if left:
             text = f"Changed while step {step.step_number} ran, and left as it is: {named(left)}"
-            self.run.emit(Notice(f"{text} (`undo` takes it back)"))
+            self.run.emit(Notice(f"{text} (`undo` takes it back)", about=About.LEFT_AS_IS))
 
     async def tell_what_is_left(self, number: int) -> None:
         """Tell what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
         with suppress(CddError):
             if left := await self.run.history.left(self.run.standing(self.run.state.of(number))):
                 text = f"What commands of step {number} made besides is left as it is: {named(left)}"
-                self.run.emit(Notice(f"{text} (`undo` takes it back)"))
+                self.run.emit(Notice(f"{text} (`undo` takes it back)", about=About.LEFT_AS_IS))
 
     async def _to_be_undone(self, undo: str, steps: Sequence[StepExecution]) -> NetChanges:
         attempts = self.run.standing(*steps)
@@ -142,7 +158,7 @@ class Undoing:
                 return step
         numbers = ", ".join(str(step.step_number) for step in known)
         hint = f"Those that were, in this order: {numbers}." if numbers else ""
-        raise BadInput(f"Step {number} was not carried out", hint=hint)
+        raise NotCarriedOut(number, hint)
 
     def _unknown(self, step: StepExecution) -> tuple[str, ...]:
         """The files of a step of which no checkpoint tells what they were before."""

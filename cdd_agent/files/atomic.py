@@ -17,6 +17,25 @@ _being_written = set[Path]()
 """The temporary files of this process, in whichever thread."""
 
 
+class NotWritten(BadInput):
+    """A file that the disk does not take; the `OSError` is its cause."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"{path} could not be written: {error.strerror or error}",
+            hint="Check that the folder is writable and that the disk has space.",
+        )
+        self.path = path
+
+
+class NotRead(BadInput):
+    """A file that is there and cannot be read; the `OSError` is its cause."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path} could not be read: {error.strerror or error}")
+        self.path = path
+
+
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` whole or not at all: temporary file beside it, fsync, rename, fsync of the folder.
 
@@ -80,10 +99,7 @@ def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise BadInput(
-            f"{path} could not be written: {error.strerror or error}",
-            hint="Check that the folder is writable and that the disk has space.",
-        ) from error
+        raise NotWritten(path, error) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -123,7 +139,7 @@ def read_bytes(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
+        raise NotRead(path, error) from error
 
 
 def read_lines(path: Path, longest: int) -> Iterator[bytes]:
@@ -138,7 +154,7 @@ def read_lines(path: Path, longest: int) -> Iterator[bytes]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
+        raise NotRead(path, error) from error
 
 
 def ignore_runs(root: Path) -> Path | None:
@@ -173,10 +189,7 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
         yield temporary
         sync_folder(target.parent)
     except OSError as error:
-        raise BadInput(
-            f"{shown} could not be written: {error.strerror or error}",
-            hint="Check that the folder is writable and that the disk has space.",
-        ) from error
+        raise NotWritten(shown, error) from error
     finally:
         with contextlib.suppress(OSError):  # what is told is the first error, not the clean-up's
             temporary.unlink()

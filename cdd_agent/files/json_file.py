@@ -11,6 +11,16 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
 
 
+class Damaged(BadInput):
+    """A file of a run's own record that does not hold what belongs there."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(
+            f"{path} is damaged: {why}", hint="It is a run's own record. Look at it, and move it away to go on."
+        )
+        self.path = path
+
+
 class JsonFile(BaseModel):
     """A value that has a file."""
 
@@ -18,17 +28,14 @@ class JsonFile(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """None where there is no file. Raises `BadInput` for one that is damaged."""
+        """None where there is no file. Raises `Damaged`."""
         text = read_text(path)
         if text is None:
             return None
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise BadInput(
-                f"{path} is damaged: {error.errors()[0]['msg']}",
-                hint="It is a run's own record. Look at it, and move it away to go on.",
-            ) from error
+            raise Damaged(path, error.errors()[0]["msg"]) from error
 
     def save(self, path: Path) -> None:
         write_text(path, self.model_dump_json(indent=1))

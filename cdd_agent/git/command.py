@@ -33,6 +33,21 @@ class GitUnusable(CddError):
     """There is no git, no repository, or git would not answer."""
 
 
+class NoGit(GitUnusable):
+    """The program is not installed, or not on the PATH."""
+
+    def __init__(self) -> None:
+        super().__init__("git was not found.", hint="Install git, or see that it is on the PATH.")
+
+
+class NoRepository(GitUnusable):
+    """The folder is in no git repository."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} is in no git repository.", hint="`git init` makes one.")
+        self.folder = folder
+
+
 @dataclass(frozen=True)
 class Git:
     """The git program in a folder. `env` says which repository, index and files are meant."""
@@ -82,7 +97,7 @@ class Git:
 def refusal(command: str, result: CommandResult) -> GitUnusable:
     """Why a git command did not do what it was told."""
     if result.return_code == 127:
-        return GitUnusable("git was not found.", hint="Install git, or see that it is on the PATH.")
+        return NoGit()
     if result.timed_out:
         return GitUnusable(f"git {command} took longer than {result.limit:.0f} s.")
     _, _, why = result.stderr.rpartition("fatal: ")

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.errors import BadInput
 from cdd_agent.files.found import Found
 from cdd_agent.files.walk import git_folder, read_small
-from cdd_agent.git.command import CONFIG, Git, GitUnusable, refusal
+from cdd_agent.git.command import CONFIG, Git, GitUnusable, NoRepository, refusal
 from cdd_agent.sanitize import sanitize_for_display
 
 _REF = "ref: refs/heads/"
@@ -128,7 +128,7 @@ async def _git(root: Path) -> Git:
     git = Git(root, config=_CONFIG, seconds=_SECONDS)
     inside = await git.run("rev-parse", "--is-inside-work-tree", most=_LIMIT)
     if inside.started and "not a git repository" in inside.stderr:
-        raise GitUnusable(f"{root} is in no git repository.", hint="`git init` makes one.")
+        raise NoRepository(root)
     if inside.return_code or inside.timed_out:
         raise refusal("rev-parse", inside)
     if inside.stdout.strip() != "true":  # `core.worktree` can be any folder

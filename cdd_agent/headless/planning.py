@@ -8,7 +8,7 @@ from functools import cache
 from cdd_agent.agents.planning import Planning
 from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import Event, Notice, PlanChecked, Tone
+from cdd_agent.events import About, Event, Notice, PlanChecked, Tone
 from cdd_agent.frontend import Nobody
 from cdd_agent.headless.showing import carry_out, printer_for
 from cdd_agent.printer import Printer, TextPrinter
@@ -31,17 +31,29 @@ def run_planning(
     desk = open_desk(project, ticket, open_commands(project, Nobody()))
     desk.complete_spec()
     if desk.present().plan is not None and not regenerate:
-        printer.show(Notice(f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."))
+        printer.show(
+            Notice(f"{desk.shown_path} is there, and stays. `--regenerate` makes another one.", about=About.PLAN_KEPT)
+        )
         return ExitCode.DONE
     with closing(_open_planning(project, ticket, printer)) as planning:
         carry_out(_plan(planning, basic=basic, anew=regenerate), printer)
         wrong = errors(planning.problems())
         if wrong and not approve:
             text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
-            printer.show(Notice(f"{text}`cdd plan {ticket.slug} --yes` writes it as it is.", Tone.ERROR))
+            printer.show(
+                Notice(
+                    f"{text}`cdd plan {ticket.slug} --yes` writes it as it is.",
+                    Tone.ERROR,
+                    about=About.PLAN_NOT_WRITTEN,
+                )
+            )
             return ExitCode.FAILED
         planning.save()
-    printer.show(Notice(f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out.", Tone.GOOD))
+    printer.show(
+        Notice(
+            f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out.", Tone.GOOD, about=About.PLAN_WRITTEN
+        )
+    )
     return ExitCode.DONE
 
 
@@ -60,11 +72,11 @@ async def _proposed(planning: Planning, *, basic: bool, anew: bool) -> list[Even
     if basic:
         return planning.basic()
     if notes.proposal and not (anew or notes.is_open or notes.questions):
-        emit(Notice("Taking up the plan that was proposed before, and not written."))
+        emit(Notice("Taking up the plan that was proposed before, and not written.", about=About.PROPOSED_BEFORE))
         return planning.shown()
     planning.model().warm_up()
     if notes.task == "plan" and (notes.is_open or notes.questions):
-        emit(Notice("Going on with the planning that was interrupted."))
+        emit(Notice("Going on with the planning that was interrupted.", about=About.GOING_ON))
         nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."
         await (planning.go_on() if notes.is_open else planning.answer(nobody))
     else:

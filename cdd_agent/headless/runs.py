@@ -7,7 +7,7 @@ from functools import cache
 from cdd_agent.config import of_role
 from cdd_agent.engine.engine import Engine
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events import About, Notice, Tone
 from cdd_agent.frontend import Nobody
 from cdd_agent.headless.showing import carry_out, printer_for, whoever_is_there
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
@@ -30,7 +30,7 @@ async def _whole_run(engine: Engine, attempts: int) -> None:
     if engine.stopped_by is not None:
         return
     if engine.run.next_step is None:
-        engine.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD))
+        engine.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
     await engine.run_all(attempts=attempts)
 
 

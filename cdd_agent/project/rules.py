@@ -14,6 +14,8 @@ NAMES = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 LONGEST = 20_000
 """Characters of one file that are used."""
 LONGEST_TOGETHER = 40_000
+RULES_FOR_AGENTS = "the project's rules for agents"
+"""Their name where a prompt had no room for them."""
 
 
 @dataclass(frozen=True)

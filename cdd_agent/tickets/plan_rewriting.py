@@ -27,6 +27,16 @@ class _Edit:
     """Blank lines are to stand around them."""
 
 
+class WordsLost(BadInput):
+    """A change of a plan by which something that a person wrote in it would be lost."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The plan cannot be changed like that without losing something you wrote in it",
+            hint="Change it by hand, or `regenerate` it; the present plan is kept then.",
+        )
+
+
 def rewritten(text: str, wanted: ImplementationPlan) -> str:
     """`text`, which is a plan.md, changed so that it says what `wanted` does.
 
@@ -77,10 +87,7 @@ def _refuse_what_reads_differently(after: str, old: ImplementationPlan, wanted: 
     before = {step.number: step for step in old.steps}
     stays = {step.number for step in wanted.steps if before.get(step.number) == step}
     if _compared(read, wanted, stays) != _compared(wanted, wanted, stays):
-        raise BadInput(
-            "The plan cannot be changed like that without losing something you wrote in it",
-            hint="Change it by hand, or `regenerate` it; the present plan is kept then.",
-        )
+        raise WordsLost
 
 
 def _compared(plan: ImplementationPlan, wanted: ImplementationPlan, stays: set[int]) -> ImplementationPlan:

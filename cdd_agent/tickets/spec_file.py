@@ -12,6 +12,17 @@ LARGEST = 200_000
 """Bytes of a spec that is worked on: a model gets all of it in every turn."""
 
 
+class SpecTooLarge(BadInput):
+    """A spec that is too long for a model to get all of it in every turn."""
+
+    def __init__(self, shown: str, size: int) -> None:
+        super().__init__(
+            f"{shown} has {size:,} bytes; up to {LARGEST:,} can be worked on, as a model gets all of it in every turn",
+            hint="Move logs and data into files of their own beside it, and name these in the spec.",
+        )
+        self.size = size
+
+
 class ChangedMeanwhile(BadInput):
     """The file is not what it was when it was read; nothing was written."""
 
@@ -35,14 +46,10 @@ class SpecFile:
         return self.ticket.shown(self.ticket.spec_path)
 
     def read(self) -> SpecOnDisk:
-        """Raises `BadInput` with file, line and reason for one that cannot be worked on."""
+        """Raises `SpecTooLarge`, or `BadInput` with file, line and reason for one that cannot be worked on."""
         data = read_bytes(self.ticket.spec_path)
         if data is not None and len(data) > LARGEST:
-            raise BadInput(
-                f"{self.shown} has {len(data):,} bytes; up to {LARGEST:,} can be worked on, as a model gets all of it "
-                "in every turn",
-                hint="Move logs and data into files of their own beside it, and name these in the spec.",
-            )
+            raise SpecTooLarge(self.shown, len(data))
         try:
             return SpecOnDisk(data, TicketSpec.from_yaml(self._text(data), self.shown, slug=self.ticket.slug))
         except SpecEmpty:

@@ -73,17 +73,12 @@ def test_a_command_alone_can_be_written_in_every_old_way(text: str) -> None:
 
 
 def test_the_short_form_takes_the_other_keys_beside_it() -> None:
-    assert actions("- execute: ls\n  cwd: src\n  env: {A: b}") == [
-        ExecuteAction(command="ls", cwd="src", env={"A": "b"})
-    ]
-    assert actions("- read: a.txt\n- research: [a, b]\n- chat_with_user: Why?") == [
-        ReadAction(source="a.txt"),
-        ResearchAction(queries=("a", "b")),
-        ChatWithUserAction(prompt="Why?"),
-    ]
-    assert actions("- edit:\n    file_path: a\n    find: b\n    replace: c") == [
-        EditAction(file_path="a", find="b", replace="c")
-    ]
+    short = actions("- execute: ls\n  cwd: src\n  env: {A: b}")
+    assert short == [ExecuteAction(command="ls", cwd="src", env={"A": "b"})]
+    short = actions("- read: a.txt\n- research: [a, b]\n- chat_with_user: Why?")
+    assert short == [ReadAction(source="a.txt"), ResearchAction(queries=("a", "b")), ChatWithUserAction(prompt="Why?")]
+    short = actions("- edit:\n    file_path: a\n    find: b\n    replace: c")
+    assert short == [EditAction(file_path="a", find="b", replace="c")]
 
 
 def test_a_merge_brings_keys_that_the_item_can_override() -> None:
@@ -108,10 +103,10 @@ def test_values_stay_the_text_that_was_written() -> None:
 
 
 def test_an_empty_text_is_a_text_where_it_means_something() -> None:
-    assert actions('- action: edit\n  file_path: a\n  find: ""\n  replace: ""') == [
-        EditAction(file_path="a", find="", replace="")
-    ]
-    assert actions("- action: create_file\n  file_path: a\n  content:") == [CreateFileAction(file_path="a")]
+    empty = actions('- action: edit\n  file_path: a\n  find: ""\n  replace: ""')
+    assert empty == [EditAction(file_path="a", find="", replace="")]
+    empty = actions("- action: create_file\n  file_path: a\n  content:")
+    assert empty == [CreateFileAction(file_path="a")]
 
 
 @pytest.mark.parametrize(

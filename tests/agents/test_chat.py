@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.agents.conversation import Conversation, read_conversation
+from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.commands.registry import handle
-from cdd_agent.errors import BadInput, BudgetExhausted
+from cdd_agent.errors import BudgetExhausted
 from cdd_agent.events import (
+    About,
     AgentChanged,
     Answer,
     ChangesApplied,
@@ -32,10 +34,17 @@ from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
-from cdd_agent.wiring import open_session
+from cdd_agent.wiring import NoModel, open_session
 from tests.agents.asking import TEMPLATE, asks
 from tests.listening import collect, stop_at, tell
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+
+QUESTION = "what is the answer to it?"
+AGAIN = "what did I ask?"
+OWN_PROMPT = "Speak like a pirate."
+SUMMARY = "We counted to three."
+LAST_WORD = "It is full of words."
+RULE = "Use tabs."
 
 
 @dataclass
@@ -90,31 +99,31 @@ def files(sandbox: Sandbox) -> list[Path]:
 
 
 async def test_plain_text_is_answered_and_remembered(project: Sandbox) -> None:
-    session = project.replies("Hello.", "You said hi.").session()
+    session = project.replies("Hello.", "You-said-hi.").session()
     assert seen(await say(session, "hi")) == "Hello."
-    assert seen(await say(session, "what did I say?")) == "You said hi."
+    assert seen(await say(session, QUESTION)) == "You-said-hi."
     system, *said = asked_last(project)
-    assert system.content.startswith("# You are the general agent")
+    assert system.content.startswith(load_prompt(project.root, "chat"))
     assert "greet.py" in system.content
     assert [(message.role, message.content) for message in said] == [
         ("user", "hi"),
         ("assistant", "Hello."),
-        ("user", "what did I say?"),
+        ("user", QUESTION),
     ]
     assert session.tally.spent.tokens
 
 
 async def test_a_projects_own_prompt_takes_the_place_of_ours(project: Sandbox) -> None:
     (project.root / ".cdd" / "prompts").mkdir()
-    (project.root / ".cdd" / "prompts" / "chat.md").write_text("Speak like a pirate.\n")
+    (project.root / ".cdd" / "prompts" / "chat.md").write_text(f"{OWN_PROMPT}\n")
     await say(project.replies("Arr.").session(), "hi")
-    assert asked_last(project)[0].content.startswith("Speak like a pirate.")
+    assert asked_last(project)[0].content.startswith(OWN_PROMPT)
 
 
 async def test_it_is_told_the_projects_rules(project: Sandbox) -> None:
-    (project.root / "AGENTS.md").write_text("Use tabs.\n")
+    (project.root / "AGENTS.md").write_text(f"{RULE}\n")
     await say(project.replies("Yes.").session(), "Do you know how we work?")
-    assert "# The project's rules\n\n## AGENTS.md\n\nUse tabs." in project.model.requests[0].messages[0].content
+    assert f"## AGENTS.md\n\n{RULE}" in project.model.requests[0].messages[0].content
 
 
 async def test_it_looks_with_tools_before_it_answers(project: Sandbox) -> None:
@@ -146,7 +155,7 @@ async def test_with_approval_ask_the_person_sees_the_change_first(project: Sandb
     (proposal,) = project.frontend.asked  # type: ignore[attr-defined]
     assert isinstance(proposal, ChangesProposed)
     assert proposal.modified == ("greet.py",)
-    assert '-GREETING = "hi"\n+GREETING = "hello"\n' in proposal.diff
+    assert {'-GREETING = "hi"', '+GREETING = "hello"'} < set(proposal.diff.splitlines())
     assert "hello" in project.text("greet.py")
 
 
@@ -155,8 +164,8 @@ async def test_a_change_that_is_not_approved_is_not_made_and_the_model_learns_it
     script = (calls("create_file", file_path="new.py", content="x\n"), "Then not.")
     events = await say(project.replies(*script).session(), "make it")
     assert not (project.root / "new.py").exists()
-    assert problems(events) == ["The person did not approve of this change; nothing was written"]
-    assert "did not approve" in asked_last(project)[-1].content
+    (problem,) = problems(events)
+    assert problem in asked_last(project)[-1].content
     assert not [event for event in events if isinstance(event, ChangesApplied)]
 
 
@@ -172,13 +181,14 @@ async def test_what_is_the_programs_or_outside_is_not_written(project: Sandbox, 
 
 async def test_wrong_arguments_are_told_to_the_model_and_it_goes_on(project: Sandbox) -> None:
     events = await say(project.replies(calls("create_file", path="x"), "Sorry.").session(), "make it")
-    assert "there is no parameter `path`" in problems(events)[0]
+    assert "`path`" in problems(events)[0]
     assert seen(events) == "Sorry."
 
 
 async def test_a_command_off_the_list_is_refused(project: Sandbox) -> None:
     events = await say(project.replies(calls("execute_command", command="rm greet.py"), "No.").session(), "go")
-    assert problems(events) == ["Command 'rm' is not allowed"]
+    (problem,) = problems(events)
+    assert "'rm'" in problem
     assert (project.root / "greet.py").exists()
 
 
@@ -197,14 +207,14 @@ async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) 
 
 async def test_there_is_no_tool_to_ask_the_person_who_reads_along(project: Sandbox) -> None:
     await say(project.replies(calls("chat_with_user", prompt="Which?"), "Which one?").session(), "go")
-    assert "There is no tool 'chat_with_user'" in asked_last(project)[-1].content
+    assert "'chat_with_user'" in asked_last(project)[-1].content
 
 
 async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(project: Sandbox) -> None:
     session = open_session(project.project, project.frontend, tell)
-    with pytest.raises(BadInput, match="No model is configured") as raised:
+    with pytest.raises(NoModel) as raised:
         await say(session, "hello")
-    assert "`/model NAME --save` sets one" in raised.value.hint
+    assert "`/model" in raised.value.hint
     assert seen_output(await say(session, "!echo one")) == "one\n"
     assert await say(session, "/list")
 
@@ -277,7 +287,7 @@ async def test_what_a_stopped_round_had_written_is_known(project: Sandbox) -> No
         ChangesApplied(None, ("one.py",), (), ())
     ]
     await say(session, "go on")
-    assert "What you had written by then: one.py." in asked_last(project)[-1].content
+    assert "one.py" in asked_last(project)[-1].content
 
 
 def create(path: str) -> ScriptedReply:
@@ -293,12 +303,12 @@ async def test_a_line_that_was_stopped_before_an_answer_is_remembered(project: S
     session = project.replies("A long answer.").session()
     await stop_at(handle(session, "tell me"), lambda event: isinstance(event, ReplyDelta))
     await say(session, "shorter")
-    assert [message.content for message in asked_last(project)[1:]] == ["tell me\n\nshorter"]
+    assert [message.content.split() for message in asked_last(project)[1:]] == [["tell", "me", "shorter"]]
 
 
 async def test_a_reply_that_was_cut_is_said_to_be_cut(project: Sandbox) -> None:
     events = await say(project.replies(ScriptedReply("Half", stop=StopReason.LENGTH)).session(), "hi")
-    assert "cut by the model's length limit" in told(events)
+    assert noticed(events) == [About.REPLY_INCOMPLETE]
 
 
 async def test_a_budget_holds_in_chat_too(project: Sandbox) -> None:
@@ -312,7 +322,7 @@ async def test_secrets_are_neither_shown_nor_kept_nor_sent(project: Sandbox, mon
     monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-of-the-shop")
     events = await say(project.replies("It is s3cr3t-of-the-shop.").session(), "my key is s3cr3t-of-the-shop")
     assert "s3cr3t" not in seen(events)
-    assert "[redacted: SHOP_API_KEY]" in seen(events)
+    assert Redactor.of_environment().redact("s3cr3t-of-the-shop") in seen(events)
     assert "s3cr3t" not in project.prompt()
     assert "s3cr3t" not in files(project)[0].read_text()
 
@@ -330,30 +340,30 @@ async def filled(sandbox: Sandbox, *script: str | ScriptedReply | ContextTooLong
 
 async def test_room_is_made_by_the_window_that_the_settings_state(project: Sandbox) -> None:
     project.flags = {"context_window": 10_000}
-    session = await filled(project, "We counted to three.", "Four.", window=None)
-    assert "is a summary now" in told(await say(session, "and now?"))
+    session = await filled(project, SUMMARY, "Four.", window=None)
+    assert noticed(await say(session, "and now?")) == [About.SUMMED_UP]
 
 
 async def test_a_long_conversation_is_summed_up_before_it_does_not_fit(project: Sandbox) -> None:
-    session = await filled(project, "We counted to three.", "Four.", window=10_000)
+    session = await filled(project, SUMMARY, "Four.", window=10_000)
     events = await say(session, "and now?")
-    assert "is a summary now" in told(events)
+    assert noticed(events) == [About.SUMMED_UP]
     assert seen(events) == "Four."
     messages = asked_last(project)[1:]
-    assert messages[0].content.startswith("# The conversation so far, in short\n\nWe counted to three.")
+    assert SUMMARY in messages[0].content
     assert messages[-2].content.startswith("three three")
     assert messages[-1].content.endswith("and now?")
     asked_for_it = project.model.requests[-2].messages
-    assert asked_for_it[0].content.startswith("# Sum up a conversation")
+    assert asked_for_it[0].content.startswith(load_prompt(project.root, "compaction"))
     assert "first" in asked_for_it[1].content
 
 
 async def test_the_summary_is_what_is_saved(project: Sandbox) -> None:
-    session = await filled(project, "We counted to three.", "Four.", window=10_000)
+    session = await filled(project, SUMMARY, "Four.", window=10_000)
     await say(session, "and now?")
     (file,) = files(project)
     messages = read_conversation(file).messages
-    assert "We counted to three." in messages[0].content
+    assert SUMMARY in messages[0].content
     assert messages[-1].content == "Four."
     assert "one one" not in "".join(message.content for message in messages)
 
@@ -362,7 +372,7 @@ async def test_a_summary_that_fails_loses_nothing(project: Sandbox) -> None:
     cut = ScriptedReply("We coun", stop=StopReason.LENGTH)
     session = await filled(project, cut, "Four.", window=10_000)
     events = await say(session, "and now?")
-    assert "stays as it is" in told(events)
+    assert noticed(events) == [About.NOT_SUMMED_UP]
     assert seen(events) == "Four."
     assert [message.content.split()[0] for message in asked_last(project)[1:]] == [
         *("first", "one", "second", "two", "third", "three", "and"),
@@ -387,18 +397,18 @@ async def test_it_is_asked_again_only_once(project: Sandbox) -> None:
 async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> None:
     (project.root / "big.txt").write_text("word " * 3_000)
     reads = (calls("read_file", path="big.txt"), calls("read_file", path="big.txt", start_line=1))
-    script = (*reads, "We read a big file.", "It is full of words.")
+    script = (*reads, SUMMARY, LAST_WORD)
     project.model = ScriptedModel(script, window=8_000)
     events = await say(project.session(), "what is in big.txt?")
-    assert "is a summary now" in told(events)
-    assert seen(events) == "It is full of words."
-    assert "We read a big file." in asked_last(project)[1].content
+    assert About.SUMMED_UP in noticed(events)
+    assert seen(events) == LAST_WORD
+    assert SUMMARY in asked_last(project)[1].content
 
 
 async def test_the_same_words_said_long_ago_do_not_stay(project: Sandbox) -> None:
     session = await filled(project, "We counted.", "Four.", window=10_000)
     await say(session, "first")
-    assert asked_last(project)[1].content == "# The conversation so far, in short\n\nWe counted.\n\nthird"
+    assert asked_last(project)[1].content.split("\n\n")[1:] == ["We counted.", "third"]
     assert asked_last(project)[-1].content == "first"
 
 
@@ -411,10 +421,10 @@ async def test_what_the_person_has_just_said_stays_word_for_word(project: Sandbo
         reads = ScriptedReply('```tool\n{"tool": "read_file", "arguments": {"path": "big.txt"}}\n```')
     again = replace(reads)
     project.model = ScriptedModel((reads, again, "We read a file.", "Words."), window=8_000)
-    await say(project.session(), "count the words, and answer with one number")
-    assert "count the words, and answer with one number" in project.prompt()
+    await say(project.session(), QUESTION)
+    assert QUESTION in project.prompt()
     (file,) = files(project)
-    assert "count the words, and answer with one number" in [m.content for m in read_conversation(file).messages]
+    assert QUESTION in [m.content for m in read_conversation(file).messages]
 
 
 # Kept for later
@@ -438,20 +448,18 @@ async def test_outside_of_a_project_nothing_is_saved(sandbox: Sandbox) -> None:
 async def test_a_disk_that_refuses_is_told_once_and_chat_goes_on(project: Sandbox) -> None:
     (project.root / ".cdd" / "conversations").write_text("in the way")
     session = project.replies("One.", "Two.").session()
-    assert "The conversation is not saved" in told(await say(session, "first"))
+    assert noticed(await say(session, "first")) == [About.NOT_SAVED]
     assert told(await say(session, "second")) == ""
 
 
 async def test_resume_brings_the_last_conversation_back(project: Sandbox) -> None:
-    await say(project.replies("The answer is 42.").session(), "what is the answer?")
+    await say(project.replies("Answer: 42.").session(), QUESTION)
     session = project.replies("You asked for the answer.").session()
     events = await say(session, "/resume")
-    assert "1 message of yours" in told(events)
-    assert Answer("The answer is 42.") in events
-    await say(session, "what did I ask?")
-    assert [message.content for message in asked_last(project)[1:]] == [
-        *("what is the answer?", "The answer is 42.", "what did I ask?"),
-    ]
+    assert "1 message" in notice(events, About.RESUMED)
+    assert Answer("Answer: 42.") in events
+    await say(session, AGAIN)
+    assert [message.content for message in asked_last(project)[1:]] == [QUESTION, "Answer: 42.", AGAIN]
 
 
 async def test_resume_looks_past_a_file_that_is_gone(project: Sandbox) -> None:
@@ -504,7 +512,7 @@ async def test_resume_passes_over_an_agent_whose_ticket_is_gone(project: Sandbox
     session = project.write(Step("a.txt")).session()
     await say(session, f"/exec {SLUG}", "exit")
     shutil.rmtree(project.ticket)
-    assert "No run was left" in told(await say(project.session(), "/resume"))
+    assert noticed(await say(project.session(), "/resume")) == [About.NOTHING_TO_RESUME]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"agent": 1}', '{"agent": "ghost", "ticket": "feature-words"}'])
@@ -521,7 +529,7 @@ async def test_resume_comes_back_to_chat_where_that_was_last_and_names_the_run(p
     again = project.session()
     events = await say(again, "/resume")
     assert again.agent is None
-    assert f"`/exec {SLUG}` goes on with the run that was left" in told(events)
+    assert f"`/exec {SLUG}`" in notice(events, About.RUN_LEFT)
 
 
 async def test_damaged_lines_are_left_out_and_told(project: Sandbox) -> None:
@@ -530,7 +538,7 @@ async def test_damaged_lines_are_left_out_and_told(project: Sandbox) -> None:
     one, two = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(one + b'{"messages": [{"role": "boss"}]}\n' + b"\xff\xfe\n" + two[:-1] + b"\n" + two[:20])
     events = await say(project.session(), "/resume")
-    assert "3 lines are damaged" in told(events)
+    assert notice(events, About.DAMAGED).startswith("3 ")
     assert Answer("Two.") in events
 
 
@@ -570,7 +578,7 @@ async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_withou
     roles = [message.role for message in asked_last(project)]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "```tool" in asked_last(project)[2].content
-    assert "Answer of read_file:" in asked_last(project)[3].content
+    assert "read_file" in asked_last(project)[3].content
 
 
 async def test_what_a_provider_wants_back_is_saved_unchanged_or_not_at_all(project: Sandbox) -> None:

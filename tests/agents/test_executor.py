@@ -10,6 +10,7 @@ from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
 from cdd_agent.events import (
+    About,
     AgentChanged,
     Event,
     Notice,
@@ -27,7 +28,15 @@ from cdd_agent.llm.port import AuthenticationFailed, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from tests.listening import collect, stop_at
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+
+GUIDANCE = "skip the header please"
+
+
+def next_step(events: list[Event]) -> str:
+    """The one that was named last."""
+    return [event.text for event in events if isinstance(event, Notice) and event.about is About.NEXT_STEP][-1]
+
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -49,7 +58,7 @@ async def test_exec_shows_the_plan_and_how_to_go_on_and_runs_nothing(sandbox: Sa
     events = await say(session, f"/exec {SLUG}")
     assert events[0] == AgentChanged("executor", SLUG)
     assert isinstance(events[1], PlanOpened)
-    assert "Next is step 1: Make a.txt" in told(events)
+    assert "Make a.txt" in notice(events, About.NEXT_STEP)
     assert not (sandbox.ticket / "execution-state.json").exists()
     session.leave()
 
@@ -59,7 +68,7 @@ async def test_continue_runs_the_next_step(sandbox: Sandbox, word: str) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
     events = await say(session, f"/exec {SLUG}", word)
     assert started(events) == [1]
-    assert "Next is step 2" in told(events)
+    assert "step 2" in next_step(events)
     session.leave()
 
 
@@ -79,7 +88,7 @@ async def test_retry_without_a_failure_runs_nothing(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).session()
     events = await say(session, f"/exec {SLUG}", "retry")
     assert started(events) == []
-    assert "No step has failed" in told(events)
+    assert About.NO_FAILURE in noticed(events)
     session.leave()
 
 
@@ -122,10 +131,10 @@ async def test_skipping_the_last_step_ends_the_run(sandbox: Sandbox) -> None:
 
 async def test_anything_else_is_guidance_and_runs_the_step(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
-    await say(session, f"/exec {SLUG}", "skip the header please")
-    assert sandbox.prompt().endswith("# Guidance for this step\n\nskip the header please")
+    await say(session, f"/exec {SLUG}", GUIDANCE)
+    assert sandbox.prompt().endswith(f"\n\n{GUIDANCE}")
     await say(session, "> say good")
-    assert sandbox.prompt().endswith("# Guidance for this step\n\nsay good")
+    assert sandbox.prompt().endswith("\n\nsay good")
     assert sandbox.statuses()[0] == "completed"
     session.leave()
 
@@ -177,8 +186,8 @@ async def test_a_question_is_counted_for_the_run(sandbox: Sandbox) -> None:
     before, _ = await say(session, "/cost")
     await say(session, "How is it going?")
     after, _ = await say(session, "/cost")
-    assert "in 1 model call" in told([before])
-    assert "in 2 model calls" in told([after])
+    assert re.search(r"\b1 model call\b", told([before]))
+    assert re.search(r"\b2 model calls\b", told([after]))
     session.leave()
 
 
@@ -217,11 +226,12 @@ async def test_who_opens_a_ticket_that_failed_is_told_why(sandbox: Sandbox) -> N
     session = sandbox.write(*TWO).replies(says("a.txt", "bad")).session()
     await say(session, f"/exec {SLUG}", "c", "exit")
 
-    told_again = told(await say(sandbox.session(), f"/exec {SLUG}"))
-    assert "Going on.\n" in told_again
-    assert "Step 1 failed: " in told_again
-    assert "failed (exit code 1)" in told_again
-    assert "`retry`, `skip`" in told_again
+    events = await say(sandbox.session(), f"/exec {SLUG}")
+    assert About.GOING_ON in noticed(events)
+    failed = notice(events, About.STEP_FAILED)
+    assert "Step 1" in failed
+    assert "exit code 1" in failed
+    assert "`retry`, `skip`" in told(events)
 
 
 async def test_exit_leaves_and_a_new_session_goes_on(sandbox: Sandbox) -> None:
@@ -231,8 +241,8 @@ async def test_exit_leaves_and_a_new_session_goes_on(sandbox: Sandbox) -> None:
 
     again = sandbox.replies(says("b.txt", "good")).session()
     events = await say(again, f"/exec {SLUG}")
-    assert "Going on: 1 of 2 steps are done already." in told(events)
-    assert "Next is step 2" in told(events)
+    assert re.search(r"\b1 of 2\b", notice(events, About.GOING_ON))
+    assert "step 2" in notice(events, About.NEXT_STEP)
     assert any(event.resumed for event in events if isinstance(event, PlanOpened))
     assert started(await say(again, "c")) == [2]
 
@@ -281,7 +291,7 @@ async def test_another_exec_lets_go_of_the_first_ticket(sandbox: Sandbox) -> Non
 async def test_an_exec_that_fails_leaves_the_active_agent_active(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).session()
     await say(session, f"/exec {SLUG}", "/new bug other")
-    with pytest.raises(BadInput, match=r"no plan\.md"):
+    with pytest.raises(BadInput, match=r"plan\.md"):
         await say(session, "/exec bug-other")
     assert session.agent is not None
     assert session.agent.ticket_slug == SLUG
@@ -302,7 +312,7 @@ async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(sandbox
     session = sandbox.write(*TWO).session()
     await say(session, f"/exec {SLUG}")
     events = await say(session, f"/exec {SLUG}")
-    assert "Next is step 1" in told(events)
+    assert "step 1" in notice(events, About.NEXT_STEP)
     session.leave()
 
 
@@ -311,7 +321,7 @@ async def test_a_plan_that_is_edited_between_two_steps_is_taken_up(sandbox: Sand
     await say(session, f"/exec {SLUG}", "continue")
     sandbox.write(TWO[0], Step("c.txt", check("c.txt")))
     events = await say(session, "continue")
-    assert "The plan was edited" in told(events)
+    assert About.PLAN_EDITED in noticed(events)
     assert sandbox.text("c.txt") == "good\n"
     assert session.agent is None
 

@@ -10,16 +10,45 @@ import pytest
 from cdd_agent.agents.planning import Planning
 from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
+from cdd_agent.engine.lock import LockGone, TicketTaken
 from cdd_agent.errors import BadInput
-from cdd_agent.events import AgentChanged, Answer, Event, Notice, PlanChecked, PlanOpened, ReplyDelta, ToolFinished
+from cdd_agent.events import (
+    About,
+    AgentChanged,
+    Answer,
+    Event,
+    Notice,
+    PlanChecked,
+    PlanOpened,
+    ReplyDelta,
+    ToolFinished,
+)
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import ConnectionFailed, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.wiring import open_session
+from cdd_agent.tickets.plan_rewriting import WordsLost
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec_file import SpecTooLarge
+from cdd_agent.wiring import NoModel, open_commands, open_session
 from tests.listening import collect, stop_at, tell
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+
+OWN_TITLE = "My own words"
+BETTER = "Write b.txt well"
+SUMMARY = "Changed as asked."
+WISH = "step 2 has to be better"
+GUIDANCE = "Keep it small."
+ANSWER = "The first, and good."
+FINE = "b.txt says fine"
+OWN_PROMPT = "Plan like a pirate."
+RULE = "Use tabs."
+
+
+def heading(number: int, title: str = "Write b.txt") -> str:
+    return f"### Step {number}: {title}"
+
 
 SPEC = """\
 title: Say words
@@ -58,7 +87,7 @@ def plan(*steps: dict[str, object], **values: object) -> str:
 
 
 def changes(**values: object) -> str:
-    return answer("As you say.", changes={"summary": "Changed as asked.", **values})
+    return answer("As you say.", changes={"summary": SUMMARY, **values})
 
 
 def asking(*questions: str) -> str:
@@ -98,22 +127,22 @@ async def test_a_plan_is_proposed_shown_and_written_only_when_approved(ticket: S
     session = ticket.replies(plan()).session()
     events = await say(session, f"/plan {SLUG}")
     assert events[0] == AgentChanged("planner", SLUG)
-    assert "### Step 2: Write b.txt" in told(events)
+    assert heading(2) in told(events)
     assert kinds(events) == []
-    assert "`approve` writes it" in told(events)
+    assert "`approve`" in notice(events, About.WHAT_NEXT)
     assert not (ticket.ticket / "plan.md").exists()
     assert "```json" not in "".join(event.text for event in events if isinstance(event, ReplyDelta))
 
     events = await say(session, "approve")
     assert [step.serves for step in written(ticket).steps] == [(1,), (2,)]
-    assert f"Wrote tickets/{SLUG}/plan.md" in told(events)
+    assert f"tickets/{SLUG}/plan.md" in notice(events, About.PLAN_WRITTEN)
     assert session.agent is None
 
 
 async def test_the_model_is_told_the_projects_rules(ticket: Sandbox) -> None:
-    (ticket.root / "AGENTS.md").write_text("Use tabs.\n")
+    (ticket.root / "AGENTS.md").write_text(f"{RULE}\n")
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
-    assert "# The project's rules\n\n## AGENTS.md\n\nUse tabs." in ticket.model.requests[0].messages[0].content
+    assert f"## AGENTS.md\n\n{RULE}" in ticket.model.requests[0].messages[0].content
 
 
 async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbox) -> None:
@@ -130,7 +159,7 @@ async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbo
 async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(ticket: Sandbox) -> None:
     (ticket.ticket / "spec.yaml").write_text(SPEC + "log: |\n" + "  a line of a log\n" * 120_000)
     session = ticket.session()
-    with pytest.raises(BadInput, match="up to 200,000 can be worked on"):
+    with pytest.raises(SpecTooLarge):
         await say(session, f"/plan {SLUG}")
     assert session.agent is None
     assert ticket.model.requests == []
@@ -149,9 +178,9 @@ async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"), call("list_files", path=".")))
     ticket.replies(looking, plan())
     events = await say(ticket.session(), f"/plan {SLUG}")
-    assert "looked at 1 of 40 files, 1 of 40 searches" in told(events)
+    assert re.findall(r"(\d+) of \d+", notice(events, About.EXPLORED))[:2] == ["1", "1"]
     assert "GOOD = 'good'" in ticket.prompt(1)
-    assert "1. a.txt says good" in ticket.prompt(0)
+    assert TicketSpec.from_yaml(SPEC).acceptance_criteria[0] in ticket.prompt(0)
     assert {tool.name for tool in ticket.model.requests[0].tools} == {
         *("read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"),
     }
@@ -176,8 +205,8 @@ async def test_wrong_arguments_of_a_tool_go_back_to_the_model(ticket: Sandbox) -
     )
     events = await say(ticket.replies(wrong, plan()).session(), f"/plan {SLUG}")
     problems = [event.problem for event in events if isinstance(event, ToolFinished)]
-    assert "there is no parameter `file`" in problems[0]
-    assert "There is no tool 'write_file'" in problems[1]
+    assert "`file`" in problems[0]
+    assert "'write_file'" in problems[1]
     assert problems[2]
     assert "### Step 1" in told(events)
 
@@ -192,7 +221,7 @@ async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(ticket: S
     with pytest.raises(NoUsableAnswer, match="asked 3 times"):
         await say(session, f"/plan {SLUG}")
     assert not (ticket.ticket / "plan.md").exists()
-    assert "`continue` goes on with it" in told(await say(session, ""))
+    assert noticed(await say(session, "")) == [About.INTERRUPTED]
 
 
 async def test_what_compiling_finds_goes_back_to_the_model(ticket: Sandbox) -> None:
@@ -222,18 +251,19 @@ async def test_errors_that_remain_are_shown_and_a_plan_that_cannot_run_is_not_wr
 async def test_a_check_that_would_be_refused_is_found_before_the_run(ticket: Sandbox) -> None:
     piped = plan(step(1, "a.txt", verify="pytest | tail"), step(2, "b.txt"))
     events = await say(ticket.replies(piped, plan()).session(), f"/plan {SLUG}")
-    assert "its check would be refused" in ticket.prompt(1)
+    assert "`|`" in ticket.prompt(1)
     assert kinds(events) == []
 
 
 async def test_questions_are_asked_at_most_three_and_answered_in_words(ticket: Sandbox) -> None:
-    ticket.replies(asking("Which file?", "Which words?"), asking("More?", "And more?"), plan())
+    ticket.replies(asking("Which?", "Which words?"), asking("More?", "And more?"), plan())
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}")
-    assert "1. Which file? (another file)\n2. Which words?" in told(events)
-    events = await say(session, "The first, and good.")
-    assert "# What the person says\n\nThe first, and good." in ticket.prompt(1)
-    assert "You may ask 1 more" in ticket.prompt(2)
+    assert "1. Which?" in told(events)
+    assert "2. Which words?" in told(events)
+    events = await say(session, ANSWER)
+    assert ANSWER in ticket.prompt(1)
+    assert re.search(r"\b1 more\b", ticket.prompt(2))
     assert "### Step 1" in told(events)
 
 
@@ -243,17 +273,17 @@ async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(ticket: San
     by_hand = (ticket.ticket / "plan.md").read_text().replace("## Implementation", "<!-- mine -->\n\n## Implementation")
     (ticket.ticket / "plan.md").write_text(by_hand)
 
-    ticket.replies(changes(steps=[step(2, "b.txt", title="Write b.txt well", dependencies=[1])]))
+    ticket.replies(changes(steps=[step(2, "b.txt", title=BETTER, dependencies=[1])]))
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}")
     assert any(isinstance(event, PlanOpened) for event in events)
     assert ticket.model.requests == []
-    events = await say(session, "step 2 has to be better", "approve")
-    assert "Changed as asked." in told(events)
-    assert "-### Step 2: Write b.txt\n+### Step 2: Write b.txt well\n" in told(events)
-    assert "step 2 has to be better" in ticket.prompt()
+    events = await say(session, WISH, "approve")
+    assert SUMMARY in told(events)
+    assert f"-{heading(2)}\n+{heading(2, BETTER)}\n" in told(events)
+    assert WISH in ticket.prompt()
     text = (ticket.ticket / "plan.md").read_text()
-    assert text == by_hand.replace("### Step 2: Write b.txt", "### Step 2: Write b.txt well")
+    assert text == by_hand.replace(heading(2), heading(2, BETTER))
     (kept,) = (ticket.root / ".cdd/runs" / SLUG / "plans").iterdir()
     assert kept.read_text() == by_hand
 
@@ -271,8 +301,8 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sand
     )
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}", "split step 2", "approve")
-    assert "step 1 is done and stays as it is" in ticket.prompt(1)
-    assert "Done, and to stay as they are: steps 1" in ticket.prompt(0)
+    assert "step 1" in ticket.model.requests[1].messages[-1].content
+    assert re.search(r"\bsteps 1\b", ticket.prompt(0))
     assert "Wrote" in told(events)
     text = (ticket.ticket / "plan.md").read_text()
     assert text.startswith(before[: before.index("### Step 2")])
@@ -280,7 +310,7 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sand
 
     ticket.replies(plan(step(2, "b.txt"), step(3, "c.txt")), plan(step(4, "b.txt", serves=[1, 2])))
     await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
-    assert "number 2 is taken: new steps are numbered from 4 on" in ticket.prompt(1)
+    assert re.search(r"\b2\b.*\b4\b", ticket.model.requests[1].messages[-1].content)
     assert [step.number for step in written(ticket).steps] == [1, 4]
     assert before[before.index("### Step 1") : before.index("### Step 2")] in (ticket.ticket / "plan.md").read_text()
 
@@ -295,7 +325,7 @@ async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_don
     ticket.replies(plan(new))
     await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
     assert [step.number for step in written(ticket).steps] == [1, 3]
-    assert written(ticket).overview == "My words.\n\nOne file a step."
+    assert written(ticket).overview.startswith("My words.\n\n")
 
 
 async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(ticket: Sandbox) -> None:
@@ -306,7 +336,7 @@ async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(t
     ticket.replies(changes(overview="New."), changes(risks=["r"]))
     session = ticket.session()
     await say(session, f"/plan {SLUG}", "name the risk")
-    assert "without losing something you wrote" in ticket.prompt(1)
+    assert len(ticket.model.requests) == 2
     assert (await say(session, "approve"))[-1] == AgentChanged(None)
     assert file.read_text() == f"{before}\n## Risks & Considerations\n\n- r\n"
 
@@ -325,16 +355,16 @@ async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandb
     ticket.replies(changes(steps=[step(2, "b.txt", title="B")]), changes(steps=[step(2, "b.txt", title="C")]))
     session = ticket.session()
     await say(session, f"/plan {SLUG}", "change step 2")
-    file.write_text(file.read_text().replace("Step 1: Write a.txt", "Step 1: My own words"))
+    file.write_text(file.read_text().replace("Step 1: Write a.txt", "Step 1: " + OWN_TITLE))
     await say(session, "approve")
-    assert [step.title for step in written(ticket).steps] == ["My own words", "B"]
+    assert [step.title for step in written(ticket).steps] == [OWN_TITLE, "B"]
 
     session = ticket.session()
     await say(session, f"/plan {SLUG}", "again")
     file.write_text(file.read_text().replace("Step 2: B", "Step 2: Mine"))
-    with pytest.raises(BadInput, match="step 2 was edited meanwhile"):
+    with pytest.raises(BadInput, match="step 2"):
         await say(session, "approve")
-    assert [step.title for step in written(ticket).steps] == ["My own words", "Mine"]
+    assert [step.title for step in written(ticket).steps] == [OWN_TITLE, "Mine"]
 
 
 @pytest.mark.parametrize("before", [(), ("approve", f"/plan {SLUG}", "B is better")], ids=["new", "changed"])
@@ -364,7 +394,7 @@ async def test_a_plan_outside_the_project_is_not_written(
     (ticket.ticket / "plan.md").symlink_to(theirs)
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}")
-    with pytest.raises(BadInput, match="leads outside the project"):
+    with pytest.raises(BadInput, match="outside"):
         await say(session, "approve")
     assert not theirs.exists()
     assert session.agent is not None
@@ -374,12 +404,12 @@ async def test_who_plans_holds_the_ticket(ticket: Sandbox) -> None:
     first, second = ticket.replies(plan()).session(), ticket.session()
     await say(first, f"/plan {SLUG}")
     for line in (f"/plan {SLUG}", f"/socrates {SLUG}"):
-        with pytest.raises(BadInput, match=f"Another cdd is at work on {SLUG}: process {os.getpid()}"):
+        with pytest.raises(TicketTaken, match=str(os.getpid())):
             await say(second, line)
     assert second.agent is None
     assert "Wrote" in told(await say(first, "approve"))
     await say(second, f"/exec {SLUG}")
-    with pytest.raises(BadInput, match=f"Another cdd is at work on {SLUG}"):
+    with pytest.raises(TicketTaken):
         await say(first, f"/plan {SLUG}")
     await say(second, f"/plan {SLUG}", f"/exec {SLUG}", f"/plan {SLUG}", "exit")  # in one shell, one after the other
     assert "Step" in told(await say(first, f"/plan {SLUG}", "show"))
@@ -391,7 +421,7 @@ async def test_a_planning_whose_record_was_removed_writes_nothing_any_more(ticke
     await say(session, f"/plan {SLUG}")
     shutil.rmtree(ticket.root / ".cdd/runs")
     for line in ("approve", "other names"):
-        with pytest.raises(BadInput, match="was removed or replaced"):
+        with pytest.raises(LockGone):
             await say(session, line)
     assert len(ticket.model.requests) == 1
     assert not (ticket.ticket / "plan.md").exists()
@@ -402,7 +432,7 @@ async def test_a_planning_whose_record_was_removed_writes_nothing_any_more(ticke
 async def test_a_planning_that_cannot_begin_holds_nothing(ticket: Sandbox) -> None:
     whole = (ticket.ticket / "spec.yaml").read_text()
     (ticket.ticket / "spec.yaml").write_text("title: Say words\n")
-    with pytest.raises(BadInput, match="is not complete"):
+    with pytest.raises(BadInput, match="spec"):
         await say(ticket.session(), f"/plan {SLUG}")
     assert not (ticket.root / ".cdd/runs").exists()
     (ticket.ticket / "spec.yaml").write_text(whole)
@@ -417,7 +447,7 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"),))
     session = ticket.replies(looking, plan()).session()
     work = handle(session, f"/plan {SLUG}")
-    await stop_at(work, lambda event: isinstance(event, Notice) and "looked at 1 of 40" in event.text)
+    await stop_at(work, lambda event: isinstance(event, Notice) and event.about is About.EXPLORED)
     record = ticket.root / ".cdd/runs" / SLUG
     kept = (record / "planning.json").read_text()
     assert "GOOD = 'good'" in kept
@@ -427,7 +457,7 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     ticket.replies(plan())
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}")
-    assert "A planning was interrupted" in told(events)
+    assert noticed(events)[-1] is About.INTERRUPTED
     assert ticket.model.requests == []
     events = await say(session, "continue")
     assert "GOOD = 'good'" in ticket.prompt(0)
@@ -440,7 +470,7 @@ async def test_approve_compiles_again_where_the_spec_has_changed_since(ticket: S
     (ticket.ticket / "spec.yaml").write_text(SPEC + "  - c.txt says good\n")
     events = await say(session, "approve")
     assert kinds(events) == ["unserved_criterion"]
-    assert "The spec has changed since this plan was made" in told(events)
+    assert About.SPEC_CHANGED in noticed(events)
     assert len(written(ticket).steps) == 2
 
 
@@ -463,17 +493,17 @@ async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sa
     with pytest.raises(ConnectionFailed):
         await say(session, f"/plan {SLUG}")
     session.leave()
-    (ticket.ticket / "spec.yaml").write_text(SPEC.replace("b.txt says good", "b.txt says fine"))
+    (ticket.ticket / "spec.yaml").write_text(SPEC.replace("b.txt says good", FINE))
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}", "continue")
-    assert "The spec was changed." in ticket.prompt()
-    assert "2. b.txt says fine" in ticket.prompt()
+    assert TicketSpec.from_yaml(SPEC).acceptance_criteria[1] in ticket.model.requests[0].messages[1].content
+    assert FINE in ticket.model.requests[0].messages[-1].content
 
 
 async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     session = open_session(ticket.project, Nobody(), tell)
     await say(session, f"/plan {SLUG}")
-    with pytest.raises(BadInput, match="No model is configured"):
+    with pytest.raises(NoModel):
         await say(session, "split step 1")
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
     assert "runs/" in (ticket.root / ".cdd/.gitignore").read_text()
@@ -487,7 +517,7 @@ async def test_why_there_is_no_model_is_told_in_whole_sentences(ticket: Sandbox)
         for event in await say(open_session(ticket.project, Nobody(), tell), f"/plan {SLUG}")
         if isinstance(event, Notice)
     ]
-    assert "is not a key here. Allowed" in told_first
+    assert "words" in told_first
 
 
 async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) -> None:
@@ -510,8 +540,8 @@ async def test_after_a_lost_connection_the_person_goes_on_or_says_more(ticket: S
     ticket.replies(plan())
     session = ticket.session()
     await say(session, f"/plan {SLUG}")
-    assert "### Step 1" in told(await say(session, "Keep it small."))
-    assert "Keep it small." in ticket.prompt()
+    assert "### Step 1" in told(await say(session, GUIDANCE))
+    assert GUIDANCE in ticket.prompt()
 
 
 async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(ticket: Sandbox) -> None:
@@ -520,8 +550,8 @@ async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(tick
     assert "is kept" in told(await say(session, "exit"))
     session = ticket.replies().session()
     events = await say(session, f"/plan {SLUG}")
-    assert "proposed here, and not approved yet" in told(events)
-    assert "### Step 2: Write b.txt" in told(events)
+    assert About.PROPOSED_BEFORE in noticed(events)
+    assert heading(2) in told(events)
     await say(session, "discard")
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
     with pytest.raises(BadInput, match="no proposal"):
@@ -531,12 +561,12 @@ async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(tick
 async def test_a_change_of_a_proposal_that_is_not_written_yet_is_shown_as_a_difference(ticket: Sandbox) -> None:
     session = ticket.replies(plan(), changes(steps=[step(2, "b.txt", title="B", dependencies=[1])])).session()
     events = await say(session, f"/plan {SLUG}")
-    assert "`approve` writes it, `discard` drops it" in told(events)  # there is no plan that `keep` could keep
+    assert "`discard`" in notice(events, About.WHAT_NEXT)  # there is no plan that `keep` could keep
     events = await say(session, "another title")
-    assert "-### Step 2: Write b.txt\n+### Step 2: B\n" in told(events)
+    assert f"-{heading(2)}\n+### Step 2: B\n" in told(events)
     assert "### Step 1" not in told(events)
     assert "### Step 1" in told(await say(session, "show"))
-    assert "`regenerate` has a plan made" in told(await say(session, "discard"))
+    assert "`regenerate`" in notice(await say(session, "discard"), About.WHAT_NEXT)
     session.leave()
 
 
@@ -545,7 +575,7 @@ async def test_keep_leaves_the_plan_and_drops_the_proposal(ticket: Sandbox) -> N
     before = (ticket.ticket / "plan.md").read_bytes()
     session = ticket.replies(changes(risks=["r"])).session()
     events = await say(session, f"/plan {SLUG}", "add a risk", "keep")
-    assert "stays as it is" in told(events)
+    assert "plan.md" in notice(events, About.PLAN_KEPT)
     assert session.agent is None
     assert (ticket.ticket / "plan.md").read_bytes() == before
 
@@ -562,7 +592,7 @@ async def test_show_and_check_look_at_what_there_is(ticket: Sandbox) -> None:
 async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None:
     session = open_session(ticket.project, Nobody(), tell)
     events = await say(session, f"/plan {SLUG}")
-    assert "No model is configured" in told(events)
+    assert About.NO_MODEL in noticed(events)
     assert re.search(r"`basic` proposes", told(events))
     await say(session, "basic", "approve")
     plan = written(ticket)
@@ -576,10 +606,10 @@ async def test_a_basic_plan_that_could_not_be_written_is_not_kept(ticket: Sandbo
     path.write_text(f"{path.read_text()}\n## Overview\n\nOne.\n\n## Summary\n\nTwo.\n")
     session = ticket.session()
     await say(session, f"/exec {SLUG}", "c", "exit", f"/plan {SLUG}")
-    with pytest.raises(BadInput, match="without losing something"):
+    with pytest.raises(WordsLost):
         await say(session, "basic")
     await say(session, "exit")
-    assert "A plan was proposed" not in told(await say(ticket.session(), f"/plan {SLUG}"))
+    assert About.PROPOSED_BEFORE not in noticed(await say(ticket.session(), f"/plan {SLUG}"))
 
 
 async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket: Sandbox) -> None:
@@ -587,16 +617,17 @@ async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket:
         (ticket.root / f"a-rather-long-name-of-a-file-{number:03}.txt").write_text("")
     (ticket.root / ".cdd/config.yaml").write_text("context_window: 8000\ntest_command: make test\n")
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
-    assert "… and more: the tools show them" in ticket.prompt(0)
-    assert "The project's tests: `make test`." in ticket.prompt(0)
-    assert "`verify` may begin with: " in ticket.prompt(0)
+    assert "a-rather-long-name-of-a-file-000.txt" in ticket.prompt(0)
+    assert "a-rather-long-name-of-a-file-299.txt" not in ticket.prompt(0)
+    assert "`make test`" in ticket.prompt(0)
+    assert ", ".join(open_commands(ticket.project, ticket.frontend).allowed) in ticket.prompt(0)
 
 
 async def test_a_projects_own_prompt_is_used(ticket: Sandbox) -> None:
     (ticket.root / ".cdd/prompts").mkdir()
-    (ticket.root / ".cdd/prompts/planner.md").write_text("Plan like a pirate.")
+    (ticket.root / ".cdd/prompts/planner.md").write_text(OWN_PROMPT)
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
-    assert ticket.model.requests[0].messages[0].content.startswith("Plan like a pirate.")
+    assert ticket.model.requests[0].messages[0].content.startswith(OWN_PROMPT)
 
 
 async def test_notes_that_cannot_be_read_are_set_aside_and_told(ticket: Sandbox) -> None:
@@ -605,7 +636,7 @@ async def test_notes_that_cannot_be_read_are_set_aside_and_told(ticket: Sandbox)
     (record / "planning.json").write_text("{torn")
     events = await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
     assert "is damaged" in told(events)
-    assert f"set aside as .cdd/runs/{SLUG}/planning.aside-" in told(events)
+    assert f" .cdd/runs/{SLUG}/planning.aside-" in notice(events, About.SET_ASIDE)
     assert "### Step 1" in told(events)
 
 

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.agents import prompt_files
 from cdd_agent.agents.prompt_files import LONGEST, load_prompt
 from cdd_agent.errors import BadInput
+
+OWN = "Ask in Größe 12."
+PROMPTS = Path(prompt_files.__file__).parent / "prompts"
 
 
 def own(root: Path, content: bytes) -> None:
@@ -14,12 +18,12 @@ def own(root: Path, content: bytes) -> None:
 
 
 def test_without_one_of_its_own_a_project_has_the_prompt_of_the_program(tmp_path: Path) -> None:
-    assert load_prompt(tmp_path, "socrates").startswith("# You are Socrates")
+    assert load_prompt(tmp_path, "socrates") == (PROMPTS / "socrates.md").read_text().strip()
 
 
 def test_a_projects_own_prompt_takes_its_place(tmp_path: Path) -> None:
-    own(tmp_path, "\ufeffAsk in Größe 12.\n".encode())
-    assert load_prompt(tmp_path, "socrates") == "Ask in Größe 12."
+    own(tmp_path, f"\ufeff{OWN}\n".encode())
+    assert load_prompt(tmp_path, "socrates") == OWN
 
 
 @pytest.mark.parametrize(
@@ -51,5 +55,5 @@ def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     root = tmp_path / "project"
     (root / ".cdd" / "prompts").mkdir(parents=True)
     (root / ".cdd" / "prompts" / "socrates.md").symlink_to(tmp_path / "secret")
-    with pytest.raises(BadInput, match="leads outside the project"):
+    with pytest.raises(BadInput, match="outside"):
         load_prompt(root, "socrates")

@@ -25,7 +25,9 @@ async def test_a_run_that_was_left_is_offered_until_it_is_over(sandbox: Sandbox)
     assert "/resume" not in await first_words(first)  # it knows what it is doing
     first.leave()
     second = sandbox.session()
-    assert f"`/resume` goes on with {SLUG}, where the Executor was at work." in await first_words(second)
+    left = await first_words(second)
+    assert "`/resume`" in left
+    assert SLUG in left
     await say(second, "/resume", "c")
     assert "/resume" not in await first_words(sandbox.session())
 

@@ -7,24 +7,29 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cdd_agent.commands.initialise import initialise
+from cdd_agent.commands.initialise import NoPlace, initialise
 from cdd_agent.commands.registry import handle
 from cdd_agent.config import PROJECT_FILE, Config, load_config
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events import About, Notice
+from cdd_agent.files.atomic import NotWritten
 from cdd_agent.session import Project
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore
 from cdd_agent.wiring import open_project
 from tests.listening import collect
-from tests.projects import Sandbox
+from tests.projects import Sandbox, noticed
 
 MADE = [".cdd/.gitignore", ".cdd/config.yaml", "tickets/.gitkeep", "AGENTS.md"]
 
 
-def init(root: Path, *, templates: bool = False, tickets_dir: str = "tickets") -> list[str]:
+def initialised(root: Path, *, templates: bool = False, tickets_dir: str = "tickets") -> list[Notice]:
     project = Project(root, Config(tickets_dir=tickets_dir), TicketStore(root, tickets_dir))
-    return [notice.text for notice in initialise(project, templates=templates)]
+    return list(initialise(project, templates=templates))
+
+
+def init(root: Path, *, templates: bool = False, tickets_dir: str = "tickets") -> list[str]:
+    return [notice.text for notice in initialised(root, templates=templates, tickets_dir=tickets_dir)]
 
 
 def files(root: Path) -> dict[str, str]:
@@ -33,15 +38,15 @@ def files(root: Path) -> dict[str, str]:
 
 def test_it_makes_what_is_missing_and_says_where(tmp_path: Path) -> None:
     told = init(tmp_path)
-    assert told[0] == f"The project is {tmp_path}."
-    assert told[1:5] == [f"Made {name}" for name in MADE]
+    assert str(tmp_path) in told[0]
+    assert [line.split()[-1] for line in told[1:5]] == MADE
     assert sorted(files(tmp_path)) == sorted(MADE)
 
 
 def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     init(tmp_path, templates=True)
     before = files(tmp_path)
-    assert "nothing was changed" in init(tmp_path, templates=True)[-1]
+    assert noticed(initialised(tmp_path, templates=True)) == [About.NOTHING_NEW]
     assert files(tmp_path) == before
 
 
@@ -58,7 +63,7 @@ def test_what_people_wrote_is_never_overwritten(tmp_path: Path) -> None:
     assert {name: after[name] for name in own} == own
     assert "AGENTS.md" not in after  # it is there, under another spelling
     assert "tickets/.gitkeep" not in after
-    assert "Made .cdd/templates/spike.yaml" in told
+    assert ".cdd/templates/spike.yaml" in " ".join(told)
 
 
 def test_every_setting_is_in_the_config_with_its_default(tmp_path: Path) -> None:
@@ -101,7 +106,7 @@ def test_another_tickets_dir_is_used(tmp_path: Path) -> None:
 def test_the_system_and_the_home_folder_are_refused(place: str) -> None:
     folder = Path(place).expanduser()
     before = [(folder / name).exists() for name in MADE]
-    with pytest.raises(BadInput, match="is no place for a project") as caught:
+    with pytest.raises(NoPlace) as caught:
         init(folder)
     assert "git init" in caught.value.hint
     assert [(folder / name).exists() for name in MADE] == before
@@ -109,7 +114,7 @@ def test_the_system_and_the_home_folder_are_refused(place: str) -> None:
 
 def test_a_link_to_a_refused_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").symlink_to("/etc")
-    with pytest.raises(BadInput, match="no place for a project"):
+    with pytest.raises(NoPlace):
         init(tmp_path / "mine")
 
 
@@ -119,7 +124,7 @@ def test_the_folders_that_windows_names_are_refused(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SYSTEMROOT", str(tmp_path / "Windows"))
     monkeypatch.setenv("SYSTEMDRIVE", str(tmp_path))
     for refused in ("Windows", "Windows/System32", "Users"):
-        with pytest.raises(BadInput, match="a folder of the system"):
+        with pytest.raises(NoPlace):
             init(tmp_path / refused)
     assert init(tmp_path / "Users/ada/shop")
 
@@ -128,28 +133,28 @@ def test_home_as_the_root_of_everything_below_it_says_what_to_do() -> None:
     home = Path.home()
     (home / ".git").mkdir()
     (home / "shop").mkdir()
-    with pytest.raises(BadInput, match="it is your home folder") as caught:
+    with pytest.raises(NoPlace) as caught:
         list(initialise(open_project(home / "shop", {})))
-    assert "`git init` there first" in caught.value.hint
+    assert "`git init`" in caught.value.hint
     assert not (home / ".cdd").exists()
 
 
 @pytest.mark.parametrize("way", [".cdd", "tickets"])
 def test_a_file_in_the_way_is_told(tmp_path: Path, way: str) -> None:
     (tmp_path / way).write_text("a file")
-    with pytest.raises(BadInput, match="could not be written"):
+    with pytest.raises(NotWritten):
         init(tmp_path)
 
 
 def test_agents_md_says_what_the_project_s_files_say(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "shop"\ndescription = "Sells things."\n[tool.pytest.ini_options]\n[tool.ruff]\n'
+        '[project]\nname = "shop"\ndescription = "Sells."\n[tool.pytest.ini_options]\n[tool.ruff]\n'
     )
     init(tmp_path)
     text = (tmp_path / "AGENTS.md").read_text()
-    assert text.startswith("# shop\n\nSells things.\n")
+    assert text.startswith("# shop\n\nSells.\n")
     assert "- Test: `pytest`" in text
-    assert "- Lint: `ruff check .`" in text
+    assert "`ruff check .`" in text
     assert "- Build: <" in text
 
 
@@ -157,14 +162,14 @@ def test_agents_md_takes_the_test_command_that_is_set(tmp_path: Path) -> None:
     (tmp_path / ".cdd").mkdir()
     (tmp_path / ".cdd/config.yaml").write_text("test_command: tox -e fast\n")
     list(initialise(open_project(tmp_path, {})))
-    assert "- Test: `tox -e fast`" in (tmp_path / "AGENTS.md").read_text()
+    assert "`tox -e fast`" in (tmp_path / "AGENTS.md").read_text()
 
 
 @pytest.mark.parametrize(("name", "text"), [("pyproject.toml", "[project"), ("package.json", "{"), ("go.mod", "\xff")])
 def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_bytes(text.encode("latin-1"))
     told = init(tmp_path)
-    assert any(line.startswith(f"Nothing in AGENTS.md is from {name}: ") for line in told)
+    assert any(name in line for line in told)
     assert (tmp_path / "AGENTS.md").is_file()
 
 
@@ -183,7 +188,7 @@ def test_what_is_no_text_in_a_name_or_description_is_replaced(tmp_path: Path, na
 
 async def test_the_shell_s_command_is_the_same(sandbox: Sandbox) -> None:
     events = await collect(handle(sandbox.session(), "/init --templates"))
-    assert Notice("Made .cdd/config.yaml", Tone.GOOD) in events
-    assert Notice("Made .cdd/templates/bug.yaml", Tone.GOOD) in events
-    with pytest.raises(BadInput, match="no '--template' of /init"):
+    made = [event.text.split()[-1] for event in events if isinstance(event, Notice) and event.about is About.MADE]
+    assert {".cdd/config.yaml", ".cdd/templates/bug.yaml"} <= set(made)
+    with pytest.raises(BadInput, match="'--template'"):
         await collect(handle(sandbox.session(), "/init --template"))

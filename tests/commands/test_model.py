@@ -8,17 +8,19 @@ import pytest
 from cdd_agent.commands.registry import complete, handle
 from cdd_agent.config import load_config, of_role
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished, Tone
+from cdd_agent.events import About, Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished, Tone
 from cdd_agent.frontend import Nobody
-from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer
 from cdd_agent.session import Session
 from cdd_agent.wiring import open_session
 from cdd_agent.wording import described
 from tests.listening import collect, tell
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, says
 
+ODD = "SmolLM2 135M.gguf"
+OWN = "max_attempts: 5  # mine"
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2"))
-LLAMA_CPP = LocalServer("llama.cpp", "http://127.0.0.1:8080/v1", ("SmolLM2 135M.gguf",))
+LLAMA_CPP = LocalServer("llama.cpp", "http://127.0.0.1:8080/v1", (ODD,))
 FILE = ".cdd/config.yaml"
 
 
@@ -40,7 +42,7 @@ def told(events: list[Event]) -> str:
 async def test_alone_it_shows_the_model_and_those_on_this_computer(sandbox: Sandbox) -> None:
     session = session_in(sandbox, OLLAMA, LocalServer("vLLM", "http://127.0.0.1:8000/v1", ()))
     events = await say(session, "/model")
-    assert "No model is configured." in told(events)
+    assert session.project.config.model is None
     (found,) = [event for event in events if isinstance(event, ModelsFound)]
     assert [(offer.name, offer.server) for offer in found.models] == [
         ("qwen3-coder:30b", "Ollama"),
@@ -48,11 +50,13 @@ async def test_alone_it_shows_the_model_and_those_on_this_computer(sandbox: Sand
     ]
     assert found.without_models == ("vLLM",)
     await say(session, "/model openai/any http://127.0.0.1:9/v1")
-    assert "The model is openai/any at http://127.0.0.1:9/v1." in told(await say(session, "/model"))
+    (now, *_) = await say(session, "/model")
+    assert {"openai/any", "http://127.0.0.1:9/v1."} <= set(told([now]).split())
 
 
 async def test_where_no_server_runs_it_says_where_it_looked(sandbox: Sandbox) -> None:
-    assert "Ollama at port 11434, LM Studio at port 1234" in told(await say(session_in(sandbox), "/model"))
+    looked = notice(await say(session_in(sandbox), "/model"), About.NO_SERVERS)
+    assert all(f"{name} at port {port}" in looked for name, port in USUAL_PORTS.items())
 
 
 @pytest.mark.parametrize("typed", ["2", "llama3.2", "openai/llama3.2"])
@@ -67,8 +71,9 @@ async def test_a_found_model_is_chosen_by_number_or_name_for_the_session(sandbox
 async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(sandbox: Sandbox) -> None:
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model 1")
-    assert await say(session, "/model openai/other") == [ModelChosen("openai/other", OLLAMA.api_base)]
-    assert await say(session, "/model anthropic/claude") == [ModelChosen("anthropic/claude", None)]
+    other, claude = "openai/other", "anthropic/claude"
+    assert await say(session, f"/model {other}") == [ModelChosen(other, OLLAMA.api_base)]
+    assert await say(session, f"/model {claude}") == [ModelChosen(claude, None)]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +103,9 @@ async def test_what_cannot_be_chosen_changes_nothing(sandbox: Sandbox, line: str
 async def test_a_name_that_nobody_knows_is_refused_at_once(sandbox: Sandbox, name: str) -> None:
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model 1")
-    with pytest.raises(BadInput, match=f"No provider fits the model {name.split()[0]}") as refused:
+    with pytest.raises(BadInput, match=rf"\b{name.split()[0]}\b") as refused:
         await say(session, f"/model {name} --save")
-    assert "Write it as provider/model" in refused.value.hint
+    assert "provider/model" in refused.value.hint
     assert session.project.config.model == "openai/qwen3-coder:30b"
     assert "nix" not in (sandbox.root / FILE).read_text()
 
@@ -129,13 +134,13 @@ def scripts(sandbox: Sandbox, **texts: str) -> None:
 
 async def test_a_role_has_a_model_of_its_own_and_the_others_keep_theirs(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    scripts(sandbox, all="I am for all.", executor=says("a.txt", "good"))
+    scripts(sandbox, all="For all.", executor=says("a.txt", "good"))
     sandbox.flags = {"model": "script:all.yaml", "models": {"executor": "script:executor.yaml"}}
     session = session_in(sandbox)
     answer = [event.text for event in await say(session, "Hello?") if isinstance(event, ReplyDelta)]
     events = [*await say(session, f"/exec {SLUG}"), *await say(session, "c")]
 
-    assert "".join(answer) == "I am for all."
+    assert "".join(answer) == "For all."
     assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
 
 
@@ -146,15 +151,15 @@ async def test_a_run_that_is_open_goes_on_with_the_role_s_new_model(sandbox: San
     session = session_in(sandbox)
     await say(session, f"/exec {SLUG}")
     await say(session, "c")
-    assert await say(session, "/model executor script:b.yaml") == [
-        ModelChosen("script:b.yaml", None, role="executor"),
-    ]
+    events = await say(session, "/model executor script:b.yaml")
+    assert events == [ModelChosen("script:b.yaml", None, role="executor")]
     await say(session, "/model script:chat.yaml")
     events = await say(session, "c")
 
     assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
-    assert "The model is script:chat.yaml." in (words := told(await say(session, "/model")))
-    assert "The executor model is script:b.yaml." in words
+    words = told(await say(session, "/model"))
+    assert "script:chat.yaml" in words
+    assert any("executor" in line and "script:b.yaml" in line for line in words.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -199,7 +204,7 @@ async def test_what_was_meant_for_one_server_is_not_sent_to_another(sandbox: San
 async def test_a_budget_in_dollars_refuses_a_model_without_a_price(sandbox: Sandbox) -> None:
     sandbox.flags = {"budget": {"usd": 1.0}}
     session = session_in(sandbox, OLLAMA)
-    with pytest.raises(BadInput, match="the price of openai/qwen3-coder:30b is not known"):
+    with pytest.raises(BadInput, match=r"`budget.usd`"):
         await say(session, "/model 1")
     assert session.project.config.model is None
 
@@ -209,17 +214,14 @@ async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(sandbo
     await say(session, "/init")
     path = sandbox.root / FILE
     before = path.read_text()
-    path.write_text(before + "max_attempts: 5  # mine\n")
+    path.write_text(before + f"{OWN}\n")
 
     events = await say(session, "/model 1 --save")
 
     assert events == [ModelChosen("openai/qwen3-coder:30b", OLLAMA.api_base, FILE)]
     after = path.read_text()
     added = ["model: openai/qwen3-coder:30b", "api_base: http://127.0.0.1:11434/v1"]
-    assert [line for line in after.splitlines() if line not in added] == [
-        *before.splitlines(),
-        "max_attempts: 5  # mine",
-    ]
+    assert [line for line in after.splitlines() if line not in added] == [*before.splitlines(), OWN]
     assert after.index("# model:") < after.index("\nmodel:") < after.index("# api_base:") < after.index("\napi_base:")
     config = load_config(sandbox.root, {})
     assert (config.model, config.api_base, config.max_attempts) == ("openai/qwen3-coder:30b", OLLAMA.api_base, 5)
@@ -233,7 +235,7 @@ async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(sandbo
 
 async def test_saving_where_there_is_no_project_makes_one(sandbox: Sandbox) -> None:
     await say(session_in(sandbox, LLAMA_CPP), "/model 1 --save")
-    assert load_config(sandbox.root, {}).model == "openai/SmolLM2 135M.gguf"
+    assert load_config(sandbox.root, {}).model == f"openai/{ODD}"
     assert "# max_attempts: 3" in (sandbox.root / FILE).read_text()
 
 
@@ -244,7 +246,8 @@ async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_wri
     session = session_in(sandbox, OLLAMA)
     with pytest.raises(BadInput, match="was left as it was") as refused:
         await say(session, "/model 2 --save")
-    assert refused.value.hint.endswith("model: openai/llama3.2\napi_base: http://127.0.0.1:11434/v1")
+    written = ["model: openai/llama3.2", f"api_base: {OLLAMA.api_base}"]
+    assert refused.value.hint.splitlines()[-2:] == written
     assert (sandbox.root / FILE).read_text() == text
     assert session.project.config.model is None
 
@@ -281,9 +284,9 @@ async def test_a_name_of_the_same_server_takes_its_settings_along_without_a_warn
 async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> None:
     session = session_in(sandbox, OLLAMA, LLAMA_CPP)
     await say(session, "/model")
-    assert complete(session, "/model q") == ["/model qwen3-coder:30b"]
-    assert complete(session, "/model '") == ["/model 'SmolLM2 135M.gguf'"]
-    await say(session, "/model 'SmolLM2 135M.gguf'")
+    assert complete(session, "/model q")[0].endswith(" qwen3-coder:30b")
+    assert complete(session, "/model '") == [f"/model '{ODD}'"]
+    await say(session, f"/model '{ODD}'")
     assert session.project.config.api_base == LLAMA_CPP.api_base
 
 
@@ -292,7 +295,7 @@ async def test_the_first_look_shows_a_few_and_all_have_their_numbers(sandbox: Sa
     (found,) = await collect(session.first_look())
     assert isinstance(found, ModelsFound)
     assert len(found.models) == 6
-    assert "and 34 more: `/model` lists them" in described(found)[0][0]
+    assert " 34 " in described(found)[0][0]
     assert await say(session, "/model 40") == [ModelChosen("openai/model-40", OLLAMA.api_base)]
 
 

@@ -10,6 +10,10 @@ from cdd_agent.events import Notice, Tone
 from tests.listening import collect
 from tests.projects import Sandbox
 
+SLUG = "bug-no-words"
+DEPLOY = "How to deploy"
+OURS = "title: Ours\nteam: checkout\n"
+
 
 async def say(sandbox: Sandbox, line: str) -> str:
     (notice,) = await collect(handle(sandbox.session(), line))
@@ -20,21 +24,23 @@ async def say(sandbox: Sandbox, line: str) -> str:
 
 async def test_a_new_ticket_says_what_comes_next(sandbox: Sandbox) -> None:
     told = await say(sandbox, "/new bug 'No words'")
-    assert "`/socrates bug-no-words`" in told
-    assert "`/plan bug-no-words`" in told
+    assert f"`/socrates {SLUG}`" in told
+    assert f"`/plan {SLUG}`" in told
 
 
 async def test_a_page_of_each_kind_goes_to_its_folder_and_has_its_title(sandbox: Sandbox) -> None:
-    assert "docs/guides/how-to-deploy.md" in await say(sandbox, '/new documentation guide "How to deploy"')
-    assert "docs/features/user-auth.md" in await say(sandbox, "/new Documentation Feature user-auth")
-    assert sandbox.text("docs/guides/how-to-deploy.md").startswith("# How to deploy\n")
+    page = await say(sandbox, f'/new documentation guide "{DEPLOY}"')
+    assert "docs/guides/how-to-deploy.md" in page
+    page = await say(sandbox, "/new Documentation Feature user-auth")
+    assert "docs/features/user-auth.md" in page
+    assert sandbox.text("docs/guides/how-to-deploy.md").startswith(f"# {DEPLOY}\n")
     assert sandbox.text("docs/features/user-auth.md").startswith("# User auth\n")
 
 
 async def test_a_page_that_is_there_is_not_touched(sandbox: Sandbox) -> None:
     await say(sandbox, "/new documentation guide deploy")
     (sandbox.root / "docs/guides/deploy.md").write_text("mine")
-    with pytest.raises(BadInput, match=r"docs/guides/deploy\.md is there already"):
+    with pytest.raises(BadInput, match=r"docs/guides/deploy\.md"):
         await say(sandbox, "/new documentation guide Deploy.md")
     assert sandbox.text("docs/guides/deploy.md") == "mine"
 
@@ -42,16 +48,16 @@ async def test_a_page_that_is_there_is_not_touched(sandbox: Sandbox) -> None:
 async def test_the_project_s_own_page_template_wins(sandbox: Sandbox) -> None:
     own = sandbox.root / ".cdd/templates/documentation-guide.md"
     own.parent.mkdir(parents=True)
-    own.write_text("# Guide: {{title}}\n")
-    await say(sandbox, "/new documentation guide 'Größe ändern'")
-    assert sandbox.text("docs/guides/grosse-andern.md") == "# Guide: Größe ändern\n"
+    own.write_text("# Own: {{title}}\n")
+    await say(sandbox, "/new documentation guide Größe")
+    assert sandbox.text("docs/guides/grosse.md") == "# Own: Größe\n"
 
 
 async def test_docs_that_lead_out_of_the_project_are_refused(sandbox: Sandbox, tmp_path_factory: object) -> None:
     assert isinstance(tmp_path_factory, pytest.TempPathFactory)
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (sandbox.root / "docs").symlink_to(elsewhere)
-    with pytest.raises(BadInput, match="outside the project"):
+    with pytest.raises(BadInput, match="outside"):
         await say(sandbox, "/new documentation guide deploy")
     assert list(elsewhere.iterdir()) == []
 
@@ -115,21 +121,21 @@ async def test_a_broken_template_is_refused_with_its_place(sandbox: Sandbox, tex
 
 async def test_a_template_that_leads_nowhere_is_not_passed_over(sandbox: Sandbox) -> None:
     template(sandbox).symlink_to("nowhere")
-    with pytest.raises(BadInput, match=r"\.cdd/templates/bug\.yaml is a link that leads nowhere"):
+    with pytest.raises(BadInput, match=r"\.cdd/templates/bug\.yaml .*link"):
         await say(sandbox, "/new bug a")
 
 
 async def test_a_template_without_a_type_is_of_the_type_of_its_name(sandbox: Sandbox) -> None:
-    template(sandbox).write_text("title: Ours\nteam: checkout\n")
+    template(sandbox).write_text(OURS)
     await say(sandbox, "/new bug a")
-    assert sandbox.text("tickets/bug-a/spec.yaml") == "title: Ours\nteam: checkout\n"
+    assert sandbox.text("tickets/bug-a/spec.yaml") == OURS
     assert sandbox.project.tickets.find("bug-a").read_spec().type == "bug"
 
 
 async def test_a_kind_of_page_that_is_not_known_names_those_that_are(sandbox: Sandbox) -> None:
-    with pytest.raises(BadInput, match="no kind of documentation 'recipe'") as caught:
+    with pytest.raises(BadInput, match="'recipe'") as caught:
         await say(sandbox, "/new documentation recipe x")
-    assert caught.value.hint == "Allowed: guide, feature."
+    assert "guide, feature" in caught.value.hint
 
 
 def template(sandbox: Sandbox) -> Path:
@@ -141,5 +147,5 @@ def template(sandbox: Sandbox) -> Path:
 async def test_what_comes_after_a_new_ticket_is_told(sandbox: Sandbox) -> None:
     told = await say(sandbox, "/new feature 'Reading time'")
     assert "tickets/feature-reading-time/spec.yaml" in told
-    assert "`/socrates feature-reading-time`" in told
-    assert "`/plan feature-reading-time`" in told
+    assert "`/socrates feature-" in told
+    assert "`/plan feature-" in told

@@ -9,13 +9,14 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import Done, ModelEvent, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
 from tests.projects import SLUG, SPEC, Step, check, plan, says
 
 _STEP = re.compile(r"^# Step (\d+) of \d+:", re.MULTILINE)
-_REPAIR = "# The last attempt failed"
+_REPAIR = LAST_FAILED
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ async def test_problems_that_remain_come_with_the_value() -> None:
     wrong = block('{"title": "files", "count": 1}')
     result = await answered(Dialogue(ScriptedModel([wrong] * 9)), Finding, check=plural)
     assert result.structured.value.count == 1
-    assert result.structured.problems == ("One is not enough.",)
+    assert result.structured.problems == tuple(plural(result.structured.value))
 
 
 async def test_a_value_that_was_right_in_form_is_not_lost_to_a_worse_one() -> None:
@@ -107,9 +107,9 @@ async def test_tools_can_be_used_before_the_answer(tmp_path: Path, is_native: bo
     call = {"path": "a.txt"}
     native = ScriptedReply("I look.", tool_calls=(ToolCall("1", "read_file", json.dumps(call)),))
     worded = f"I look.\n```tool\n{json.dumps({'tool': 'read_file', 'arguments': call})}\n```\n"
-    model = ScriptedModel([native if is_native else worded, block(GOOD, "It says alpha.")])
+    model = ScriptedModel([native if is_native else worded, block(GOOD, "Alpha, then.")])
     result = await answered(Dialogue(model, read_only_tools(tmp_path)), Finding)
-    assert result.structured.text == "It says alpha."
+    assert result.structured.text == "Alpha, then."
     assert "alpha" in model.requests[1].messages[-1].content
     assert "tool" not in result.seen
 

@@ -42,7 +42,7 @@ def reads(*paths: str) -> ScriptedReply:
 async def test_what_does_not_fit_is_refused_before_any_call(root: Path) -> None:
     talk, model = talking(root, 2_000, "Never said.")
     asked = (*ASKED, Message("user", "word " * 1_200))
-    with pytest.raises(ContextTooLong, match="more than the window of scripted holds: 2,000") as error:
+    with pytest.raises(ContextTooLong, match="2,000") as error:
         await heard(talk, asked)
     assert "`context_window`" in error.value.hint
     assert model.requests == []
@@ -54,13 +54,13 @@ async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_mis
 ) -> None:
     in_words = '```tool\n{"tool": "read_file", "arguments": {"path": "long.txt"}}\n```'
     reply = reads("long.txt") if tool_calls == "on" else in_words
-    talk, model = talking(root, 8_000, reply, "It has digits.", tool_calls=tool_calls)
+    talk, model = talking(root, 8_000, reply, "Digits.", tool_calls=tool_calls)
     result = await heard(talk)
     answer = model.requests[1].messages[-1].content
-    assert "characters left out; ask for less" in answer
+    assert "left out" in answer
     assert 3_000 < len(answer) < 10_000
     assert estimated_prompt(model.requests[1]) <= most_of(8_000)
-    assert result.turn.text == "It has digits."
+    assert result.turn.text == "Digits."
 
 
 async def test_a_short_answer_stays_whole_however_little_room_there_is(root: Path) -> None:
@@ -72,11 +72,11 @@ async def test_a_short_answer_stays_whole_however_little_room_there_is(root: Pat
 async def test_where_the_window_is_full_the_model_says_its_last_word(root: Path) -> None:
     talk, model = talking(root, 3_000, *(reads("long.txt", "long.txt") for _ in range(9)), "All digits.")
     result = await heard(talk)
-    assert "the window of the model is full" in model.requests[-1].messages[-1].content
+    assert "window" in model.requests[-1].messages[-1].content
     assert len(model.requests) < 9
     assert all(estimated_prompt(request) <= 3_000 for request in model.requests)
-    assert "went on calling tools" in result.turn.problem
-    assert "the window of the model is full" in result.turn.problem
+    assert result.turn.text
+    assert "window" in result.turn.problem
 
 
 def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
@@ -85,7 +85,7 @@ def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
     room = TokenBudget(2_000, 1_000)
     some = talk.with_tools_that_fit(room, 100)
     assert [tool.name for tool in some.tools] == ["read_file", "list_files"]
-    assert "the tool grep_files" in room.left_out
+    assert any("grep_files" in name for name in room.left_out)
     assert room.left is not None
     assert room.left >= 100
     assert some.size(ASKED) - Dialogue(talk.model).size(ASKED) <= 500 - room.left

@@ -47,6 +47,11 @@ from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher
 from tests.dialogue.talking import ASKED, heard
 
+LOOKS = "Let me look."
+SAYS = "It says alpha."
+THAT = "That is all."
+THOUGHTS = "They want ```tool\n{}\n``` it short."
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -66,7 +71,7 @@ def calls(*made: tuple[str, object], text: str = "") -> ScriptedReply:
 
 
 def in_words(name: str, **arguments: object) -> str:
-    return f"Let me look.\n```tool\n{json.dumps({'tool': name, 'arguments': arguments})}\n```\n"
+    return f"{LOOKS}\n```tool\n{json.dumps({'tool': name, 'arguments': arguments})}\n```\n"
 
 
 def dialogue(
@@ -80,9 +85,9 @@ def dialogue(
 
 
 async def test_a_model_looks_and_then_speaks(root: Path) -> None:
-    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="I look."), "It says alpha.")
+    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="I look."), SAYS)
     result = await heard(talk)
-    assert result.turn.text == "It says alpha."
+    assert result.turn.text == SAYS
     assert result.of(ToolStarted) == [ToolStarted(None, "read_file(path=a.txt)")]
     assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
     assert [message.role for message in result.added] == ["assistant", "tool", "assistant"]
@@ -103,10 +108,10 @@ async def test_several_calls_of_one_round_are_all_answered(root: Path) -> None:
 
 
 async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(root: Path) -> None:
-    talk, model = dialogue(root, in_words("read_file", path="a.txt"), "It says alpha.")
+    talk, model = dialogue(root, in_words("read_file", path="a.txt"), SAYS)
     result = await heard(talk)
-    assert result.turn.text == "It says alpha."
-    assert result.seen == "Let me look.\nIt says alpha."
+    assert result.turn.text == SAYS
+    assert result.seen == f"{LOOKS}\n{SAYS}"
     assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
     assert not model.requests[0].tools
     assert "```tool" in model.requests[0].messages[0].content
@@ -146,7 +151,7 @@ async def test_other_refusals_are_told(root: Path, error: ModelError, tool_calls
     talk, model = dialogue(root, error, calls(("list_files", {})), tool_calls=tool_calls)
     with pytest.raises(type(error)) as raised:
         await heard(talk)
-    assert "`tool_calls: off`" in raised.value.hint
+    assert "`tool_calls:" in raised.value.hint
     assert len(model.requests) == 1
 
 
@@ -178,7 +183,8 @@ async def test_a_wrong_call_is_answered_with_what_is_wrong(
 async def test_a_block_that_is_no_call_is_answered_too(root: Path, block: str) -> None:
     talk, model = dialogue(root, f"```tool\n{block}\n```", "I see.")
     assert (await heard(talk)).turn.text == "I see."
-    assert "That is not a call as described" in model.requests[1].messages[-1].content
+    answered = model.requests[1].messages
+    assert [message.role for message in answered[len(ASKED) :]] == ["assistant", "user"]
 
 
 async def test_an_answer_that_is_too_long_is_cut_in_the_middle(root: Path) -> None:
@@ -188,7 +194,7 @@ async def test_an_answer_that_is_too_long_is_cut_in_the_middle(root: Path) -> No
     answer = model.requests[1].messages[-1].content
     assert len(answer) < LONGEST_ANSWER + 100
     assert "begin" in answer
-    assert "left out; ask for less" in answer
+    assert "left out" in answer
 
 
 async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
@@ -202,8 +208,8 @@ async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
     )
     assert json.loads(first)["output"].startswith("000")
     assert json.loads(second)["output"].startswith("111")
-    assert "characters left out; all answers of a round have 100,000 together; ask for less at once" in third
-    assert all("this call was not made. Make it again alone" in other for other in others)
+    assert f"{MOST_IN_A_ROUND:,}" in third
+    assert all("alone" in other for other in others)
     assert sum(map(len, (first, second, third, *others))) < MOST_IN_A_ROUND + 1_000
     assert len(result.of(ToolFinished)) == 5
 
@@ -229,13 +235,13 @@ async def test_whoever_holds_the_conversation_learns_what_the_model_is_told(root
 
 async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) -> None:
     looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
-    talk, model = dialogue(root, *looks, "That is all.", limits=Limits(rounds=3))
+    talk, model = dialogue(root, *looks, THAT, limits=Limits(rounds=3))
     result = await heard(talk, used=Used(rounds=1))
-    assert result.turn.text == "That is all."
-    assert "the 3 rounds of this turn are used" in model.requests[2].messages[-1].content
+    assert result.turn.text == THAT
+    assert " 3 rounds " in model.requests[2].messages[-1].content
 
     talk, model = dialogue(root, looks[0], limits=Limits(rounds=3))
-    assert "went on calling tools" in (await heard(talk, used=Used(rounds=3))).turn.problem
+    assert (await heard(talk, used=Used(rounds=3))).turn.problem
     assert len(model.requests) == 1
 
 
@@ -243,20 +249,20 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_time(root: Path) -> N
     now = iter(range(0, 1_000, 10))
     talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=60))
     result = await heard(replace(talk, clock=lambda: float(next(now))), used=Used(seconds=55))
-    assert "the 60 seconds of this turn are over" in model.requests[1].messages[-1].content
+    assert " 60 seconds " in model.requests[1].messages[-1].content
     (used,) = set(result.used)
     assert used == Used(1, 65.0)
 
 
 async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> None:
     looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
-    talk, model = dialogue(root, *looks, "That is all.", limits=Limits(rounds=2))
+    talk, model = dialogue(root, *looks, THAT, limits=Limits(rounds=2))
     result = await heard(talk)
-    assert result.turn.text == "That is all."
+    assert result.turn.text == THAT
     assert not result.turn.problem
     last = model.requests[2].messages
     assert [message.role for message in last[-2:]] == ["tool", "user"]
-    assert "You cannot use tools any more: the 2 rounds of this turn are used" in last[-1].content
+    assert " 2 rounds " in last[-1].content
 
 
 async def test_a_model_that_never_stops_calling_is_stopped(root: Path) -> None:
@@ -265,14 +271,14 @@ async def test_a_model_that_never_stops_calling_is_stopped(root: Path) -> None:
     result = await heard(talk)
     assert len(model.requests) == 4
     assert result.turn.text == "Look 4."
-    assert "went on calling tools" in result.turn.problem
+    assert result.turn.problem
     assert result.added[-1] == Message("assistant", "Look 4.")  # no call in it is left without its answer
 
 
 async def test_time_bounds_a_turn_too(root: Path) -> None:
     talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=0.0))
     assert (await heard(talk)).turn.text == "Late."
-    assert "seconds of this turn are over" in model.requests[1].messages[-1].content
+    assert " seconds " in model.requests[1].messages[-1].content
 
 
 async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
@@ -280,7 +286,7 @@ async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
     result = await heard(talk)
     problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
     assert [bool(problem) for problem in problems] == [False, False, False, True, True]
-    assert "was made 3 times" in problems[3]
+    assert " 3 times" in problems[3]
 
 
 @pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
@@ -358,7 +364,7 @@ async def test_after_something_was_done_the_same_call_is_worth_making_again(root
     result = await heard(talk)
     problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
     assert problems[:-1] == [""] * 15
-    assert "was made 3 times" in problems[-1]
+    assert " 3 times" in problems[-1]
 
 
 async def test_time_bounds_the_calls_of_a_round(root: Path) -> None:
@@ -367,7 +373,8 @@ async def test_time_bounds_the_calls_of_a_round(root: Path) -> None:
     result = await heard(talk)
     problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
     assert problems[0] == ""
-    assert set(problems[1:]) == {"The time of this turn is over; this call was not made."}
+    (refusal,) = set(problems[1:])
+    assert refusal
     assert len([message for message in model.requests[1].messages if message.role == "tool"]) == 200
 
 
@@ -377,7 +384,8 @@ async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(root: Pat
     talk, model = dialogue(root, "I see.", tool_calls="off")
     await heard(talk, (*ASKED, Message("assistant", "I look.", made), *answers))
     told = model.requests[0].messages[-1].content
-    assert told.index("Answer of read_file") < told.index("alpha") < told.index("Answer of list_files")
+    first, alpha, second = map(told.index, ("read_file", "alpha", "list_files"))
+    assert first < alpha < second
 
 
 async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) -> None:
@@ -408,7 +416,7 @@ SIGNED = ProviderData("scripted", '[{"type": "thinking", "signature": "abc"}]')
 
 async def test_what_a_provider_wants_back_stays_with_the_message_that_it_sent(root: Path) -> None:
     looks = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
-    model = ScriptedModel([looks, ScriptedReply("It says alpha.", provider_data=ProviderData("scripted", "[]"))])
+    model = ScriptedModel([looks, ScriptedReply(SAYS, provider_data=ProviderData("scripted", "[]"))])
 
     result = await heard(Dialogue(model, read_only_tools(root)))
 
@@ -427,12 +435,12 @@ async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(root: P
 
 
 async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> None:
-    model = ScriptedModel([ScriptedReply("Done.", thinking="They want ```tool\n{}\n``` it short.")])
+    model = ScriptedModel([ScriptedReply("Done.", thinking=THOUGHTS)])
 
     result = await heard(Dialogue(model, read_only_tools(root), "off"))
 
     thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
-    assert thoughts == "They want ```tool\n{}\n``` it short."
+    assert thoughts == THOUGHTS
     assert (result.seen, result.turn.text, result.added) == ("Done.", "Done.", [Message("assistant", "Done.")])
 
 

@@ -1,13 +1,16 @@
 """A reply is judged as a whole before anything is written."""
 
+import re
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from cdd_agent.edits.build import EditPolicy, change_set
-from cdd_agent.edits.changes import ChangeSet, FileChange
+from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import ReplyRefused, WholeFile
 from cdd_agent.files.atomic import digest
+
+CHANGED = re.escape(changed_meanwhile(PurePosixPath("x")).message.removeprefix("x"))
 
 
 def seen(root: Path, *paths: str) -> dict[str, str | None]:
@@ -56,8 +59,8 @@ def test_every_reason_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     with pytest.raises(ReplyRefused) as caught:
         changes(tmp_path, ("dir", "x\n"), ("../y", "x\n"))
-    assert "dir is a folder" in caught.value.message
-    assert "../y leaves the project" in caught.value.message
+    assert {problem.path for problem in caught.value.problems} == {"dir", "../y"}
+    assert "../y" in caught.value.message
 
 
 def test_a_file_that_was_not_shown_is_not_replaced_but_asked_for(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_replaced(tmp_path: Path) 
     (tmp_path / "a.py").write_text("old\n")
     shown = seen(tmp_path, "a.py")
     (tmp_path / "a.py").write_text("a person's edit\n")
-    with pytest.raises(ReplyRefused, match="changed by someone else"):
+    with pytest.raises(ReplyRefused, match=CHANGED):
         change_set(tmp_path, [WholeFile("a.py", "new\n")], EditPolicy(shown))
 
 
@@ -158,7 +161,7 @@ def test_where_one_file_was_changed_meanwhile_no_other_one_is_touched(tmp_path: 
     judged = ChangeSet(tuple(FileChange(PurePosixPath(name), b"1", b"2") for name in ("a.txt", "b.txt")))
     (tmp_path / "b.txt").write_bytes(b"a person's edit")
     untouched = (tmp_path / "a.txt").stat()
-    with pytest.raises(ReplyRefused, match=r"b\.txt was changed by someone else"):
+    with pytest.raises(ReplyRefused, match=CHANGED):
         judged.apply(tmp_path)
     assert (tmp_path / "a.txt").stat().st_ino == untouched.st_ino
     assert (tmp_path / "b.txt").read_bytes() == b"a person's edit"
@@ -168,7 +171,7 @@ def test_where_one_is_changed_while_another_is_written_that_one_is_taken_back(tm
     (tmp_path / "a.txt").write_bytes(b"1")
     (tmp_path / "b.txt").symlink_to("a.txt")  # so to write the one changes the other
     judged = ChangeSet((FileChange(PurePosixPath("a.txt"), b"1", b"2"), FileChange(PurePosixPath("b.txt"), b"1", b"3")))
-    with pytest.raises(ReplyRefused, match=r"b\.txt was changed by someone else"):
+    with pytest.raises(ReplyRefused, match=CHANGED):
         judged.apply(tmp_path)
     assert (tmp_path / "a.txt").read_bytes() == b"1"
 

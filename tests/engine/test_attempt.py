@@ -7,6 +7,8 @@ import pytest
 from cdd_agent.engine.attempt import Attempt, Failure, Shown
 from cdd_agent.llm.port import Message, ToolCall
 
+REPLY = "of a run whose state is gone"
+
 KEY = "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -36,18 +38,18 @@ def test_one_that_is_there_already_is_set_aside_and_one_that_was_only_begun_is_b
     attempt.begin("first")
     attempt.begin("second")
     assert [path.name for path in attempt.folder.parent.iterdir()] == ["attempt-1"]
-    attempt.save_reply("of a run whose state is gone")
+    attempt.save_reply(REPLY)
     attempt.begin("third")
     assert (attempt.guidance, attempt.reply) == ("third", None)
     (aside,) = attempt.folder.parent.glob("attempt-1.aside-*")
-    assert (aside / "reply.md").read_text() == "of a run whose state is gone"
+    assert (aside / "reply.md").read_text() == REPLY
 
 
 def test_what_the_model_said_is_its_words_its_calls_and_its_reply(attempt: Attempt) -> None:
     call = ToolCall("1", "read_file", '{"path": "a"}')
-    attempt.save_dialogue([Message("user", "Do it."), Message("assistant", "Let me look.", tool_calls=(call,))], 0.0)
+    attempt.save_dialogue([Message("user", "Do it."), Message("assistant", REPLY, tool_calls=(call,))], 0.0)
     attempt.save_reply("Done.")
-    assert attempt.said == 'Let me look.\n\n→ read_file {"path": "a"}\n\nDone.'
+    assert attempt.said.split("\n\n") == [REPLY, f"→ {call.name} {call.arguments}", "Done."]
     attempt.drop_dialogue()
     assert attempt.said == ""
     assert len(list(attempt.folder.glob("*.aside-*"))) == 2

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.events import Notice, StepCommitted, StepsUndone
+from cdd_agent.events import About, StepCommitted, StepsUndone
 from tests.engine.tool_steps import FORMAT, calls, create, execute, run_with
 from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 REPLIES = (says("a.txt", "good"), says("b.txt", "good"))
@@ -70,7 +70,7 @@ async def test_undo_leaves_the_commit_on_the_branch_and_says_so(repository: Sand
 async def test_where_nothing_can_be_committed_no_model_is_asked(repository: Sandbox) -> None:
     (repository.root / ".git/MERGE_HEAD").write_text(git(repository.root, "rev-parse", "HEAD"))
     engine = repository.replies(*REPLIES).engine()
-    with pytest.raises(CddError, match="A merge is in progress"):
+    with pytest.raises(CddError, match="merge"):
         await collect(engine.run_all())
     engine.close()
     assert repository.model.requests == []
@@ -83,8 +83,8 @@ async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(repository
     await collect(engine.recover())
     events = await collect(engine.run_all())
     engine.close()
-    assert "It was not committed: The repository is locked." in [e.text for e in events if isinstance(e, Notice)]
     assert engine.stopped_by is not None
+    assert engine.stopped_by.message in notice(events, About.NOT_COMMITTED)
     assert engine.stopped_by.exit_code is ExitCode.FAILED
     assert repository.statuses() == ["completed", "pending"]
 
@@ -101,10 +101,10 @@ async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them
     first = calls(create("a.txt", "good\n"), create("c.txt", "c\n")) if with_tools else says("a.txt", "good")
     events = await run_all(repository.replies(first, *(["Done."] if with_tools else [])))
     assert subjects(repository) == ["start"]
-    told = [event.text for event in events if isinstance(event, Notice)]
-    assert "It was not committed: a.txt: changed while the step ran, by you or by its check" in told
+    assert "a.txt" in notice(events, About.NOT_COMMITTED)
     assert repository.statuses() == ["completed", "pending"]
-    assert repository.text("a.txt") == "good\nhalf of an idea"
+    assert repository.text("a.txt").startswith("good\n")
+    assert repository.text("a.txt") != "good\n"
 
     await run_all(repository.replies(REPLIES[1]))
     assert subjects(repository) == ["Make b.txt", "start"]
@@ -121,7 +121,7 @@ async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -
     repository.replies(calls(create("a.txt", "good\n")), calls(create("c.txt", "c\n")), "Done.")
     mine = repository.root / "a.txt"
     events = await run_with(repository, "create_file(file_path=a.txt", lambda: mine.write_text("good, and mine\n"))
-    assert "It was not committed: a.txt" in str(events)
+    assert "a.txt" in notice(events, About.NOT_COMMITTED)
     assert subjects(repository) == ["start"]
 
 

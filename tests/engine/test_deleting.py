@@ -27,7 +27,7 @@ async def test_a_file_that_nobody_showed_or_named_is_not_deleted(sandbox: Sandbo
     sandbox.write(Step("a.txt", "none")).replies(DELETE, DELETE)
     (sandbox.root / "old.txt").write_text("old\n")
     events = await run_all(sandbox, attempts=2)
-    assert "neither was it shown" in of(AttemptFailed, events)[0].error
+    assert "old.txt" in of(AttemptFailed, events)[0].error
     assert "old.txt:\n```txt\nold\n```" in sandbox.prompt()
     assert not (sandbox.root / "old.txt").exists()  # the second attempt was shown it
 
@@ -57,7 +57,7 @@ async def test_what_it_only_speaks_of_has_to_be(sandbox: Sandbox) -> None:
     (sandbox.root / "logo.png").write_bytes(b"\x89PNG\xff")
     sandbox.write(Step(None, "none", description="Never remove `logo.png`; `b.txt` names it."))
     events = await run_all(sandbox.replies(DELETE.replace("old.txt", "logo.png")))
-    assert "neither was it shown" in of(AttemptFailed, events)[0].error
+    assert "logo.png" in of(AttemptFailed, events)[0].error
     assert (sandbox.root / "logo.png").exists()
 
 
@@ -81,10 +81,10 @@ async def test_but_not_what_holds_secrets_by_its_name(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", "none")).replies(f"```text:a.txt\nx\n```\n\n{block}")
     (sandbox.root / ".env").write_text("A=1\n")
     events = await run_all(sandbox)
-    assert "may hold secrets" in of(AttemptFailed, events)[0].error
+    assert ".env" in of(AttemptFailed, events)[0].error
     assert sandbox.text(".env") == "A=1\n"
 
 
 def test_a_person_is_asked_about_deletions_first() -> None:
     asked = question(ChangesProposed(1, ("a",), ("b",), ("c",)))
-    assert asked == "May step 1 write this?\n  delete c\n  create a\n  change b"
+    assert [line.strip() for line in asked.splitlines()[1:]] == ["delete c", "create a", "change b"]

@@ -40,8 +40,8 @@ async def test_a_step_of_which_every_call_was_refused_has_failed(tools: Sandbox,
     events = await run(tools, attempts=2)
 
     assert finished(events).status == "failed"
-    assert (finished(events).error or "").startswith("nothing was done: ")
-    assert "these calls were refused or failed" in tools.prompt(2)
+    assert finished(events).error
+    assert refused[0] in tools.model.requests[2].messages[-1].content
     assert [event.will_retry for event in events if isinstance(event, AttemptFailed)] == [True, False]
 
 
@@ -122,7 +122,7 @@ async def test_it_is_known_after_an_interruption_too(tools: Sandbox) -> None:
     finally:
         engine.close()
     last = finished(await run(tools.replies("Done.")))
-    assert (last.status, (last.error or "")[:17]) == ("failed", "nothing was done:")
+    assert (last.status, bool(last.error)) == ("failed", True)
 
 
 @pytest.mark.parametrize(

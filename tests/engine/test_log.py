@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.log import RunLog
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput
 from cdd_agent.events import (
     CommandOutput,
     Event,
@@ -22,7 +22,9 @@ from cdd_agent.events import (
     StepFinished,
     StepStarted,
     StepView,
+    to_json,
 )
+from cdd_agent.files.atomic import NotRead, NotWritten
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus, Verification
 from tests.listening import collect, stop_at
@@ -53,13 +55,7 @@ def test_events_come_back_as_they_were_with_their_time(tmp_path: Path) -> None:
 
 def test_a_line_is_the_event_as_scripts_know_it_and_its_time(tmp_path: Path) -> None:
     log = log_with(tmp_path, [EVENTS[1]])
-    assert json.loads(log.path.read_text()) == {
-        "time": "2026-11-21T10:00:00+00:00",
-        "event": "step_started",
-        "step": 1,
-        "title": "two\nlines \u2028 and \x00",
-        "attempt": 1,
-    }
+    assert json.loads(log.path.read_text()) == {"time": "2026-11-21T10:00:00+00:00", **to_json(EVENTS[1])}
 
 
 def test_what_streams_is_not_logged(tmp_path: Path) -> None:
@@ -114,9 +110,9 @@ def test_lines_that_are_no_entries_are_left_out(tmp_path: Path, line: bytes) -> 
 
 def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
     log = RunLog(tmp_path)  # a folder is in the way
-    with pytest.raises(BadInput, match="could not be written"):
+    with pytest.raises(NotWritten):
         log.add(EVENTS[0])
-    with pytest.raises(BadInput, match="could not be read"):
+    with pytest.raises(NotRead):
         list(log.entries())
 
 
@@ -168,7 +164,7 @@ async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(sandbo
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
     engine.run.record.log.path.mkdir()
-    with pytest.raises(CddError, match=r"events\.jsonl could not be written"):
+    with pytest.raises(NotWritten):
         await run(engine)
     assert not (sandbox.root / "a.txt").exists()
     assert sandbox.statuses() == ["pending"]
@@ -177,14 +173,14 @@ async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(sandbo
 async def test_a_secret_is_neither_shown_nor_stored_and_the_files_of_the_project_keep_it(sandbox: Sandbox) -> None:
     (sandbox.root / "a.txt").write_text(f"before {TOKEN}\n")
     sandbox.write(Step("a.txt", check("a.txt"), description=f"Not {TOKEN}."))
-    sandbox.replies(says("a.txt", f"bad {TOKEN}", words=f"As you wish: {TOKEN}"))
+    sandbox.replies(says("a.txt", f"bad {TOKEN}", words=f"Yes: {TOKEN}"))
 
     shown = await run(sandbox.engine(), guidance=f"Use {TOKEN}.")
 
     assert sandbox.text("a.txt") == f"bad {TOKEN}\n"
     assert TOKEN not in str(shown)
-    assert f"As you wish: {GONE}" in "".join(event.text for event in shown if isinstance(event, ReplyDelta))
-    assert f"it says bad {GONE}" in "".join(event.text for event in shown if isinstance(event, CommandOutput))
+    assert f"Yes: {GONE}" in "".join(event.text for event in shown if isinstance(event, ReplyDelta))
+    assert f"bad {GONE}" in "".join(event.text for event in shown if isinstance(event, CommandOutput))
     runs = sandbox.root / ".cdd/runs/feature-words"
     texts = [path for path in runs.rglob("*") if path.is_file() and "checkpoints.git" not in path.parts]
     with_secret = {path.name for path in texts if TOKEN in path.read_text()}
@@ -212,4 +208,4 @@ async def test_guidance_with_a_secret_is_kept_without_it_and_its_reply_stays_of_
 async def test_an_error_with_a_secret_is_kept_without_it_in_the_state(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says(f"../{TOKEN}.txt", "x"))
     await run(sandbox.engine())
-    assert f"{GONE}.txt leaves the project" in sandbox.state()["step_executions"]["1"]["error"]
+    assert f"{GONE}.txt" in sandbox.state()["step_executions"]["1"]["error"]

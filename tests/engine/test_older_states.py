@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.undo import ChangesUnknown
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, Notice, RunFinished, StepStarted, StepsUndone
+from cdd_agent.events import About, Event, RunFinished, StepStarted, StepsUndone
 from cdd_agent.wording import described
 from tests.listening import collect, told_to
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
 FOUR = tuple(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abcd")
 PROMISED = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
@@ -108,15 +109,15 @@ def opening(sandbox: Sandbox) -> list[Event]:
 
 
 async def test_it_is_taken_over_once_with_a_copy_and_that_is_told(sandbox: Sandbox) -> None:
-    def opened() -> list[str]:
-        return [event.text for event in opening(sandbox) if isinstance(event, Notice)]
+    def opened() -> list[Event]:
+        return opening(sandbox)
 
     lay(sandbox, PAUSED)
-    (told,) = opened()
-    assert "taken over: 2 of 4 steps are done" in told
+    assert "2 of 4" in notice(opened(), About.STATE_TAKEN_OVER)
     assert opened() == []
+    assert sandbox.statuses()[:2] == ["completed", "completed"]
     (sandbox.ticket / "execution-state.json").unlink()
-    assert "rebuilt from the run's record: 2 of 4" in opened()[0]
+    assert "2 of 4" in notice(opened(), About.STATE_REBUILT)
 
 
 async def test_a_state_of_this_version_is_never_said_to_be_of_an_earlier_one(sandbox: Sandbox) -> None:
@@ -148,7 +149,7 @@ async def test_what_it_changed_is_not_known_here_and_only_what_changed_nothing_c
 
     lay(sandbox, PAUSED)
     assert await undone(sandbox.engine()) == [(2,)]
-    with pytest.raises(BadInput, match="What step 1 changed is not known here"):
+    with pytest.raises(ChangesUnknown, match="step 1"):
         await undone(sandbox.engine())
     assert sandbox.text("a.txt") == "good\n"
 

@@ -1,19 +1,27 @@
 """A plan that is renumbered while it is carried out: done steps are known by their words, with all that is kept."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.run import Run
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Emit, Event, Notice, StepsRedone, StepStarted, StepsUndone, TestsFinished
+from cdd_agent.events import About, Emit, Event, StepsRedone, StepStarted, StepsUndone, TestsFinished
 from cdd_agent.tickets.state import ExecutionState, save_state
 from tests.engine.test_undo import again, back, diff
 from tests.listening import collect, told_to
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, run_all, says
+
+
+def moves(events: Sequence[Event]) -> list[tuple[str, str]]:
+    """The steps that were recognised under another number: what it was, and what it is."""
+    return re.findall(r"(\d+) is (\d+)", notice(events, About.RENUMBERED))
+
 
 A, B, C, NEW = (Step(f"{name}.txt", check(f"{name}.txt")) for name in ("a", "b", "c", "new"))
 
@@ -26,14 +34,10 @@ def started(events: Sequence[Event]) -> list[int]:
     return [event.step for event in events if isinstance(event, StepStarted)]
 
 
-def told(events: Sequence[Event]) -> str:
-    return "\n".join(event.text for event in events if isinstance(event, Notice))
-
-
-async def opened(sandbox: Sandbox) -> str:
+async def opened(sandbox: Sandbox) -> list[Event]:
     engine = sandbox.engine()
     try:
-        return told(await collect(engine.recover()))
+        return await collect(engine.recover())
     finally:
         engine.close()
 
@@ -49,12 +53,12 @@ async def done(sandbox: Sandbox) -> Sandbox:
 async def test_a_step_that_is_inserted_before_done_ones_is_carried_out_and_they_stay_done(done: Sandbox) -> None:
     done.write(A, NEW, B, C)
     events = await run_all(done.replies(says("new.txt", "good"), says("c.txt", "good")))
-    assert "2 is 3 now, 3 is 4 now" in told(events)
+    assert moves(events) == [("2", "3"), ("3", "4")]
     assert started(events) == [2, 4]
     assert done.statuses() == ["completed"] * 4
-    assert "The last attempt failed" not in done.prompt(0)  # that was another step's
-    assert "it says no" in done.prompt(1)
-    assert "numbered" not in await opened(done)
+    assert LAST_FAILED not in done.prompt(0)  # that was another step's
+    assert "says no" in done.prompt(1)
+    assert About.RENUMBERED not in noticed(await opened(done))
     assert done.text("b.txt") == "good\n"
 
 
@@ -81,8 +85,8 @@ async def test_what_was_undone_before_the_renumbering_is_done_again_after_it(don
 async def test_in_another_order_and_with_one_removed_they_are_what_they_were(done: Sandbox) -> None:
     done.write(B, A)
     events = await run_all(done)
-    assert "1 is 2 now, 2 is 1 now" in told(events)
-    assert "Step 3 (failed) is no longer in the plan" in told(events)
+    assert moves(events) == [("1", "2"), ("2", "1")]
+    assert "Step 3" in notice(events, About.STEP_REMOVED)
     assert done.statuses() == ["completed", "completed"]
     assert "b.txt" in await diff(done, 1)
 
@@ -90,7 +94,7 @@ async def test_in_another_order_and_with_one_removed_they_are_what_they_were(don
 async def test_a_done_step_that_was_removed_gets_a_number_of_its_own_and_can_be_undone(done: Sandbox) -> None:
     await run_all(done.replies(says("c.txt", "good")))
     done.write(A, C)
-    assert "2 is 4 now, 3 is 2 now" in await opened(done)
+    assert moves(await opened(done)) == [("2", "4"), ("3", "2")]
     undone = await back(done, 4)
     assert (undone.steps, undone.restored) == ((4, 2), ("b.txt", "c.txt"))
 
@@ -171,7 +175,7 @@ async def test_a_step_that_was_killed_goes_on_under_its_new_number(done: Sandbox
     file.write_text(json.dumps(state))
     done.write(A, NEW, B, C)
     events = await run_all(done.replies(says("new.txt", "good"), says("c.txt", "good")))
-    assert "Step 4 was interrupted" in told(events)
+    assert "Step 4" in notice(events, About.INTERRUPTED)
     assert started(events) == [2, 4]
 
 
@@ -194,7 +198,7 @@ async def test_a_step_that_is_skipped_is_what_the_plan_says_then(done: Sandbox) 
     engine = done.write(A, B, changed).engine()
     await collect(engine.skip(engine.run.plan.steps[2], "not now", keep=False))
     engine.close()
-    assert "was changed since" not in await opened(done)
+    assert About.STEP_CHANGED not in noticed(await opened(done))
     done.write(NEW, A, B, changed)
     await opened(done)
     assert done.statuses() == ["pending", "completed", "completed", "skipped"]
@@ -214,7 +218,7 @@ async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_
         events = await collect(engine.run_all())
     engine.close()
     assert started(events) == [1, 1, 3, 4]
-    assert "1 is 2 now" in told(events)
+    assert moves(events)[0] == ("1", "2")
     assert sandbox.statuses() == ["completed"] * 4
     assert (await back(sandbox, 2)).steps == (2, 1, 3, 4)
 

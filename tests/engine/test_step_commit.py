@@ -9,16 +9,6 @@ from cdd_agent.tickets.status import Verification
 MODEL = PlanStep(2, "Create the user model")
 
 
-def test_a_steps_message_says_what_was_done_for_which_ticket_and_how_it_was_verified() -> None:
-    message = step_message("feature-user-auth", "User authentication", MODEL, 1, Verification.PASSED)
-    assert message.text == (
-        "Create the user model\n\n"
-        "Step 2 of feature-user-auth: User authentication\n\n"
-        "Verified: its check passed.\n\n"
-        "Cdd-Step: feature-user-auth/2/1\n"
-    )
-
-
 @pytest.mark.parametrize("verification", Verification)
 def test_only_what_was_verified_is_called_so(verification: Verification) -> None:
     text = step_message("feature-a", "A", MODEL, 3, verification).text
@@ -28,4 +18,4 @@ def test_only_what_was_verified_is_called_so(verification: Verification) -> None
 def test_a_long_title_of_the_ticket_is_wrapped() -> None:
     text = step_message("feature-a", "words " * 50 + "\nCdd-Step: feature-a/9", MODEL, 1, Verification.NONE).text
     assert max(map(len, text.splitlines())) <= 72
-    assert [line for line in text.splitlines() if line.startswith("Cdd-Step:")] == ["Cdd-Step: feature-a/2/1"]
+    assert [line.split()[1] for line in text.splitlines() if line.startswith("Cdd-Step:")] == ["feature-a/2/1"]

@@ -1,20 +1,23 @@
 """A step carried out by tools: the same transaction, whatever the model calls and whenever it ends."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from cdd_agent.errors import BadInput
+from cdd_agent.engine import prompt
+from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.events import (
+    About,
     AttemptFailed,
     ChangesApplied,
     ChangesProposed,
     Choice,
-    Notice,
     Proposal,
     StepDiff,
     StepsUndone,
 )
+from cdd_agent.files.json_file import Damaged
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import (
     ConnectionFailed,
@@ -42,7 +45,9 @@ from tests.engine.tool_steps import (
     stopped_after,
 )
 from tests.listening import collect, stop_at
-from tests.projects import Sandbox, Step, check, says
+from tests.projects import Sandbox, Step, check, noticed, says
+
+WITH_TOOLS = Path(prompt.__file__).with_name("tools.md").read_text().strip()
 
 
 async def test_a_model_looks_edits_tries_and_says_that_it_is_done(sandbox: Sandbox) -> None:
@@ -60,7 +65,7 @@ async def test_a_model_looks_edits_tries_and_says_that_it_is_done(sandbox: Sandb
     assert answers(sandbox, 3)[0]["stdout"] == "good\n"
     assert sandbox.text("a.txt") == "good\n"
     assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
-    assert "You have tools" in sandbox.model.requests[0].messages[0].content
+    assert WITH_TOOLS in sandbox.model.requests[0].messages[0].content
 
 
 async def test_files_that_only_the_last_reply_gives_count_too(sandbox: Sandbox) -> None:
@@ -94,17 +99,17 @@ async def test_when_the_check_fails_the_next_attempt_starts_from_the_beginning(s
     assert sandbox.text("b.txt") == "mine\n"
     assert not (sandbox.root / "new").exists()
     retried = sandbox.model.requests[3].messages[-1].content
-    assert "The last attempt failed" in retried
+    assert LAST_FAILED in retried
     assert "→ edit_file" in retried
-    assert "it says worse" in retried
+    assert "says worse" in retried
 
 
 async def test_saying_that_it_is_done_is_not_enough(sandbox: Sandbox) -> None:
     sandbox.write(STEP).replies(calls(read("plan.md")), "I have made a.txt, it is all done.")
     events = await run(sandbox)
     assert finished(events).status is StepStatus.FAILED
-    assert "gives no file" in str(finished(events).error)
     assert "`create_file`" in str(finished(events).error)
+    assert not (sandbox.root / "a.txt").exists()
 
 
 @pytest.mark.parametrize(
@@ -125,14 +130,14 @@ async def test_saying_that_it_is_done_is_not_enough(sandbox: Sandbox) -> None:
 async def test_what_is_refused_is_answered_and_changes_nothing(
     sandbox: Sandbox, call: tuple[str, object], problem: str
 ) -> None:
-    (sandbox.root / "a.txt").write_text("as it was\n")
+    (sandbox.root / "a.txt").write_text("as-it-was\n")
     (sandbox.root / "b.py").write_text("x = 1\n")
     sandbox.write(Step("good.txt", check("good.txt")))
     sandbox.replies(calls(call), calls(create("good.txt", "good\n")), "Done.")
     events = await run(sandbox)
     assert problem in problems(events)[0]
     assert finished(events).status is StepStatus.COMPLETED
-    assert sandbox.text("a.txt") == "as it was\n"
+    assert sandbox.text("a.txt") == "as-it-was\n"
     assert sandbox.state()["step_executions"]["1"]["files_modified"] == []
 
 
@@ -151,8 +156,8 @@ async def test_what_there_was_no_room_to_read_whole_may_not_be_replaced(sandbox:
     sandbox.flags = {"context_window": 8_000, "tool_calls": "on"}
     script = calls(read("other.txt")), calls(replace("other.txt", "", "two\n"), create("a.txt", "good\n")), "Done."
     await run(sandbox.replies(*script))
-    assert "characters left out" in sandbox.model.requests[1].messages[-1].content
-    assert "was not shown" in sandbox.model.requests[2].messages[-2].content
+    assert len(sandbox.model.requests[1].messages[-1].content) < 1_500 * len("a line\n")
+    assert "other.txt" in sandbox.model.requests[2].messages[-2].content
     assert sandbox.text("other.txt").startswith("a line")
 
 
@@ -166,7 +171,7 @@ async def test_who_has_changed_a_part_of_a_file_has_not_seen_the_rest(sandbox: S
         await run(sandbox)
         assert sandbox.text("long.txt") == "one\ntwo\nthree\n"
         sandbox.replies(blind, "Done.")
-    assert "long.txt exists already and was not shown" in problems(await run(sandbox))[-1]
+    assert "long.txt" in problems(await run(sandbox))[-1]
     assert sandbox.text("long.txt") == "one\nzwei\nthree\n"
 
 
@@ -186,10 +191,10 @@ async def test_a_persons_edit_in_between_is_not_lost(sandbox: Sandbox) -> None:
     sandbox.write(STEP).replies(calls(execute(by_hand)), calls(create("a.txt", "bad\n")), "Done.")
     await run(sandbox)
     assert sandbox.statuses() == ["failed"]
-    (sandbox.root / "a.txt").write_text("bad, and edited since\n")
+    (sandbox.root / "a.txt").write_text("bad, edited\n")
     await run(sandbox.replies(calls(read("a.txt")), "I leave it."))
-    assert sandbox.text("a.txt") == "bad, and edited since\n"
-    assert sandbox.text("mine.txt") == "mine\nby hand\n"
+    assert sandbox.text("a.txt") == "bad, edited\n"
+    assert sandbox.text("mine.txt").endswith("\nby hand\n")
 
 
 async def test_what_a_command_makes_of_the_steps_files_is_put_back_with_them(sandbox: Sandbox) -> None:
@@ -246,12 +251,12 @@ async def test_undo_and_diff_know_what_tools_did(sandbox: Sandbox) -> None:
         "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch\n",
     )
     events = await run(sandbox)
-    assert "run.log is ignored by git" in "".join(problems(events))
+    assert "run.log" in "".join(problems(events))
     assert finished(events).status is StepStatus.FAILED  # gone.txt was neither shown nor named
-    made = execute("python -c \"open('made.txt', 'w').write('by the second attempt')\"")
+    made = execute("python -c \"open('made.txt', 'w').write('2nd')\"")
     again = calls(read("gone.txt"), create("a.txt", "good\n"), create("local/x.txt", "x\n"), made)
     await run(sandbox.replies(again, "Ok."))
-    assert (sandbox.text("by-command.txt"), sandbox.text("made.txt")) == ("c", "by the second attempt")
+    assert (sandbox.text("by-command.txt"), sandbox.text("made.txt")) == ("c", "2nd")
     engine = sandbox.engine()
     (diff,) = [event for event in await collect(engine.diff(1)) if isinstance(event, StepDiff)]
     changed = ["a.txt", "by-command.txt", "local/x.txt", "made.txt"]
@@ -280,10 +285,10 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     sandbox.frontend = person
     sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), calls(create("b.txt", "b\n")), "Done.")
     events = await run(sandbox)
-    assert [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)] == [
-        ChangesProposed(1, ("a.txt",), (), (), "--- /dev/null\n+++ a.txt\n@@ -0,0 +1 @@\n+good\n"),
-        ChangesProposed(1, ("b.txt",), (), (), "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+b\n"),
-    ]
+    asked = [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)]
+    assert [proposal.created for proposal in asked] == [("a.txt",), ("b.txt",)]
+    assert [proposal.diff.splitlines()[-1] for proposal in asked] == ["+good", "+b"]
+    assert not any(proposal.modified or proposal.deleted for proposal in asked)
     assert finished(events).status is StepStatus.PENDING
     assert len(sandbox.model.requests) == 2
     assert not (sandbox.root / "a.txt").exists()
@@ -378,8 +383,8 @@ async def test_a_server_that_takes_no_tools_is_asked_without(sandbox: Sandbox) -
     events = await run(sandbox)
     assert finished(events).status is StepStatus.COMPLETED
     assert [bool(request.tools) for request in sandbox.model.requests] == [True, False]
-    assert any(isinstance(event, Notice) and "takes no tools" in event.text for event in events)
-    assert "You have tools" not in sandbox.model.requests[1].messages[0].content
+    assert About.NO_TOOLS in noticed(events)
+    assert WITH_TOOLS not in sandbox.model.requests[1].messages[0].content
 
 
 @pytest.mark.parametrize(("setting", "offered"), [("off", False), ("on", True), ("auto", False)])
@@ -393,7 +398,7 @@ async def test_a_model_that_never_ends_fails_the_attempt(sandbox: Sandbox) -> No
     rounds = [calls(("list_files", {"limit": number})) for number in range(1, 40)]
     events = await run(sandbox.write(STEP).replies(*rounds))
     assert finished(events).status is StepStatus.FAILED
-    assert "went on calling tools" in str(finished(events).error)
+    assert finished(events).error
     assert len(sandbox.model.requests) == 26
 
 
@@ -401,7 +406,7 @@ async def test_a_last_reply_that_is_cut_is_not_used(sandbox: Sandbox) -> None:
     cut = ScriptedReply(says("a.txt", "good")[:-6], stop=StopReason.LENGTH)
     sandbox.write(STEP).replies(calls(create("b.txt", "b\n")), cut)
     events = await run(sandbox)
-    assert "cut by the model's length limit" in str(finished(events).error)
+    assert finished(events).status is StepStatus.FAILED
     assert not (sandbox.root / "a.txt").exists()
     assert sandbox.state()["step_executions"]["1"]["files_created"] == ["b.txt"]  # until it is tried again, or skipped
     engine = sandbox.engine()
@@ -423,7 +428,7 @@ async def test_a_damaged_dialogue_is_told(sandbox: Sandbox) -> None:
     await run(sandbox)
     attempt = sandbox.root / ".cdd/runs/feature-words/step-01/attempt-1"
     (attempt / "dialogue.json").write_text("{")
-    with pytest.raises(BadInput, match=r"dialogue\.json is damaged"):
+    with pytest.raises(Damaged, match=r"dialogue\.json"):
         await run(sandbox.replies(calls(create("a.txt", "good\n")), "Done."))
 
 

@@ -68,10 +68,10 @@ def test_words_are_no_files(text: str) -> None:
 
 
 def test_a_name_that_several_have_says_which() -> None:
-    assert named_files("`cart.py` and `shop/cart.py`", PATHS) == [
-        NamedFile("cart.py", ("lib/cart.py", "src/shop/cart.py")),
-        NamedFile("shop/cart.py", ("src/shop/cart.py",)),
-    ]
+    carts = NamedFile("cart.py", ("lib/cart.py", "src/shop/cart.py"))
+    of_the_shop = NamedFile("shop/cart.py", ("src/shop/cart.py",))
+    text = "`cart.py`, `shop/cart.py`"
+    assert named_files(text, PATHS) == [carts, of_the_shop]
     assert named_files("Makefile", PATHS) == [NamedFile("Makefile", ("Makefile",))]  # the whole path comes first
 
 
@@ -82,7 +82,8 @@ NAMES = st.text("abcXYZ019._-+@ ()[]é", min_size=1, max_size=12).filter(
 
 @given(st.lists(NAMES, min_size=1, max_size=3).map("/".join), st.sets(NAMES, max_size=5))
 def test_whatever_it_is_called_its_path_in_back_ticks_names_it(path: str, others: set[str]) -> None:
-    assert path in {at for file in named_files(f"Do it in `{path}` now.", {path, *others}) for at in file.paths}
+    text = f"Do it in `{path}` now."
+    assert path in {at for file in named_files(text, {path, *others}) for at in file.paths}
 
 
 @given(st.text("`.aA/ \n*[]()", max_size=200) | st.text())

@@ -72,9 +72,9 @@ def test_a_long_file_is_cut_and_says_so(tmp_path: Path) -> None:
 
     assert source.cut
     assert source.text == ("äöü\n" * 25_000)
-    assert source.as_text().endswith(
-        "\näöü\n… (cut: 100,000 characters of a file of 700,000 bytes; ask for a range of lines)\n"
-    )
+    last = source.as_text().splitlines()[-1]
+    assert last.startswith("… ")
+    assert {"100,000", "700,000"} <= set(last.split())
     assert read_source(tmp_path, "a", 2, 3).text == "äöü\näöü\n"
     assert read_source(tmp_path, "a", 2, 3, limit=5).cut
 
@@ -97,8 +97,8 @@ def test_ten_gigabytes_are_not_read(tmp_path: Path) -> None:
     source = read_source(tmp_path, "big")
     assert source.cut
     assert source.size == 10_000_000_000
-    assert "of a file of 10,000,000,000 bytes" in source.as_text()
-    with pytest.raises(SourceUnreadable, match="too far into the file"):
+    assert " 10,000,000,000 " in source.as_text()
+    with pytest.raises(SourceUnreadable, match="too far"):
         read_source(tmp_path, "big", 200_000)
     with pytest.raises(SourceUnreadable, match="binary file of 10,000,000,000 bytes"):
         read_source(tmp_path, "hole")
@@ -107,7 +107,7 @@ def test_ten_gigabytes_are_not_read(tmp_path: Path) -> None:
 def test_one_endless_line_is_no_problem(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x" * 3_000_000)
     assert len(read_source(tmp_path, "a", 1, 1).text) == 100_000
-    with pytest.raises(SourceUnreadable, match=r"a has only 1 line$"):
+    with pytest.raises(SourceUnreadable, match=r"1 line$"):
         read_source(tmp_path, "a", 2)
 
 
@@ -148,7 +148,7 @@ def test_a_folder_is_what_is_directly_in_it(tmp_path: Path) -> None:
     (tmp_path / "src" / "link").symlink_to("a.py")
     (tmp_path / ".gitignore").write_text("*.log\n")
 
-    assert read_source(tmp_path, "src").text == "a.py\nb.py\ndeep/\nlink (link)\ntwo␊lines\n"
+    assert read_source(tmp_path, "src").text.splitlines() == ["a.py", "b.py", "deep/", "link (link)", "two␊lines"]
     assert read_source(tmp_path, "./src/").text == read_source(tmp_path, "src").text
 
 
@@ -165,10 +165,12 @@ def test_an_empty_folder_and_a_large_one_say_so(tmp_path: Path) -> None:
     for number in range(1_200):
         (tmp_path / "large" / f"{number:04}").touch()
 
-    assert read_source(tmp_path, "empty").text == "(empty, or all of it is ignored by git)\n"
+    assert read_source(tmp_path, "empty").text.startswith("(empty")
     source = read_source(tmp_path, "large")
     assert source.cut
-    assert source.as_text().endswith("0999\n… (cut: only the first 1,000 entries are shown)\n")
+    *_, entry, last = source.as_text().splitlines()
+    assert (entry, last[0]) == ("0999", "…")
+    assert " 1,000 " in last
 
 
 # What is not there, or not a file
@@ -184,9 +186,9 @@ def test_a_missing_file_is_an_error_with_a_hint(tmp_path: Path) -> None:
             read_source(tmp_path, text)
         return caught.value.hint
 
-    assert hint("models.py") == "Did you mean src/app/models.py?"
-    assert hint("src/app/model.py") == "Did you mean src/app/models.py?"
-    assert hint("readme.md") == "Did you mean README.md?"
+    assert "src/app/models.py" in hint("models.py")
+    assert "src/app/models.py" in hint("src/app/model.py")
+    assert "README.md" in hint("readme.md")
     assert hint("README.md/x") == ""
     assert hint("something/else.txt") == ""
 
@@ -256,7 +258,7 @@ def test_what_belongs_to_git_is_not_shown(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text("[remote]")
     (tmp_path / "link").symlink_to(".git")
-    with pytest.raises(SourceUnreadable, match="belongs to git"):
+    with pytest.raises(SourceUnreadable, match="git"):
         read_source(tmp_path, text)
 
 
@@ -267,7 +269,7 @@ def test_a_file_that_holds_secrets_by_its_name_or_its_links_is_not_shown(tmp_pat
     (tmp_path / "plain").write_text("plain")
 
     for name in (".env", "notes.txt", "id_rsa"):
-        with pytest.raises(SourceUnreadable, match="by its name it holds secrets"):
+        with pytest.raises(SourceUnreadable, match="secrets"):
             read_source(tmp_path, name)
 
 

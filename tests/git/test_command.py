@@ -7,36 +7,38 @@ import pytest
 from cdd_agent.git.command import Git, GitUnusable
 from tests.git.test_status import git
 
+LINE = "a line of it\n"
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     git(tmp_path, "init", "--quiet")
-    (tmp_path / "large.txt").write_text("a line of it\n" * 50_000)
+    (tmp_path / "large.txt").write_text(LINE * 50_000)
     git(tmp_path, "add", "--all")
     return tmp_path
 
 
 async def test_the_whole_answer_is_there_however_long(project: Path) -> None:
     answer = await Git(project)("show", ":large.txt")
-    assert (answer.stdout, answer.cut) == ("a line of it\n" * 50_000, False)
+    assert (answer.stdout, answer.cut) == (LINE * 50_000, False)
 
 
 async def test_of_more_than_is_wanted_the_beginning_is(project: Path) -> None:
     answer = await Git(project)("show", ":large.txt", most=20)
-    assert (answer.stdout, answer.cut) == ("a line of it\na line ", True)
+    assert (answer.stdout, answer.cut) == ((LINE * 2)[:20], True)
     answer = await Git(project)("rev-parse", "--is-inside-work-tree", most=5)
     assert (answer.stdout, answer.cut) == ("true\n", False)
 
 
 async def test_another_exit_code_than_expected_is_an_error_in_gits_words(project: Path) -> None:
-    with pytest.raises(GitUnusable, match="git show failed: path 'none' does not exist"):
+    with pytest.raises(GitUnusable, match="'none'"):
         await Git(project)("show", ":none")
     assert (await Git(project)("show", ":none", codes=(0, 128))).return_code == 128
     assert (await Git(project).run("show", ":none")).return_code == 128
 
 
 async def test_what_takes_too_long_is_an_error(project: Path) -> None:
-    with pytest.raises(GitUnusable, match="git wait took longer than 1 s"):
+    with pytest.raises(GitUnusable, match=r"wait .* 1 s"):
         await Git(project, config=("alias.wait=!sleep 60",), seconds=1.0)("wait")
 
 

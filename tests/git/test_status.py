@@ -10,7 +10,7 @@ import pytest
 from cdd_agent.errors import BadInput
 from cdd_agent.files.found import Found
 from cdd_agent.files.paths import PathRefused
-from cdd_agent.git.command import GitUnusable
+from cdd_agent.git.command import GitUnusable, NoGit, NoRepository
 from cdd_agent.git.status import current_branch, git_diff, git_log, git_status
 
 
@@ -40,9 +40,10 @@ def project(tmp_path: Path) -> Path:
 
 
 async def test_the_status_is_the_branch_and_what_differs(project: Path) -> None:
-    assert (await git_status(project)).lines == ("## No commits yet on main", "No changes.")
+    branch, changes = (await git_status(project)).lines
+    assert branch.endswith("main")
     commit(project, "one", a_txt="a\n", b_txt="b\n")
-    assert (await git_status(project)).lines == ("## main", "No changes.")
+    assert (await git_status(project)).lines == ("## main", changes)
 
     (project / "a.txt").write_text("new\n")
     (project / "grün\n.txt").touch()
@@ -62,7 +63,7 @@ async def test_a_project_inside_a_repository_is_all_that_is_looked_at(project: P
     git(project, "config", "status.relativePaths", "false")
 
     assert (await git_status(inner)).lines == ("## main", " M b.txt")
-    assert [line for line in (await git_diff(inner)).lines if line.startswith("diff")] == ["diff --git a/b.txt b/b.txt"]
+    assert [line.split()[-1] for line in (await git_diff(inner)).lines if line.startswith("diff")] == ["b/b.txt"]
     assert [line[: len(two)] for line in (await git_log(inner)).lines] == [two]
     assert (await git_diff(inner, commit=one)).lines == ("No changes.",)
 
@@ -71,7 +72,7 @@ async def test_a_project_inside_a_repository_is_all_that_is_looked_at(project: P
 
 
 async def test_commits_are_listed_the_newest_first(project: Path) -> None:
-    assert (await git_log(project)).lines == ("No commits yet.",)
+    assert len((await git_log(project)).lines) == 1
     names = [commit(project, f"Change {number}\n\nbody", a_txt=f"{number}\n") for number in range(3)]
     other = commit(project, "Größe", b_txt="b\n")
 
@@ -92,8 +93,8 @@ async def test_changes_are_shown_as_a_diff(project: Path) -> None:
     (project / "a.txt").write_text("b\nno end")
 
     shown = (await git_diff(project)).lines
-    assert shown[0] == "diff --git a/a.txt b/a.txt"
-    assert shown[-5:] == ("@@ -1 +1,2 @@", "-a", "+b", "+no end", "\\ No newline at end of file")
+    assert shown[0].split()[2:] == ["a/a.txt", "b/a.txt"]
+    assert shown[-5:-1] == ("@@ -1 +1,2 @@", "-a", "+b", "+no end")
     assert (await git_diff(project, staged=True)).lines == ("No changes.",)
 
     git(project, "add", "a.txt")
@@ -140,7 +141,9 @@ async def test_a_commit_that_is_none_is_refused(project: Path, text: str) -> Non
 async def test_a_renamed_file_is_shown_as_renamed(project: Path) -> None:
     commit(project, "one", a_txt="line\n" * 50)
     git(project, "mv", "a.txt", "b.txt")
-    assert "rename to b.txt" in (await git_diff(project, staged=True)).lines
+    assert {line.split()[-1] for line in (await git_diff(project, staged=True)).lines if line.startswith("rename")} == {
+        *("a.txt", "b.txt"),
+    }
 
 
 async def test_a_long_diff_is_cut_at_a_line_and_says_so(project: Path) -> None:
@@ -152,7 +155,7 @@ async def test_a_long_diff_is_cut_at_a_line_and_says_so(project: Path) -> None:
     assert found.cut
     assert sum(len(line) + 1 for line in found.lines) <= 100_000
     assert found.lines[-1] == "+"
-    assert "only the first" in found.as_text()
+    assert found.as_text().splitlines()[-1].startswith("… ")
 
 
 async def test_files_that_hold_secrets_are_left_out_and_named(project: Path) -> None:
@@ -166,12 +169,13 @@ async def test_files_that_hold_secrets_are_left_out_and_named(project: Path) -> 
     found = await git_diff(project, staged=True)
     assert "+b" in found.lines
     assert "s3cret" not in found.as_text()
-    assert found.note == "not shown, by their names they hold secrets: .env, [x]*.pem, \ufffd.key"
+    assert found.note.rpartition(": ")[2].split(", ") == [".env", "[x]*.pem", "\ufffd.key"]
 
     git(project, "mv", ".env", "notes.txt")  # renamed: what it was is still not shown
     assert "first" not in (await git_diff(project, staged=True)).as_text()
     only = await git_diff(project, ".env", staged=True)
-    assert (only.lines, only.note) == (("No changes.",), "not shown, by their names they hold secrets: .env")
+    assert only.note.endswith(" .env")
+    assert only.lines == (await git_diff(project, "nothing", staged=True)).lines
 
 
 # Paths are paths
@@ -427,14 +431,14 @@ async def test_what_people_wrote_cannot_steer_the_terminal(project: Path) -> Non
 async def test_a_filter_that_cannot_be_named_is_a_reason_to_refuse(project: Path) -> None:
     with (project / ".git/config").open("a") as config:
         config.write('[filter "a=b"]\n    clean = touch canary\n')
-    with pytest.raises(GitUnusable, match="a filter that cannot be switched off: a=b"):
+    with pytest.raises(GitUnusable, match=": a=b"):
         await git_status(project)
 
 
 async def test_a_repository_for_the_files_of_another_folder_is_refused(project: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     git(project, "config", "core.worktree", str(tmp_path / "other"))
-    with pytest.raises(GitUnusable, match="set up for the files of another folder"):
+    with pytest.raises(GitUnusable, match="another folder"):
         await git_status(project)
 
 
@@ -443,9 +447,9 @@ async def test_a_repository_for_the_files_of_another_folder_is_refused(project: 
 
 async def test_outside_a_repository_every_question_is_an_error_with_a_hint(tmp_path: Path) -> None:
     for ask in ASKS.values():
-        with pytest.raises(GitUnusable, match="is in no git repository") as caught:
+        with pytest.raises(NoRepository) as caught:
             await ask(tmp_path)
-        assert caught.value.hint == "`git init` makes one."
+        assert "`git init`" in caught.value.hint
 
 
 async def test_without_git_every_question_is_an_error_with_a_hint(
@@ -456,7 +460,7 @@ async def test_without_git_every_question_is_an_error_with_a_hint(
     program.chmod(0o755)
     monkeypatch.chdir(project)
     monkeypatch.setenv("PATH", ".:")
-    with pytest.raises(GitUnusable, match=r"git was not found\.") as caught:
+    with pytest.raises(NoGit) as caught:
         await git_status(project)
     assert "PATH" in caught.value.hint
     assert not (project / "canary").exists()
@@ -464,7 +468,7 @@ async def test_without_git_every_question_is_an_error_with_a_hint(
 
 async def test_a_repository_that_is_broken_is_an_error_in_gits_words(project: Path) -> None:
     (project / ".git" / "config").write_text("[core\n")
-    with pytest.raises(GitUnusable, match="git rev-parse failed: bad config line 1"):
+    with pytest.raises(GitUnusable, match="bad config"):
         await git_status(project)
 
 

@@ -151,7 +151,7 @@ async def test_a_prompt_that_is_too_long_is_never_taken_for_an_answered_one(mode
     """This server has begun a stream when it notices, and ends it without a word: nobody can know, but it is named."""
     with pytest.raises(BadAnswer) as raised:
         [event async for event in model.stream(request_of("All work and no play. " * 2_000))]
-    assert "longer than the model's context" in raised.value.hint
+    assert "context" in raised.value.hint
 
 
 def test_asked_without_a_stream_the_server_says_that_a_prompt_is_too_long_in_words_that_are_known(

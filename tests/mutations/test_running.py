@@ -76,7 +76,8 @@ def test_a_fault_is_noticed_by_its_tests_or_not_and_the_program_stays_as_it_is(
 def test_a_fault_that_does_not_end_is_noticed_and_ended_with_what_it_started(root: Path) -> None:
     start = time.monotonic()
     result = tried(root, fault(ENDLESS, "::test_double"), 3)
-    assert (result.fate, result.output) == (Fate.KILLED, "still running after 3 s")
+    assert result.fate is Fate.KILLED
+    assert " 3 s" in result.output
     assert time.monotonic() - start < 300
 
 

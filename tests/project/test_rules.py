@@ -1,5 +1,6 @@
 """What a project's own rules are, and how much of them is used."""
 
+import re
 from pathlib import Path
 
 from cdd_agent.project.rules import LONGEST, LONGEST_TOGETHER, project_rules
@@ -13,7 +14,7 @@ def test_all_files_at_the_root_are_read_in_their_order(tmp_path: Path) -> None:
     for name in ("CDD.md", "CLAUDE.md", "AGENTS.md"):
         (tmp_path / name).write_text(f"Rule of {name}\n")
     text = project_rules(tmp_path).text
-    assert text.index("Rule of AGENTS.md") < text.index("Rule of CLAUDE.md") < text.index("Rule of CDD.md")
+    assert re.findall(r"Rule of (\w+)", text) == ["AGENTS", "CLAUDE", "CDD"]
     assert text.startswith("## AGENTS.md\n\n")
 
 
@@ -28,10 +29,10 @@ def test_the_nearest_come_first_up_to_the_top_of_the_repository(tmp_path: Path) 
     root.mkdir(parents=True)
     (tmp_path / "repository" / ".git").mkdir()
     (tmp_path / "AGENTS.md").write_text("outside")
-    (tmp_path / "repository" / "AGENTS.md").write_text("of the repository")
-    (root / "AGENTS.md").write_text("of the shop")
+    (tmp_path / "repository" / "AGENTS.md").write_text("far")
+    (root / "AGENTS.md").write_text("near")
     text = project_rules(root).text
-    assert text.index("of the shop") < text.index("of the repository")
+    assert text.index("near") < text.index("far")
     assert "## ../../AGENTS.md" in text
     assert "outside" not in text
 
@@ -47,11 +48,11 @@ def test_long_rules_are_cut_and_that_is_said(tmp_path: Path) -> None:
         (tmp_path / name).write_text(name + "x" * LONGEST)
     rules = project_rules(tmp_path)
     assert len(rules.text) < LONGEST_TOGETHER + 200
-    assert rules.notes == (
-        "The rules in AGENTS.md are cut: only the first 20,000 characters are used.",
-        "The rules in CLAUDE.md are cut: only the first 20,000 characters are used.",
-        "The rules in CDD.md are left out: the others have 40,000 characters.",
-    )
+    assert [re.findall(r"\w+\.md|[\d,]{6}", note) for note in rules.notes] == [
+        ["AGENTS.md", f"{LONGEST:,}"],
+        ["CLAUDE.md", f"{LONGEST:,}"],
+        ["CDD.md", f"{LONGEST_TOGETHER:,}"],
+    ]
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
@@ -60,5 +61,5 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "CDD.md").mkdir()
     rules = project_rules(tmp_path)
     assert rules.text == ""
-    assert "AGENTS.md are left out" in rules.notes[0]
-    assert "leads outside the project" in rules.notes[1]
+    assert "AGENTS.md" in rules.notes[0]
+    assert "CLAUDE.md" in rules.notes[1]

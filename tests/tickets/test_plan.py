@@ -10,6 +10,9 @@ from cdd_agent.errors import BadInput
 from cdd_agent.tickets.drift import fingerprint
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
 
+FORM = "Use this form:\n\nFiles: a.py"
+WORDS = "Simple words about it."
+
 PLAN = """\
 # Implementation Plan: User authentication
 
@@ -353,8 +356,8 @@ def test_the_top_of_a_plan_and_rules_between_its_parts_are_read_without_bold_lab
 
 
 def test_a_plain_line_beside_bold_labels_is_text() -> None:
-    step = step_of("**Description:**\n\nUse this form:\n\nFiles: a.py\n\n**Complexity:** hard")
-    assert (step.description, step.files_affected) == ("Use this form:\n\nFiles: a.py", ())
+    step = step_of(f"**Description:**\n\n{FORM}\n\n**Complexity:** hard")
+    assert (step.description, step.files_affected) == (FORM, ())
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
@@ -408,7 +411,8 @@ def test_what_a_step_serves_is_no_part_of_what_it_asks_for() -> None:
 def test_a_step_knows_its_line() -> None:
     step = ImplementationPlan.from_markdown(PLAN).steps[1]
 
-    assert (step.title, step.line) == ("Sign in", 1 + PLAN.split("\n").index("### Step 2: Sign in"))
+    heading = PLAN.split("\n").index(f"### Step 2: {step.title}")
+    assert step.line == 1 + heading
 
 
 @pytest.mark.parametrize(
@@ -435,13 +439,13 @@ def test_a_plan_that_cannot_be_run_is_refused_with_every_reason(text: str, probl
 
 
 def test_a_plan_nested_too_deeply_is_bad_input() -> None:
-    with pytest.raises(BadInput, match="nested too deeply"):
+    with pytest.raises(BadInput, match="nested"):
         ImplementationPlan.from_markdown("> " * 5000 + "x")
 
 
 def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
     text = "# Plan\n\n### Step 1: A\n\n### Step 2: B\n\n**Dependencies:** the first one\n"
-    with pytest.raises(BadInput, match="line 5 has dependencies that cannot be read: 'the first one'"):
+    with pytest.raises(BadInput, match=r"line 5 .*'the first one'"):
         ImplementationPlan.from_markdown(text)
 
 
@@ -459,9 +463,8 @@ def test_every_line_of_a_fenced_check_has_to_succeed_and_comments_are_none(fence
 
 @pytest.mark.parametrize("label", ["Complexity", "Estimated Time", "Dependencies", "Verify"])
 def test_a_paragraph_apart_from_a_label_is_text_and_not_its_value(label: str) -> None:
-    apart = step_of(f"**{label}:**\n\nSimple words about it.")
-    assert "Simple words about it." in apart.description
-    assert apart == PlanStep(2, "Title", description="Simple words about it.")
+    apart = step_of(f"**{label}:**\n\n{WORDS}")
+    assert apart == PlanStep(2, "Title", description=WORDS)
 
 
 def test_a_comma_in_a_code_span_is_part_of_a_path() -> None:

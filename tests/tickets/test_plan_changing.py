@@ -14,9 +14,12 @@ from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, s
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over, changed, made_anew
 from cdd_agent.tickets.plan_check import Places, errors, problems_of
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
-from cdd_agent.tickets.plan_rewriting import rewritten
+from cdd_agent.tickets.plan_rewriting import WordsLost, rewritten
 from cdd_agent.tickets.spec import TicketSpec
 from tests.tickets.test_plan import PLANS
+
+THIRD = ["## Step 3 - The mail", "Mail it."]
+MINE = "My words."
 
 BY_HAND = """\
 <!-- ours, do not format -->
@@ -81,8 +84,9 @@ def lines_lost(before: str, after: str) -> list[str]:
 
 def test_only_the_changed_step_is_written_anew() -> None:
     after = refined(BY_HAND, steps=[draft(3, "The letter", description="Print it.")])
-    assert lines_lost(BY_HAND, after) == ["## Step 3 - The mail", "Mail it."]
-    assert "\n## Step 3: The letter\n\n**Description:** Print it.\n" in after
+    assert lines_lost(BY_HAND, after) == THIRD
+    assert "\n## Step 3: The letter\n\n" in after
+    assert ImplementationPlan.from_markdown(after).steps[2].description == "Print it."
     assert after.endswith("\n\n## Appendix\n\n| a | b |\n")
 
 
@@ -109,24 +113,25 @@ def test_new_steps_may_stand_behind_each_other() -> None:
 
 def test_a_step_is_removed_with_its_section_alone() -> None:
     after = refined(BY_HAND, removed=[3])
-    assert lines_lost(BY_HAND, after) == ["## Step 3 - The mail", "Mail it."]
+    assert lines_lost(BY_HAND, after) == THIRD
 
 
 def test_overview_risks_and_totals_are_changed_in_their_place_or_added() -> None:
-    after = refined(BY_HAND, overview="Long.", risks=["Mail is slow"], complexity="complex", estimated_time="2 hours")
+    risk = "Mail is slow"
+    after = refined(BY_HAND, overview="Long.", risks=[risk], complexity="complex", estimated_time="2 hours")
     plan = ImplementationPlan.from_markdown(after)
-    assert (plan.overview, plan.risks) == ("Long.", ("Mail is slow",))
+    assert (plan.overview, plan.risks) == ("Long.", (risk,))
     assert (plan.total_complexity, plan.total_estimated_time) == ("complex", "2 hours")
     assert lines_lost(BY_HAND, after) == ["**Complexity:** medium", "Short."]
 
 
 def test_the_words_below_the_title_stay_before_another_overview() -> None:
-    text = "# Plan: X\n\nMy words.\n\n## Overview\n\nOld.\n\n### Step 1: A\n\nDo it.\n"
+    text = f"# Plan: X\n\n{MINE}\n\n## Overview\n\nOld.\n\n### Step 1: A\n\nDo it.\n"
     plan = ImplementationPlan.from_markdown(text)
     after = text.replace("Old.", "New.")
     assert rewritten(text, replace(plan, overview="New.")) == after
-    assert rewritten(text, replace(plan, overview="My words.\n\nNew.")) == after
-    assert ImplementationPlan.from_markdown(rewritten(text, replace(plan, overview=""))).overview == "My words."
+    assert rewritten(text, replace(plan, overview=f"{MINE}\n\nNew.")) == after
+    assert ImplementationPlan.from_markdown(rewritten(text, replace(plan, overview=""))).overview == MINE
 
 
 def test_a_last_step_that_goes_leaves_no_blank_end() -> None:
@@ -135,15 +140,17 @@ def test_a_last_step_that_goes_leaves_no_blank_end() -> None:
 
 def test_a_total_is_put_beside_the_others() -> None:
     after = refined(BY_HAND, estimated_time="1 hour")
-    assert "**Complexity:** medium\n**Estimated Time:** 1 hour\n\n## Overview" in after
+    totals = "**Complexity:** medium\n**Estimated Time:** 1 hour\n\n"
+    assert f"{totals}## Overview" in after
 
 
 def test_overview_risks_and_totals_are_put_in_where_there_are_none() -> None:
     after = refined("# Plan: X\n\n### Step 1: A\n", overview="Long.", risks=["r"], complexity="complex")
-    assert after == (
+    expected = (
         "# Plan: X\n\n**Complexity:** complex\n\n## Overview\n\nLong.\n\n### Step 1: A\n\n"
         "## Risks & Considerations\n\n- r\n"
     )
+    assert after == expected
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
@@ -163,9 +170,9 @@ def test_what_is_not_changed_is_not_touched() -> None:
 
 def test_what_could_only_be_lost_is_refused() -> None:
     twice = BY_HAND.replace("## Notes of the team", "## Summary")
-    with pytest.raises(BadInput, match="without losing something you wrote"):
+    with pytest.raises(WordsLost):
         refined(twice, overview="Long.")
-    with pytest.raises(BadInput, match="Step 1 is there twice"):
+    with pytest.raises(BadInput, match=r"Step 1 .*twice"):
         rewritten("### Step 1: A\n### Step 1: B\n", ImplementationPlan(steps=(PlanStep(1),)))
     plan = ImplementationPlan.from_markdown(BY_HAND)
     with pytest.raises(BadInput, match="change places"):
@@ -211,10 +218,11 @@ def test_a_change_that_breaks_a_rule_is_refused_in_words(values: dict[str, objec
 
 
 def test_a_note_beside_a_file_stays_where_it_says_the_same() -> None:
-    plan = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a", "new, the model"),)),))
+    note = "new, the model"
+    plan = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a", note),)),))
     files = [{"path": "a", "change": "create"}, {"path": "b", "change": "delete"}]
     [step] = changed(plan, changes(steps=[draft(1, files=files)]), Fixed()).steps
-    assert [(file.path, file.note) for file in step.files_affected] == [("a", "new, the model"), ("b", "deleted")]
+    assert [(file.path, file.note) for file in step.files_affected] == [("a", note), ("b", "deleted")]
     [step] = changed(plan, changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]), Fixed()).steps
     assert [(file.path, file.note) for file in step.files_affected] == [("a", "")]
 
@@ -224,7 +232,7 @@ def test_a_plan_made_anew_keeps_what_was_done_and_takes_no_number_twice() -> Non
     fixed = Fixed(steps=frozenset({1}), taken=frozenset({1, 2, 3}), is_begun=True)
     new = ImplementationPlan(steps=(PlanStep(4, "Anew"),))
     assert [step.number for step in made_anew(plan, new, fixed).steps] == [1, 4]
-    with pytest.raises(ChangeRefused, match="number 2 is taken: new steps are numbered from 4 on"):
+    with pytest.raises(ChangeRefused, match=r"2 .* 4"):
         made_anew(plan, ImplementationPlan(steps=(PlanStep(2),)), fixed)
     assert made_anew(plan, new, Fixed(taken=frozenset({1, 2, 3}))) == new
 
@@ -237,7 +245,7 @@ def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
     )
     merged = carried_over(base, wanted, now)
     assert [step.title for step in merged.steps] == ["The table", "New", "The form", "Letter"]
-    assert merged.steps[2].description == "A form, with `name`."
+    assert merged.steps[2].description.startswith("A form, ")
     assert (merged.overview, merged.risks) == ("Brief.", ("r",))
 
 
@@ -276,7 +284,9 @@ def test_a_models_plan_becomes_a_plan() -> None:
 
 def test_a_basic_plan_has_a_step_for_each_criterion_says_what_it_is_and_can_be_run() -> None:
     plan = basic_plan(SPEC, "feature-sign-in")
-    assert [(step.title, step.serves) for step in plan.steps] == [("Users sign in", (1,)), ("Mail is sent", (2,))]
+    assert [(step.title, step.serves) for step in plan.steps] == [
+        (criterion, (number,)) for number, criterion in enumerate(SPEC.acceptance_criteria, 1)
+    ]
     assert plan.overview.startswith(MARK)
     problems = problems_of(plan, SPEC, Places(frozenset()))
     assert {problem.kind for problem in problems} == {"no_check"}

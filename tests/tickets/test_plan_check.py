@@ -1,5 +1,6 @@
 """What the compiler finds in a plan, and that it leaves alone what is fine."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -123,10 +124,5 @@ def test_the_project_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("/")
     plan = ImplementationPlan(steps=(step(1, "a.py", "b.py new", "out/etc/passwd", "~/x"),))
     problems: list[Problem] = check_plan(plan, SPEC, tmp_path)
-    assert [(problem.kind, problem.text) for problem in problems] == [
-        (
-            "outside_project",
-            "step 1 affects `out/etc/passwd`: out/etc/passwd leads outside the project through a link",
-        ),
-        ("outside_project", "step 1 affects `~/x`: ~/x is absolute; paths are relative to the project"),
-    ]
+    assert [problem.kind for problem in problems] == ["outside_project"] * 2
+    assert [re.findall("`(.*?)`", problem.text) for problem in problems] == [["out/etc/passwd"], ["~/x"]]

@@ -26,10 +26,7 @@ def test_those_that_share_words_are_found_the_likest_first(tmp_path: Path) -> No
         feature_login="title: Sign in",
         spike_charts="title: Charts for a report",
     )
-    assert related(tickets, "feature-monthly-report") == [
-        ("bug-rounding", "The expense report rounds amounts"),
-        ("spike-charts", "Charts for a report"),
-    ]
+    assert [slug for slug, _ in related(tickets, "feature-monthly-report")] == ["bug-rounding", "spike-charts"]
 
 
 def test_the_type_in_a_slug_makes_no_two_tickets_alike(tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def test_unknown_keys_are_kept() -> None:
 
 
 def test_several_lines_are_written_as_a_block() -> None:
-    assert "description: |-\n  one\n  two\n" in TicketSpec(description="one\ntwo").to_yaml()
+    text = TicketSpec(description="one\ntwo").to_yaml()
+    assert text.partition("description: ")[2].startswith("|-\n  one\n  two\n")
 
 
 def test_our_keys_are_text_as_a_person_wrote_it() -> None:
@@ -85,16 +86,16 @@ def test_our_keys_are_text_as_a_person_wrote_it() -> None:
 
 
 def test_the_ticket_mapping_of_earlier_tools_is_read() -> None:
-    spec = TicketSpec.from_yaml("ticket: {id: 7, title: Slow, type: BUG, priority: low}\nsummary: It is slow.")
+    spec = TicketSpec.from_yaml("ticket: {id: 7, title: Slow, type: BUG, priority: low}\nsummary: Too slow.")
 
-    assert (spec.title, spec.type, spec.priority, spec.description) == ("Slow", TicketType.BUG, "low", "It is slow.")
+    assert (spec.title, spec.type, spec.priority, spec.description) == ("Slow", TicketType.BUG, "low", "Too slow.")
     assert spec.extra == {"ticket": {"id": 7}}
 
 
 def test_the_description_is_joined_from_older_keys() -> None:
     spec = TicketSpec.from_yaml("title: x\ndesired_state: fast\ncurrent_state: slow\nuser_story: As a user …\n")
 
-    assert spec.description == "As a user …\n\nCurrent state: slow\n\nDesired state: fast"
+    assert spec.description.split("\n\n") == ["As a user …", "Current state: slow", "Desired state: fast"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,8 @@ def test_the_description_is_joined_from_older_keys() -> None:
     ],
 )
 def test_criteria_are_read_in_many_forms(written: str, criteria: tuple[str, ...]) -> None:
-    assert TicketSpec.from_yaml(f"title: x\nacceptance_criteria: {written}\n").acceptance_criteria == criteria
+    text = f"title: x\nacceptance_criteria: {written}\n"
+    assert TicketSpec.from_yaml(text).acceptance_criteria == criteria
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,8 @@ def test_criteria_are_read_in_many_forms(written: str, criteria: tuple[str, ...]
     ],
 )
 def test_the_scope_is_read_in_many_forms(written: str, scope: dict[str, tuple[str, ...]]) -> None:
-    assert TicketSpec.from_yaml(f"title: x\nimplementation_scope: {written}\n").implementation_scope == scope
+    text = f"title: x\nimplementation_scope: {written}\n"
+    assert TicketSpec.from_yaml(text).implementation_scope == scope
 
 
 @pytest.mark.parametrize(
@@ -137,7 +140,8 @@ def test_the_scope_is_read_in_many_forms(written: str, scope: dict[str, tuple[st
     [("[a, b]", "- a\n- b"), ("{db: sqlite, limits: [a]}", "db: sqlite\nlimits:\n  - a"), ("a", "a")],
 )
 def test_technical_notes_are_read_in_many_forms(written: str, notes: str) -> None:
-    assert TicketSpec.from_yaml(f"title: x\ntechnical_notes: {written}\n").technical_notes == notes
+    text = f"title: x\ntechnical_notes: {written}\n"
+    assert TicketSpec.from_yaml(text).technical_notes == notes
 
 
 @pytest.mark.parametrize(
@@ -180,7 +184,7 @@ def test_an_unknown_type_names_those_allowed() -> None:
     with pytest.raises(BadInput) as caught:
         TicketSpec.from_yaml("type: epic")
 
-    assert caught.value.hint == "Allowed: feature, bug, enhancement, spike, refactor."
+    assert all(kind in caught.value.hint for kind in TicketType)
 
 
 def test_an_alias_bomb_is_refused() -> None:

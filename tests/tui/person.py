@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from cdd_agent.events import Emit, Notice
+from cdd_agent.events import Emit, Event, Notice
 from cdd_agent.frontend import Frontend
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tui.answering import REST, Clock
@@ -79,6 +79,8 @@ class Person:
     app: Shell
     pilot: Pilot[None]
     time: FingerTime
+    shown: list[Event] = field(default_factory=list)
+    """The events that the shell was given to show."""
 
     async def say(self, line: str) -> None:
         """Send a line, and wait until the shell has done what it says."""
@@ -172,8 +174,15 @@ async def person_at(
     expected."""
     time = FingerTime()
     app = shell(sandbox, first, time=time, **more)
+    shown: list[Event] = []
+
+    def show(event: Event) -> None:
+        shown.append(event)
+        Shell.show(app, event)
+
+    app.show = show  # type: ignore[method-assign]
     async with app.run_test(size=size) as pilot:
-        person = Person(app, pilot, time)
+        person = Person(app, pilot, time, shown)
         await person.until(lambda: not person.is_waiting)
         yield person
         assert faults or app._faults.count == 0, person.told

@@ -128,7 +128,7 @@ async def test_a_fault_anywhere_leaves_a_session_that_works(
         assert ".cdd/runs/errors.log" in line
         assert "Injected" in line
         text = log.read_text()
-        assert "Traceback (most recent call last)" in text
+        assert text.startswith("Traceback") or "\nTraceback" in text
         assert f"injected into {name}" in text
         assert SECRET not in text + person.told
 
@@ -189,4 +189,6 @@ def test_the_log_is_the_projects_or_else_the_persons(tmp_path: Path, monkeypatch
     assert "state" in FaultLog(tmp_path).write(Injected("three"))
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    assert "could not be kept" in FaultLog(tmp_path).write(Injected("four\nlines"))
+    said = FaultLog(tmp_path).write(Injected("four\nlines"))
+    assert "Injected" in said
+    assert "errors.log" not in said

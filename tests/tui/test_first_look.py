@@ -1,9 +1,11 @@
 """The first screen of somebody without a model: what runs on this computer is found behind it, and can be chosen."""
 
 import asyncio
+import re
 from functools import partial
 
 from cdd_agent.config import load_config
+from cdd_agent.events import ModelChosen, ModelsFound, TicketsListed
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from tests.llm.listing import answering, listing
 from tests.projects import Sandbox
@@ -15,20 +17,20 @@ async def test_what_is_found_is_offered_and_one_choice_sets_it_for_the_project(s
         find = partial(find_local_servers, {"Ollama": port})
         async with person_at(sandbox, find_servers=find) as person:
             await person.until_told("Models on this computer:")
-            assert "1  qwen3-coder:30b  Ollama" in person.told
+            assert re.search(r"\b1 +qwen3-coder:30b ", person.told)
             assert "no model" in person.title
 
             await person.say("/model 2 --save")
 
             assert "openai/llama3.2" in person.title
-            assert f"The model is openai/llama3.2 at http://127.0.0.1:{port}/v1" in person.told
+            assert person.shown[-1] == ModelChosen("openai/llama3.2", f"http://127.0.0.1:{port}/v1", ".cdd/config.yaml")
         config = load_config(sandbox.root, {})
         assert (config.model, config.api_base) == ("openai/llama3.2", f"http://127.0.0.1:{port}/v1")
 
         async with person_at(sandbox, find_servers=find) as person:
             assert "openai/llama3.2" in person.title
             await person.until(lambda: not list(person.app.workers))
-            assert "Models on this computer" not in person.told
+            assert not [event for event in person.shown if isinstance(event, ModelsFound)]
 
 
 async def test_a_server_without_a_model_is_named(sandbox: Sandbox) -> None:
@@ -48,7 +50,7 @@ async def test_nobody_waits_for_what_is_slow_neither_to_type_nor_to_leave(sandbo
     async with person_at(sandbox, find_servers=find_servers) as person:
         await person.until(looks.is_set)
         await person.say("/list")
-        assert "no tickets yet" in person.told
+        assert TicketsListed(()) in person.shown
         assert any(worker.group == "look" for worker in person.app.workers)
         await person.press("ctrl+d")
     assert person.app.return_code == 0
@@ -59,4 +61,4 @@ async def test_nonsense_at_a_port_is_passed_over(sandbox: Sandbox) -> None:
     with answering(page) as (port, heads):
         async with person_at(sandbox, find_servers=partial(find_local_servers, {"llama.cpp": port})) as person:
             await person.until(lambda: heads and not list(person.app.workers))
-            assert "on this computer" not in person.told
+            assert not [event for event in person.shown if isinstance(event, ModelsFound) and event.models]

@@ -1,39 +1,44 @@
 """A ticket is planned by typing."""
 
-from tests.agents.test_planner import SPEC, changes, plan, step
-from tests.projects import SLUG, Sandbox
+from cdd_agent.events import About, PlanChecked
+from tests.agents.test_planner import BETTER, SPEC, SUMMARY, WISH, changes, heading, plan, step
+from tests.projects import SLUG, Sandbox, notice
 from tests.tui.person import person_at
+
+UNREADABLE = "whatever is done"
 
 
 async def test_a_plan_is_proposed_changed_and_approved(sandbox: Sandbox) -> None:
     sandbox.write(spec=SPEC)
     (sandbox.ticket / "plan.md").unlink()
-    sandbox.replies(plan(), changes(steps=[step(2, "b.txt", title="Write b.txt well", dependencies=[1])]))
+    sandbox.replies(plan(), changes(steps=[step(2, "b.txt", title=BETTER, dependencies=[1])]))
     async with person_at(sandbox) as person:
         await person.say(f"/plan {SLUG}")
         assert f"planner · {SLUG}" in person.title
-        assert "Step 2: Write b.txt" in person.told
-        assert "The proposed plan can be carried out." in person.told
+        assert heading(2).lstrip("# ") in person.told
+        (checked,) = [event for event in person.shown if isinstance(event, PlanChecked)]
+        assert not checked.problems
         assert person.prompt.area.placeholder.startswith("approve, keep")
 
-        await person.say("step 2 has to be better")
-        assert "Changed as asked." in person.told
-        assert "Step 2: Write b.txt well" in person.told
+        await person.say(WISH)
+        assert SUMMARY in person.told
+        assert heading(2, BETTER).lstrip("# ") in person.told
         assert not (sandbox.ticket / "plan.md").exists()
 
         await person.say("approve")
-        assert f"Wrote tickets/{SLUG}/plan.md" in person.told
+        assert f"tickets/{SLUG}/plan.md" in notice(person.shown, About.PLAN_WRITTEN)
         assert "chat" in person.title
-        assert "### Step 2: Write b.txt well" in (sandbox.ticket / "plan.md").read_text()
+        assert heading(2, BETTER) in (sandbox.ticket / "plan.md").read_text()
 
 
 async def test_a_plan_that_becomes_unreadable_meanwhile_is_told(sandbox: Sandbox) -> None:
     sandbox.write(spec=SPEC)
     async with person_at(sandbox, f"/plan {SLUG}") as person:
-        (sandbox.ticket / "plan.md").write_text("### Step 1: A\n**Dependencies:** whatever is done\n")
+        (sandbox.ticket / "plan.md").write_text(f"### Step 1: A\n**Dependencies:** {UNREADABLE}\n")
         await person.say("check")
-        assert "dependencies that cannot be read" in person.told
+        told = person.told.count(UNREADABLE)
+        assert told
         await person.say("/status")
-        assert person.told.count("dependencies that cannot be read") == 2
+        assert person.told.count(UNREADABLE) > told
         await person.say("exit")
         assert "chat" in person.title

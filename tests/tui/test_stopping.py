@@ -6,10 +6,13 @@ import signal
 import pytest
 from textual import events
 
+from cdd_agent.events import About
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Sandbox, Step, check, notice, says
 from tests.tui.person import Person, person_at
+
+LINES = "use a table\nand a chart"
 
 SLOW_CHECK = (
     "python -c \"import pathlib, time; print('begun', flush=True); time.sleep(60 * pathlib.Path('slow').exists())\""
@@ -101,7 +104,7 @@ async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(sandbox: San
         assert sandbox.model.requests == []
 
         await person.say("status")
-        assert "Next is step 1" in person.told
+        assert "step 1" in notice(person.shown[-1:], About.NEXT_STEP)
 
 
 async def test_a_line_sent_while_a_step_runs_comes_back_when_the_step_is_stopped(sandbox: Sandbox) -> None:
@@ -177,11 +180,11 @@ def notified(person: Person) -> str:
 
 async def test_ctrl_c_empties_the_prompt_and_up_brings_back_what_was_there(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        await person.press(*"half a line", "ctrl+c")
+        await person.press(*"half", "ctrl+c")
         assert person.prompt.text == ""
-        assert "Ctrl+C again leaves" in notified(person)
+        assert "Ctrl+C again" in notified(person)
         await person.press("up")
-        assert person.prompt.text == "half a line"
+        assert person.prompt.text == "half"
         await person.press("ctrl+c")  # another key came in between: this is the first one again
         assert person.prompt.text == ""
         assert person.app.is_running
@@ -248,7 +251,7 @@ async def test_whatever_was_typed_outlives_leaving(sandbox: Sandbox, how: list[s
 async def test_where_a_draft_cannot_be_kept_leaving_takes_a_second_ctrl_d(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:  # no project
         await person.press(*"draft", "ctrl+d")
-        assert "only a project keeps it" in notified(person)
+        assert "project" in notified(person)
         assert person.prompt.text == "draft"
         await person.press("ctrl+d")
         await person.until(lambda: not person.app.is_running)
@@ -287,16 +290,16 @@ async def test_lines_that_come_back_stay_lines_and_none_is_sent_by_itself(sandbo
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
-        lines = ["status", "skip because it can wait", "use a table\nand a chart"]
+        lines = ["status", "skip because it can wait", LINES]
         for line in lines:
             await person.begin(line)
-        await person.until(lambda: "⋯ use a table and a chart" in person.screen)
+        await person.until(lambda: f"⋯ {' '.join(LINES.split())}" in person.screen)
         person.prompt.area.insert(draft)
         await stop(person, "ctrl+c")
 
         first, *others = [*filter(None, [draft]), *lines]
         assert person.prompt.text == first
-        assert "↩ use a table and a chart" in person.screen
+        assert f"↩ {' '.join(LINES.split())}" in person.screen
         seen = [first]
         for _ in others:
             await person.press("up")

@@ -1,5 +1,6 @@
 """Nobody answers a question by typing something else, and nothing of that is lost."""
 
+import json
 import random
 from collections.abc import Callable
 
@@ -14,6 +15,9 @@ from cdd_agent.tui.answering import REST, Answering
 from cdd_agent.tui.widgets.question import Question
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
+
+DRAFT = "maybe you should "
+LINE = "also add tests"
 
 CHANGES = ChangesProposed(1, ("a.txt",), ("b.txt",))
 COMMAND = CommandProposed("rm -rf build", "`rm` is not on the list")
@@ -133,7 +137,7 @@ async def test_a_letter_counts_when_the_question_was_seen_and_the_keyboard_reste
         await person.type(letter, gap=0)
         await person.rest(REST / 2)
         assert not asked.is_finished
-        assert "Enter: at once" in person.screen
+        assert "Enter: at" in person.screen
         await person.rest()
         assert (await asked.wait()).value.startswith(letter)
         assert person.prompt.text == ""
@@ -149,7 +153,7 @@ async def test_a_letter_soon_after_another_key_is_the_answer_with_an_enter_after
         await person.type("y", gap=0)
         await person.rest(60)
         assert not asked.is_finished
-        assert "yes …   Enter: at once" in person.screen
+        assert "yes …" in person.screen
 
         await person.press("enter")
         assert await asked.wait() is Choice.YES
@@ -185,24 +189,24 @@ async def test_a_letter_or_word_and_enter_is_an_answer_at_once(sandbox: Sandbox,
 
 async def test_a_question_leaves_the_draft_alone_and_tab_makes_room_for_the_answer(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        await person.type("maybe you should ")
+        await person.type(DRAFT)
         asked = opened(person, COMMAND)
         await person.until_asked()
-        assert "Tab, then [y] yes" in person.screen
+        assert "Tab, then" in person.screen
         await person.rest(60)
         await person.type("yes\n", gap=1)  # a draft with an answer behind it is no answer
         assert not asked.is_finished
-        assert "↩ maybe you should yes" in person.screen
+        assert f"↩ {DRAFT}yes" in person.screen
 
         await person.type("also ")
-        assert "Tab, then [y] yes" in person.screen
+        assert "Tab, then" in person.screen
         await person.press("tab")
         assert person.prompt.text == ""
         assert "Tab" not in person.screen
         await person.answer("n")
 
         assert await asked.wait() is Choice.NO
-        assert person.prompt.text == "maybe you should yes"
+        assert person.prompt.text == f"{DRAFT}yes"
         await person.press("up")
         assert person.prompt.text == "also "
 
@@ -288,16 +292,16 @@ async def test_a_line_that_is_begun_after_the_question_was_read_is_the_answer(sa
 
 async def test_a_line_that_was_begun_before_is_the_answer_only_when_it_is_sent_twice(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        await person.type("also add te")
+        await person.type(LINE[:-3])
         asked = await wanting(person)
-        await person.type("sts\n\n\n")
+        await person.type(f"{LINE[-3:]}\n\n\n")
         assert not asked.is_finished
-        assert person.prompt.text == "also add tests"
-        assert "Enter once more" in person.activity
+        assert person.prompt.text == LINE
+        assert "Enter once" in person.activity
         await person.rest()
         await person.press("enter")
         await person.until(lambda: asked.is_finished)
-        assert await asked.wait() == "also add tests"
+        assert await asked.wait() == LINE
 
 
 # ------------------------------------------------------------------------------------------ what stays of an answer
@@ -316,7 +320,7 @@ async def test_question_and_answer_stay_in_the_transcript_and_in_the_log(
         for text in ("May step 1 write this?", "create a.txt", "+good", f"Your answer: {answer}"):
             assert text in person.told
     log = (sandbox.root / ".cdd" / "runs" / SLUG / "events.jsonl").read_text()
-    assert '"event": "person_answered"' in log
+    assert [json.loads(line)["event"] for line in log.splitlines()].count("person_answered") == 1
     assert f'"answer": "{answer}"' in log
 
 
@@ -326,5 +330,5 @@ async def test_a_question_that_nobody_answered_stays_as_such(sandbox: Sandbox) -
         await person.until_asked()
         asked.cancel()
         await person.until(lambda: not person.app.query(Question))
-        assert "rm -rf build" in person.told
+        assert COMMAND.command in person.told
         assert "Not answered" in person.told

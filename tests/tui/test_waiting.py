@@ -38,7 +38,7 @@ async def test_the_seconds_are_counted_down_and_then_the_step_goes_on(
         await person.until(lambda: seconds_left(person))
         seen = [seconds_left(person)]
         while (left := seconds_left(person)) is not None:
-            assert "openai/any-model asks to come back" in person.activity
+            assert "openai/any-model" in person.activity
             assert "Esc stops" in person.activity
             assert len(person.activity) <= 78
             seen += [left] * (left != seen[-1])
@@ -58,6 +58,6 @@ async def test_escape_ends_the_wait_and_nothing_more_is_asked(sandbox: Sandbox, 
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)
 
-        assert "Stopped; `continue` goes on" in person.told
+        assert "`continue`" in person.told
         assert sandbox.statuses() == ["pending"]
         assert len(limited.requests) == 1

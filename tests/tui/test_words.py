@@ -5,6 +5,10 @@ import pytest
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
+GUIDANCE = "use bcrypt instead of md5"
+QUESTION = "explain this change to me"
+ANSWER = "It says good."
+
 THREE = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"), Step("c.txt", check("c.txt")))
 GOOD = tuple(says(path, "good") for path in ("a.txt", "b.txt", "c.txt"))
 
@@ -25,7 +29,7 @@ async def test_what_enter_does_is_below_the_prompt_before_it_is_pressed(
     async with person_at(sandbox, f"/exec {SLUG}", size=size) as person:
         assert person.activity.startswith("Enter sends")
         for line, told in (
-            ("use bcrypt instead of md5", "Enter: guidance for step 1, and the step runs"),
+            (GUIDANCE, "Enter: guidance for step 1, and the step runs"),
             ("bcrypt", "Enter does nothing. Too little for guidance; `help` lists the commands."),
             ("staus", "Enter does nothing. Did you mean `status`?"),
             ("status", "Enter shows where the run is"),
@@ -42,12 +46,12 @@ async def test_what_enter_does_is_below_the_prompt_before_it_is_pressed(
             assert len(below) <= size[0]
         assert sandbox.model.requests == []
 
-        await types(person, "use bcrypt instead of md5")
+        await types(person, GUIDANCE)
         await person.press("enter")
         await person.until(lambda: not person.is_waiting)
-        assert "use bcrypt instead of md5" in sandbox.prompt()
+        assert GUIDANCE in sandbox.prompt()
         assert sandbox.statuses() == ["completed", "pending", "pending"]
-        assert (await types(person, "use a table")).startswith("Enter: guidance for step 2")
+        assert "step 2" in await types(person, "use a table")
 
 
 async def test_in_chat_nothing_is_said(sandbox: Sandbox) -> None:
@@ -61,10 +65,10 @@ async def test_a_line_that_is_asked_about_runs_nothing(sandbox: Sandbox) -> None
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         for line in ("staus", "git status", "skip 30", "maybe you should", "y", "clear"):
             await person.say(line)
-        assert "Did you mean `status`?" in person.told
+        assert "`status`" in person.told
         assert sandbox.model.requests == []
         await person.say("help")
-        assert "`continue`, `c`, `next`, `n`, Enter" in person.told
+        assert "`continue`, `c`" in person.told
         await person.say("quit")
         assert "chat" in person.title
         assert person.app.is_running
@@ -114,9 +118,9 @@ async def test_commands_that_are_about_no_step_are_sent_when_the_step_is_done(sa
 
 async def test_what_was_typed_for_the_last_step_does_not_go_to_chat(sandbox: Sandbox) -> None:
     async with person_at(slowly(sandbox), f"/exec {SLUG}") as person:
-        await meanwhile(person, sandbox, "explain this change to me")
+        await meanwhile(person, sandbox, QUESTION)
         assert "chat" in person.title
-        assert person.prompt.text == "explain this change to me"
+        assert person.prompt.text == QUESTION
         assert len(sandbox.model.requests) == 1
 
 
@@ -140,14 +144,14 @@ async def test_what_was_typed_before_the_end_and_sent_after_it_is_sent_by_a_seco
 
 
 async def test_a_look_at_a_finished_ticket_leaves_chat_as_it_is(sandbox: Sandbox) -> None:
-    sandbox.write(*THREE).replies(*GOOD, "It says good.")
+    sandbox.write(*THREE).replies(*GOOD, ANSWER)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("all")
         for line in (f"/diff {SLUG} 3", f"/diff {SLUG} 99", f"/status {SLUG}", f"/cost {SLUG}"):
             await person.say(line)
             assert "chat" in person.title
         await person.say("explain this change to me")
-        assert "It says good." in person.told
+        assert ANSWER in person.told
 
         assert person.steps[0].startswith("Plan 3/3")
         await person.say(f"/undo {SLUG}")
@@ -165,7 +169,7 @@ async def test_an_undo_by_slug_shows_in_the_list_of_the_run_that_is_active(sandb
         await person.say(f"/undo {SLUG}")
         assert person.steps[1] == "○ 1. Make a.txt"
         assert f"executor · {SLUG}" in person.title
-        assert (await types(person, "c")) == "Enter runs step 1: Make a.txt"
+        assert "Make a.txt" in await types(person, "c")
 
 
 async def test_after_a_no_a_line_that_waited_does_not_start_the_step_again(sandbox: Sandbox) -> None:

@@ -106,4 +106,5 @@ def test_any_bytes_are_a_report_or_refused(data: bytes) -> None:
 
 def test_depth_costs_nothing() -> None:
     deep = "<properties>" * 50_000 + "</properties>" * 50_000
-    assert read_report(report(deep, '<testcase classname="t" name="x"/>')).results == {"t.py::x": PASSED}
+    case = '<testcase classname="t" name="x"/>'
+    assert read_report(report(deep, case)).results == {"t.py::x": PASSED}

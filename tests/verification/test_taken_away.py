@@ -476,16 +476,23 @@ def test_the_step_may_ask_for_it() -> None:
         step = PlanStep(number=1, title="Work", description=text, files_affected=files)
         return sum(map(len, became(path, before, None).objectionable(StepMandate.by(step))))
 
-    assert objected(PY, SUBTRACTS, "Make it work.") == 1
-    assert objected(PY, SUBTRACTS, "Make it work.", "deleted") == 0
-    assert objected(PY, SUBTRACTS, "Remove test_sub.") == 0
-    assert objected(PY, SUBTRACTS, "Delete `tests/test_calc.py`.") == 0
-    assert objected(PY, SUBTRACTS, "Remove the tests.") == 1
-    assert objected("tests/old/test_calc.py", SUBTRACTS, "Delete the folder `tests/old/` too.") == 0
-    assert objected("test/a.js", MOCHA, "Remove the test 'subtracts'.") == 1
-    assert objected("test/a.js", MOCHA, "Remove the tests `adds` and `subtracts`.") == 0
-    assert objected("test/a.js", MOCHA.replace("adds", "adds two"), "Remove 'adds two', and `subtracts`.") == 0
-    assert objected("tests/expected/sub.txt", "2\n", "Remove sub.txt.") == 0
+    for path, text, count in (
+        (PY, "Make it work.", 1),
+        (PY, "Remove test_sub.", 0),
+        (PY, "Delete `tests/test_calc.py`.", 0),
+        (PY, "Remove the tests.", 1),
+        ("tests/old/test_calc.py", "Delete the folder `tests/old/` too.", 0),
+    ):
+        assert objected(path, SUBTRACTS, text) == count, text
+    assert objected(PY, SUBTRACTS, "Work.", "deleted") == 0
+    for before, text, count in (
+        (MOCHA, "Remove the test 'subtracts'.", 1),
+        (MOCHA, "Remove the tests `adds` and `subtracts`.", 0),
+        (MOCHA.replace("adds", "adds two"), "Remove 'adds two', and `subtracts`.", 0),
+    ):
+        assert objected("test/a.js", before, text) == count, text
+    expected = objected("tests/expected/sub.txt", "2\n", "Remove sub.txt.")
+    assert expected == 0
 
 
 @pytest.mark.parametrize(

@@ -158,11 +158,12 @@ def test_a_reply_that_takes_the_import_out_of_a_red_test_hides_nothing(tmp_path:
     path = PurePosixPath("tests/test_it.py")
     changes = ChangeSet((FileChange(path, b"from calc import sub\n", b"def test_sub(): assert 0\n"),))
     targets = Assignment(tmp_path, step("Do it.", "calc.py"), changes=changes).targets(["tests/test_it.py::test_sub"])
-    assert targets.due == {"tests/test_it.py::test_sub": "it imports calc.py"}
+    assert targets.due.keys() == {"tests/test_it.py::test_sub"}
 
 
 def test_what_did_not_fail_is_nobodys_target(tmp_path: Path) -> None:
-    assert Assignment(tmp_path, step("Make test_sub pass.")).targets(()) == Targets()
+    named = step("Make test_sub pass.")
+    assert Assignment(tmp_path, named).targets(()) == Targets()
 
 
 # --- In a run --------------------------------------------------------------------------------------------------------
@@ -196,7 +197,8 @@ async def test_a_useless_reply_to_a_step_about_red_tests_completes_nothing(
     assert sandbox.statuses() == ["failed"]
     error = next(event.error for event in events if isinstance(event, StepFinished))
     assert error
-    assert f"{SUB}, which failed before too and this step has to fix: " in error
+    assert SUB in error
+    assert "exit code" in error
 
 
 async def test_the_model_is_told_which_tests_have_to_turn_green_and_goes_on(sandbox: Sandbox) -> None:
@@ -206,11 +208,11 @@ async def test_the_model_is_told_which_tests_have_to_turn_green_and_goes_on(sand
     events = await run_all(sandbox, attempts=2)
 
     assert [event.will_retry for event in events if isinstance(event, AttemptFailed)] == [True]
-    told = f"These tests have to pass:\n- {SUB} (failed before too; it is for this step to fix: it imports calc.py)\n"
-    assert told in sandbox.prompt()
+    told = sandbox.prompt().partition(f"\n- {SUB} ")[2].splitlines()[0]
+    assert "calc.py" in told
     assert sandbox.statuses() == ["completed"]
     notes = [event.notes for event in events if isinstance(event, TestsFinished)][-1]
-    assert notes == ("failed before too: tests/test_net.py::test_net",)
+    assert [note.split()[-1] for note in notes] == ["tests/test_net.py::test_net"]
 
 
 async def test_a_file_that_cannot_be_imported_yet_is_due_when_all_of_it_is_there(sandbox: Sandbox) -> None:
@@ -231,10 +233,11 @@ async def test_a_file_that_cannot_be_imported_yet_is_due_when_all_of_it_is_there
         "passed",
     ]
     first = next(event for event in events if isinstance(event, TestsFinished))
-    assert first.notes == ("failed before too, and left to step 2: tests/test_shop.py",)
+    assert "step 2" in first.notes[0]
+    assert first.notes[0].split()[-1] == "tests/test_shop.py"
     failed = [event.error for event in events if isinstance(event, AttemptFailed)]
     assert len(failed) == 1
-    assert "tests/test_shop.py::test_pay, which failed before too" in failed[0]
+    assert "tests/test_shop.py::test_pay" in failed[0]
 
 
 async def test_a_step_that_writes_red_tests_completes_and_the_next_one_makes_them_pass(sandbox: Sandbox) -> None:

@@ -64,11 +64,12 @@ class TestText:
             <img src="data:image/png;base64,AAAA" alt="A drawing"><!-- a note --></body></html>"""
         async with PageServer({"/": Answer(html)}) as server:
             page, base = await READER.read(server.url()), server.url()
-        assert page == Page(
+        expected = (
             "Title: The title\n\n# Use `snake_case`\n\n"
             f"See [more]({base}more.html), or click.\n\n- one\n- two\n\n"
             "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```python\ndef f():\n\n    pass\n```\n\nA drawing"
         )
+        assert page == Page(expected)
 
     @pytest.mark.parametrize(
         "media_type",

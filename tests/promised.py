@@ -1,0 +1,6 @@
+"""Words that other programs were promised in the answers of tools: they are a format, and do not change."""
+
+NOT_ALLOWED = "Command '{}' is not allowed"
+NOT_FOUND = "Error: Command not found: {}"
+TIMED_OUT = "Command timed out after {} seconds"
+NOT_STARTED = "Error executing command: "

@@ -1,0 +1,52 @@
+"""A run from its plan to its end, event by event, for the catalogues of what is said of it."""
+
+from cdd_agent.events import (
+    AttemptFailed,
+    BaselineTaken,
+    ChangesApplied,
+    ChangesPutBack,
+    Event,
+    PlanOpened,
+    ReplyFinished,
+    ReplyStarted,
+    RunFinished,
+    StepCommitted,
+    StepFinished,
+    StepStarted,
+    StepView,
+    TestsFinished,
+    TestsStarted,
+    ToolFinished,
+)
+from cdd_agent.llm.port import Usage
+from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+
+SLUG = "bug-login"
+PLAN = PlanOpened(SLUG, "Login fails", (StepView(1, "Test it"), StepView(2, "Fix it")), resumed=False)
+BASELINE = BaselineTaken(1, "pytest", 1, passed=4, failed=1, skipped=0, seconds=2.0, problem="")
+OLD_FAILURE = "failed before too: tests/test_old.py::test_old"
+RUN: tuple[Event, ...] = (
+    PLAN,
+    BASELINE,
+    StepStarted(1, "Test it", 1),
+    ReplyStarted(1, "any/model"),
+    ToolFinished(1, "read_file(path=login.py)"),
+    ToolFinished(1, "read_file(path=lost.py)", "lost.py does not exist"),
+    ReplyFinished(1, Usage(1200, 300)),
+    ChangesApplied(1, ("tests/test_login.py",), ("login.py",), ("notes.txt",), ("old.py",)),
+    TestsStarted(1, "pytest"),
+    TestsFinished(1, None, "`pytest` failed (exit code 1)", 1.5),
+    AttemptFailed(1, 1, "`pytest` failed (exit code 1).", will_retry=True),
+    ChangesPutBack(1, ("login.py",), ("tests/test_login.py",)),
+    StepStarted(1, "Test it", 2),
+    TestsFinished(1, Verification.PASSED, "`pytest`: 5 passed", 1.25),
+    StepFinished(1, "Test it", StepStatus.COMPLETED, Verification.PASSED, None, None, ("a",), (), 1, 2),
+    StepCommitted(1, "0123456789abcdef"),
+    TestsFinished(2, Verification.BASELINE, "`pytest`: 5 passed, 1 failed as before step 1", 1.0, (OLD_FAILURE,)),
+    StepFinished(2, "Fix it", StepStatus.COMPLETED, Verification.BASELINE, None, None, ("b",), (), 2, 2),
+    RunFinished(
+        SLUG, RunStatus.COMPLETED, 2, 0, 0, 2, 75.0, ("a", "b"), 1,
+        (Unproven(2, "Fix it", Verification.BASELINE),), None, ("0123456789abcdef",), (2,),
+    ),
+)  # fmt: skip
+"""A run as a face is told of it."""

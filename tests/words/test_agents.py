@@ -1,0 +1,269 @@
+"""What agents and commands say to a person, in sentences: what is typed, and every notice, error and hint that
+follows."""
+
+from collections.abc import Sequence
+
+from cdd_agent.commands.registry import handle
+from cdd_agent.errors import CddError
+from cdd_agent.events import Event, Notice
+from cdd_agent.frontend import Nobody
+from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.llm.port import StopReason
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.session import Session
+from cdd_agent.wiring import open_session
+from tests.agents.asking import COMPLETE, TEMPLATE, asks
+from tests.agents.test_planner import SPEC, plan
+from tests.listening import tell, told_to
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+TWO = (Step("a.txt", check("a.txt")), Step("b.txt", "none", "Step 1"))
+Typed = tuple[str, list[str]]
+"""A line, and what is said to it."""
+
+
+async def heard(session: Session, line: str) -> list[str]:
+    said: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Notice):
+            said.append(event.text)
+
+    try:
+        with told_to(hear):
+            await handle(session, line)
+    except CddError as error:
+        said += [error.message, *filter(None, [error.hint])]
+    return said
+
+
+async def is_said(session: Session, *story: Typed) -> None:
+    for line, sentences in story:
+        assert await heard(session, line) == sentences, line
+    session.leave()
+
+
+TURNS = (asks("Who?"), asks("What for?", **COMPLETE), asks(title="Other", approved=True))
+
+
+async def no_servers() -> Sequence[LocalServer]:
+    return ()
+
+
+def planned(sandbox: Sandbox) -> Sandbox:
+    """A ticket with a complete spec and no plan."""
+    sandbox.write(spec=SPEC)
+    (sandbox.ticket / "plan.md").unlink()
+    return sandbox
+
+
+async def test_the_executor(sandbox: Sandbox) -> None:
+    await is_said(
+        sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "x")).session(),
+        ("/resume", ["No run was left before its end, and there is no earlier conversation to go back to."]),
+        ("/undo", ["Which ticket? Usage: /undo [SLUG] [STEP]"]),
+        (
+            f"/exec {SLUG}",
+            ["Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."],
+        ),
+        (
+            "retry",
+            [
+                "No step has failed.",
+                "Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
+            ],
+        ),
+        ("c", ["`retry`, `skip`, `exit`, or say what to do differently."]),
+        ("c", ["`retry`, `skip`, `exit`, or say what to do differently."]),
+        (
+            "staus",
+            ["Did you mean `status`? Nothing was done. `> staus` makes it guidance for step 1, and runs the step."],
+        ),
+        ("skip 7", ["Step 7 is not the next one, step 1 is. Nothing was done."]),
+        ("retry", ["Next is step 2: Make b.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."]),
+        ("c", ["The Executor is closed. `/diff feature-words` shows what was done, `/undo feature-words` goes back."]),
+        (f"/exec {SLUG}", ["All steps are done already; nothing was run."]),
+        (f"/undo {SLUG} 9", ["There is no step 9. Nothing was done."]),
+    )
+    await is_said(
+        sandbox.session(),
+        (f"/undo {SLUG}", ["Next is step 2: Make b.txt. `/exec feature-words` goes on with it."]),
+        (
+            f"/exec {SLUG}",
+            [
+                "Going on: 1 of 2 steps are done already.",
+                "Next is step 2: Make b.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
+            ],
+        ),
+        (
+            "/exit",
+            ["Left feature-words. `/exec feature-words` goes on from here.", "`/exit` once more leaves the shell."],
+        ),
+        ("/exit", []),
+        (
+            "approve",
+            ["Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."],
+        ),
+        ("exit", ["This is chat; no other agent is active. `/exit` leaves the shell."]),
+        ("help", ["`/help` does that."]),
+        ("undo", ["No agent is active, and chat cannot do that. `/undo feature-words` does it."]),
+        ("/exec nothing", ["There is no ticket 'nothing'.", "`cdd list` shows the tickets."]),
+        (
+            "/plan",
+            [
+                "Usage: /plan SLUG",
+                "Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve.",
+            ],
+        ),
+        (
+            "/new bug",
+            [
+                "Usage: /new TYPE [KIND] NAME",
+                "Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`.",
+            ],
+        ),
+        ("/nothing", ["There is no command /nothing", "/help lists them."]),
+    )
+
+
+async def test_the_planner(sandbox: Sandbox) -> None:
+    await is_said(
+        planned(sandbox).replies(plan()).session(),
+        (f"/plan {SLUG}", ["`approve` writes it, `discard` drops it; or say what to change in it."]),
+        ("exit", ["Left the planning of feature-words. What was proposed or learnt is kept."]),
+    )
+    await is_said(
+        sandbox.session(),
+        (
+            f"/plan {SLUG}",
+            [
+                "A plan was proposed here, and not approved yet.",
+                "`approve` writes it, `discard` drops it; or say what to change in it.",
+            ],
+        ),
+        ("approve", ["Wrote tickets/feature-words/plan.md. `/exec feature-words` carries it out."]),
+        (
+            f"/plan {SLUG}",
+            ["`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."],
+        ),
+        ("keep", ["tickets/feature-words/plan.md stays as it is. `/exec feature-words` carries it out."]),
+        (
+            f"/plan {SLUG}",
+            ["`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."],
+        ),
+        ("approve", ["There is no proposal to approve"]),
+        (
+            "discard",
+            [
+                "Dropped what was proposed and learnt; plan.md is as it was.",
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it.",
+            ],
+        ),
+    )
+    await is_said(
+        open_session(sandbox.project, Nobody(), tell),
+        (
+            "hello",
+            [
+                "No model is configured",
+                "In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. `cdd doctor` says which ones there are, and what is missing.",
+            ],
+        ),
+        (
+            f"/plan {SLUG}",
+            ["`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."],
+        ),
+        (
+            "regenerate",
+            [
+                "No model is configured. In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. `cdd doctor` says which ones there are, and what is missing.",
+                "`basic` proposes a plan without a model: a step for each acceptance criterion.",
+            ],
+        ),
+    )
+
+
+async def test_socrates(sandbox: Sandbox) -> None:
+    await is_said(
+        sandbox.write(spec=TEMPLATE).replies(*TURNS).session(),
+        (f"/socrates {SLUG}", []),
+        (
+            "approve",
+            [
+                "Nothing is written yet:\n- title: one line that says what is wanted\n- description: what is wanted, and why\n- acceptance_criteria: at least one thing to check when the work is done\n- open: Who?",
+                "Answer what is open, or `approve anyway` to write it as it is.",
+            ],
+        ),
+        ("Readers.", []),
+        ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
+    )
+    await is_said(
+        sandbox.session(),
+        (
+            f"/socrates {SLUG}",
+            [
+                "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: title, description, acceptance_criteria.",
+                "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
+            ],
+        ),
+        ("Yes.", ["The spec has changed with your last words. `summary` shows it, `approve` writes it."]),
+        ("approve", ["tickets/feature-words/spec.yaml is written. Next is the plan: `/plan feature-words`."]),
+        (
+            "approve",
+            ["Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."],
+        ),
+    )
+
+
+async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
+    await is_said(
+        sandbox.replies(ScriptedReply("Half", stop=StopReason.LENGTH), "Two.").session(),
+        (
+            "/init",
+            [
+                f"The project is {sandbox.root}.",
+                "Made .cdd/.gitignore",
+                "Made .cdd/config.yaml",
+                "Made tickets/.gitkeep",
+                "Made AGENTS.md",
+                "AGENTS.md tells coding agents and newcomers about the project: fill in what stands in <…>; until then no model is told of those lines.",
+            ],
+        ),
+        ("/init", [f"The project is {sandbox.root}.", "It was set up already; nothing was changed."]),
+        (
+            "hi @nothing.py",
+            ["nothing.py does not exist; only its name is sent.", "The reply was cut by the model's length limit."],
+        ),
+        ("ho", []),
+        (
+            "/new bug x",
+            [
+                "Made tickets/bug-x/spec.yaml. `/socrates bug-x` fills it in with you, or you do by hand; then `/plan bug-x` makes the plan."
+            ],
+        ),
+        ("/new bug x", ["The ticket bug-x is there already.", "It is in tickets/bug-x."]),
+        ("/new documentation guide x", ["Made docs/guides/x.md: fill it in."]),
+        ("/new documentation recipe y", ["There is no kind of documentation 'recipe'.", "Allowed: guide, feature."]),
+        (
+            "/new epic y",
+            [
+                "There is no ticket type 'epic'.",
+                "Allowed: feature, bug, enhancement, spike, refactor; and `documentation guide NAME` makes a page.",
+            ],
+        ),
+    )
+    await is_said(
+        sandbox.session(),
+        ("/resume", ["Back in the last conversation: 2 messages of yours. It ended with:"]),
+    )
+    await is_said(
+        open_session(sandbox.project, Nobody(), tell, no_servers),
+        (
+            "/model",
+            [
+                "No model is configured.",
+                "No model server was found on this computer, where they usually are: Ollama at port 11434, LM Studio at port 1234, llama.cpp at port 8080, vLLM at port 8000.",
+                "`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the Planner alone; so do `executor`, `chat` and `socrates`.",
+            ],
+        ),
+    )

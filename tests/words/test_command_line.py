@@ -1,0 +1,156 @@
+"""What `cdd` says on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
+standard error."""
+
+import json
+import re
+
+import pytest
+
+from cdd_agent.cli import main
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+
+def cdd(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, list[str]]:
+    code = main([*line.split(), "-C", str(sandbox.root)])
+    printed = capsys.readouterr()
+    lines = [*printed.out.splitlines(), *(f"✗ {line}" for line in printed.err.splitlines())]
+    return int(code), [re.sub(r"\d:\d\d:\d\d", "TIME", line.replace(str(sandbox.root), "ROOT")) for line in lines]
+
+
+def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    for line, code, printed in (
+        ("list", 0, ["There are no tickets yet. `cdd new feature NAME` makes one."]),
+        (
+            "init",
+            0,
+            [
+                "The project is ROOT.",
+                "✓ Made .cdd/.gitignore",
+                "✓ Made .cdd/config.yaml",
+                "✓ Made tickets/.gitkeep",
+                "✓ Made AGENTS.md",
+                "AGENTS.md tells coding agents and newcomers about the project: fill in what stands in <…>; until then no model is told of those lines.",
+            ],
+        ),
+        ("init", 0, ["The project is ROOT.", "✓ It was set up already; nothing was changed."]),
+        (
+            "new bug login",
+            0,
+            [
+                "✓ Made tickets/bug-login/spec.yaml. `/socrates bug-login` fills it in with you, or you do by hand; then `/plan bug-login` makes the plan."
+            ],
+        ),
+        ("new bug login", 2, ["✗ cdd: The ticket bug-login is there already.", "✗ It is in tickets/bug-login."]),
+        (
+            "new epic x",
+            2,
+            [
+                "✗ cdd: There is no ticket type 'epic'.",
+                "✗ Allowed: feature, bug, enhancement, spike, refactor; and `documentation guide NAME` makes a page.",
+            ],
+        ),
+        ("list", 0, ["bug-login  empty"]),
+        ("list done", 0, ["No ticket is in the state done."]),
+        (
+            "status bug-l",
+            0,
+            [
+                "bug-login",
+                "! tickets/bug-login/spec.yaml is not complete. Missing:",
+                "  title: one line that says what is wanted",
+                "  description: what is wanted, and why",
+                "  acceptance_criteria: at least one thing to check when the work is done",
+                "Next: write them in tickets/bug-login/spec.yaml, or let Socrates ask: `/socrates bug-login` in the shell.",
+            ],
+        ),
+        (
+            "exec bug-l",
+            2,
+            [
+                "✗ cdd: The ticket bug-login has no plan.md.",
+                "✗ `/plan bug-login` in the shell makes one, and so does `cdd plan bug-login`.",
+            ],
+        ),
+        ("exec nothing", 2, ["✗ cdd: There is no ticket 'nothing'.", "✗ `cdd list` shows the tickets."]),
+        ("exec login", 2, ["✗ cdd: There is no ticket 'login'.", "✗ Did you mean bug-login?"]),
+        (
+            "plan bug-l",
+            2,
+            [
+                "✗ cdd: tickets/bug-login/spec.yaml is not complete, and a plan needs that. Missing:",
+                "✗ - title: one line that says what is wanted",
+                "✗ - description: what is wanted, and why",
+                "✗ - acceptance_criteria: at least one thing to check when the work is done",
+                "✗ `/socrates bug-login` asks for what is missing, or write it in by hand.",
+            ],
+        ),
+    ):
+        assert cdd(sandbox, capsys, line) == (code, printed), line
+
+
+def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "none", "Step 1"))
+    replies = [{"reply": reply} for reply in (says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "x"))]
+    (sandbox.root / "script.yaml").write_text(f"replies: {json.dumps(replies)}")
+    assert cdd(sandbox, capsys, f"exec {SLUG} --model script:script.yaml")[0] == 0
+    for line, code, printed in (
+        (
+            f"plan check {SLUG}",
+            0,
+            [
+                "! tickets/feature-words/plan.md:1: warning: no step says which acceptance criteria it serves; `**Serves:** 1, 3` names them by their place in the spec",
+                "✓ tickets/feature-words/plan.md can be carried out.",
+            ],
+        ),
+        (f"status {SLUG}", 0, ["feature-words: Say words", "  ✓ 1. Make a.txt", "  ✓ 2. Make b.txt  (unverified)"]),
+        (f"undo {SLUG} --step 9", 2, ["✗ cdd: Step 9 was not carried out", "✗ Those that were, in this order: 1, 2."]),
+        (f"undo {SLUG}", 0, ["✓ Step 2 was undone. `redo` brings it back.", "as before: b.txt"]),
+        (f"redo {SLUG}", 0, ["✓ Step 2 was done again.", "there again: b.txt"]),
+        (f"redo {SLUG}", 0, ["There is no undo to be undone, or another step has been run since."]),
+        (
+            f"exec {SLUG}",
+            0,
+            [
+                "feature-words: Say words",
+                "  ✓ 1. Make a.txt",
+                "  ✓ 2. Make b.txt  (unverified)",
+                "✓ All steps are done already; nothing was run.",
+                "✓ feature-words done: 2/2 steps completed, 1 of them unverified, 2 files, TIME",
+                "!   unverified: 2. Make b.txt",
+            ],
+        ),
+        (f"plan {SLUG}", 0, ["tickets/feature-words/plan.md is there, and stays. `--regenerate` makes another one."]),
+    ):
+        assert cdd(sandbox, capsys, line) == (code, printed), line
+
+
+def test_settings_that_are_wrong(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(Step("a.txt"))
+    (sandbox.root / ".cdd/config.yaml").write_text("test_timeout: soon\n")
+    for line, code, printed in (
+        (
+            "list",
+            2,
+            [
+                "✗ cdd: ROOT/.cdd/config.yaml:1: `test_timeout: soon` is not allowed; allowed: a number of seconds over 0, at most 86400"
+            ],
+        ),
+    ):
+        assert cdd(sandbox, capsys, line) == (code, printed), line
+
+
+def test_a_plan_that_has_to_be_mended(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(Step("a.txt"), Step("b.txt", also=("a.txt (new)",), description="Serve.\n**Serves:** 2"))
+    plan = f"tickets/{SLUG}/plan.md"
+    assert cdd(sandbox, capsys, f"plan check {SLUG}") == (
+        1,
+        [
+            f"✗ {plan}:1: no step serves acceptance criterion 1 (a.txt says good); add a step, or name it in a `**Serves:**`",
+            f"! {plan}:7: warning: step 1 has no check of its own; name in `**Verify:**` the tests that it has to make pass",
+            f"✗ {plan}:7: step 1 changes `a.txt` before step 2 creates it; let it depend on step 2, or create it here",
+            f"✗ {plan}:15: step 2 serves acceptance criterion 2, but the spec has 1",
+            f"! {plan}:15: warning: step 2 has no check of its own; name in `**Verify:**` the tests that it has to make pass",
+            f"! {plan}:15: warning: step 2 affects `b.txt`, which is not there; write `(new)` behind it if the step creates it",
+            "✗ 3 problems have to be mended.",
+        ],
+    )

@@ -1,0 +1,275 @@
+"""What is printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
+
+import pytest
+
+from cdd_agent.events import (
+    ActionFinished,
+    ActionsFinished,
+    ActionStarted,
+    BaselineTaken,
+    Event,
+    ModelChosen,
+    ModelReplaced,
+    ModelsFound,
+    Notice,
+    OwnCommandFinished,
+    PersonAnswered,
+    PlanChecked,
+    RunFinished,
+    SpecOpened,
+    StepFinished,
+    StepsRedone,
+    StepsUndone,
+    TestsFinished,
+    TicketsListed,
+    TicketView,
+    Tone,
+)
+from cdd_agent.llm.local_servers import OfferedModel
+from cdd_agent.printer import TextPrinter
+from cdd_agent.tickets.plan import Problem
+from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from tests.words.examples import RUN, SLUG
+
+
+def printed(capsys: pytest.CaptureFixture[str], *events: Event) -> str:
+    printer = TextPrinter()
+    for event in events:
+        printer.show(event)
+    printer.close()
+    return capsys.readouterr().out
+
+
+RUN_SAID = """\
+bug-login: Login fails
+  ○ 1. Test it
+  ○ 2. Fix it
+Before step 1, `pytest`: 4 passed, 1 failed; these failures are not blamed on a step that is not about them (2.0 s)
+Step 1: Test it
+asking any/model
+read_file(path=login.py)
+! read_file(path=lost.py): lost.py does not exist
+reply: 1,200 tokens in, 300 out
+created tests/test_login.py
+changed login.py
+deleted old.py
+! not named in the plan for this step: notes.txt
+! Attempt 1 failed: `pytest` failed (exit code 1). Asking again.
+put back login.py
+! edited since, left as it is: tests/test_login.py
+Step 1: Test it (attempt 2)
+✓ `pytest`: 5 passed (1.2 s)
+✓ Step 1 completed (1/2)
+committed as 0123456789
+! `pytest`: 5 passed, 1 failed as before step 1 (1.0 s)
+! failed before too: tests/test_old.py::test_old
+! Step 2 completed, old failures remain (2/2)
+✓ bug-login done: 2/2 steps completed, 1 of them with old failures, 2 files, 0:01:15
+!   old failures remain: 2. Fix it
+Committed: 0123456789.
+Review the changes of step 2 and commit them.
+"""
+
+
+def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, *RUN) == RUN_SAID
+
+
+@pytest.mark.parametrize(
+    ("event", "lines"),
+    [
+        (
+            Notice("Words of the program.", Tone.WARNING),
+            ["! Words of the program."],
+        ),
+        (
+            TicketsListed(()),
+            ["There are no tickets yet. `cdd new feature NAME` makes one."],
+        ),
+        (
+            TicketsListed((), state="done", type="bug"),
+            ["No ticket of the type bug is in the state done."],
+        ),
+        (
+            TicketsListed(
+                (TicketView(SLUG, "in progress", 1, 2), TicketView("spike-x", "unreadable", error="spec.yaml:1"))
+            ),
+            [
+                "bug-login  in progress 1/2",
+                "spike-x    unreadable  spec.yaml:1",
+            ],
+        ),
+        (
+            SpecOpened(SLUG, "", f"tickets/{SLUG}/spec.yaml", ("title: one line", "description: what, and why")),
+            [
+                "bug-login",
+                "! tickets/bug-login/spec.yaml is not complete. Missing:",
+                "  title: one line",
+                "  description: what, and why",
+                "Next: write them in tickets/bug-login/spec.yaml, or let Socrates ask: `/socrates bug-login` in the shell.",
+            ],
+        ),
+        (
+            SpecOpened(SLUG, "Login fails", f"tickets/{SLUG}/spec.yaml", ()),
+            [
+                "bug-login: Login fails",
+                "✓ The spec is complete.",
+                "Next: the plan. `/plan bug-login` in the shell makes it with you.",
+            ],
+        ),
+        (
+            PlanChecked(SLUG, "plan.md", ()),
+            ["✓ plan.md can be carried out."],
+        ),
+        (
+            PlanChecked(SLUG, "plan.md", (Problem("no_check", 1, 7, "step 1 has no check", is_warning=True),)),
+            [
+                "! plan.md:7: warning: step 1 has no check",
+                "✓ plan.md can be carried out.",
+            ],
+        ),
+        (
+            PlanChecked(SLUG, "plan.md", (Problem("cycle", None, 7, "dependency cycle: 1 → 2 → 1"),)),
+            [
+                "✗ plan.md:7: dependency cycle: 1 → 2 → 1",
+                "✗ 1 problem has to be mended.",
+            ],
+        ),
+        (
+            BaselineTaken(1, "pytest", None, None, None, None, 3.0, "it is still running after 3 s"),
+            [
+                "! Before step 1, `pytest` was of no use: it is still running after 3 s. Every failure will count as new."
+            ],
+        ),
+        (
+            BaselineTaken(1, "make check", 2, None, None, None, 1.0, ""),
+            [
+                "! Before step 1, `make check` fails already (exit code 2): its failures cannot be told from new ones, so no step passes by it until they are mended."
+            ],
+        ),
+        (
+            TestsFinished(1, Verification.NONE, "no tests were found", 0.0),
+            ["! Unverified: no tests were found"],
+        ),
+        (
+            StepFinished(1, "Test it", StepStatus.COMPLETED, Verification.NONE, None, None, ("a",), (), 1, 2),
+            ["! Step 1 completed, unverified (1/2)"],
+        ),
+        (
+            StepFinished(1, "Test it", StepStatus.FAILED, None, "the reply gives no file.", None, (), (), 0, 2),
+            ["✗ Step 1 of 2 failed: the reply gives no file"],
+        ),
+        (
+            StepFinished(1, "Test it", StepStatus.SKIPPED, None, None, "not needed", (), (), 0, 2),
+            ["! Step 1 skipped: not needed (0/2)"],
+        ),
+        (
+            StepFinished(1, "Test it", StepStatus.PENDING, None, None, None, (), (), 0, 2),
+            ["Step 1 is pending (0/2)"],
+        ),
+        (
+            StepsUndone((2, 3), ("a.py",), ("b.py",), ("0123456789abcdef",), ("c.py",)),
+            [
+                "! Steps 2, 3 were undone. `redo` brings them back.",
+                "as before: a.py",
+                "! edited since, left as it is: b.py",
+                "! as they were edited in between, not as before: c.py",
+                "! made before, and left on the branch: 0123456789",
+            ],
+        ),
+        (
+            StepsRedone((2,), ("a.py",), ()),
+            [
+                "✓ Step 2 was done again.",
+                "there again: a.py",
+            ],
+        ),
+        (
+            RunFinished(
+                SLUG,
+                RunStatus.FAILED,
+                1,
+                1,
+                1,
+                3,
+                None,
+                ("a",),
+                0,
+                (Unproven(1, "Test it", Verification.NONE), Unproven(2, "Fix it", StepStatus.SKIPPED)),
+                "verified",
+            ),
+            [
+                "✗ bug-login failed: 1/3 steps completed, 1 of them unverified, 1 skipped, 1 file",
+                "!   unverified: 1. Test it",
+                "!   skipped: 2. Fix it",
+                "✗ The run has failed by `require: verified`: not each step's tests have passed.",
+            ],
+        ),
+        (
+            RunFinished(SLUG, RunStatus.COMPLETED, 1, 0, 0, 1, 2.0, (), require="verified"),
+            [
+                "✓ bug-login done: 1/1 steps completed, 0 files, 0:00:02",
+                "✓ `require: verified` held: each step's tests have passed.",
+            ],
+        ),
+        (
+            ModelsFound((OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:11434/v1"),), ("LM Studio",), more=2),
+            [
+                "LM Studio runs on this computer, and has no model yet.",
+                "Models on this computer:",
+                "  1  llama3.2  Ollama",
+                "  and 2 more: `/model` lists them",
+                "`/model 1 --save` sets the first one for this project.",
+            ],
+        ),
+        (
+            ModelChosen("any/model", None),
+            ["✓ The model is any/model, for this session; with `--save` it is kept for the project."],
+        ),
+        (
+            ModelChosen("any/model", "http://127.0.0.1:9/v1", ".cdd/config.yaml", "planner"),
+            ["✓ The planner model is any/model at http://127.0.0.1:9/v1, set in .cdd/config.yaml."],
+        ),
+        (
+            ModelReplaced(1, "second", "first", "No money is left."),
+            ["! second is asked instead of first: No money is left."],
+        ),
+        (
+            OwnCommandFinished("ls", "Exit code 3"),
+            ["! Exit code 3"],
+        ),
+        (
+            PersonAnswered("May this run?", "yes"),
+            [
+                "May this run?",
+                "Your answer: yes",
+            ],
+        ),
+        (
+            PersonAnswered("May this run?", ""),
+            [
+                "May this run?",
+                "! Not answered",
+            ],
+        ),
+        (
+            ActionStarted(1, 2, "create a.txt (1 line)"),
+            ["[1/2] create a.txt (1 line)"],
+        ),
+        (
+            ActionFinished(1, 2, "create a.txt (1 line)", "SUCCESS", ""),
+            ["✓ done"],
+        ),
+        (
+            ActionFinished(2, 2, "run `ls`", "FAILURE", "Exit code 3"),
+            ["✗ Exit code 3"],
+        ),
+        (
+            ActionsFinished(1, 1, 1, 2.5, "/srv/shop"),
+            ["! 1 of 3 actions succeeded, 1 failed, 1 not run, in 2.5 s, in /srv/shop"],
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_else_is_told(event: Event, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, event).splitlines() == lines

@@ -1,0 +1,119 @@
+"""Why a reply, or a tool's call, is refused: what the model is told, and a person who looks on."""
+
+from typing import Any
+
+import pytest
+
+from cdd_agent.events import StepFinished, ToolFinished
+from tests.engine.tool_steps import calls, create, execute, replace
+from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+
+
+def block(path: str, find: str, replacement: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{find}\n=======\n{replacement}\n>>>>>>> REPLACE\n"
+
+
+@pytest.fixture
+def project(sandbox: Sandbox) -> Sandbox:
+    (sandbox.root / "long.txt").write_text("a\nb\n")
+    (sandbox.root / ".env").write_text("A=1\n")
+    (sandbox.root / "dir").mkdir()
+    return sandbox
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (
+            "I am done.",
+            (
+                "The reply was not used. The reply gives no file, and this step names files.\n"
+                "Each new file is needed as a code block whose info string is `language:path`, each change as a search/replace block below the file's path."
+            ),
+        ),
+        (
+            says("../x", "x"),
+            "The reply was not used. ../x leaves the project, or goes up in it; name it from the project's root",
+        ),
+        (
+            says(".git/config", "x"),
+            "The reply was not used. .git/config belongs to git or to the program itself; it must not be written",
+        ),
+        (
+            says(f"tickets/{SLUG}/plan.md", "x"),
+            "The reply was not used. tickets/feature-words/plan.md belongs to git or to the program itself; it must not be written",
+        ),
+        (says("dir", "x"), "The reply was not used. dir is a folder."),
+        (
+            says("long.txt", "x"),
+            "The reply was not used. long.txt exists already and was not shown. Change it with search/replace blocks, or give it whole once you have seen it.",
+        ),
+        (
+            block("long.txt", "not there", "x"),
+            "The reply was not used. long.txt, block 1 (it begins with 'not there'): the lines to find are not in the file. Copy them exactly as the file has them, and send all edits again.",
+        ),
+        (
+            says("a.txt", "x") + says("a.txt", "y"),
+            "The reply was not used. The reply gives a.txt twice, with different content.",
+        ),
+        (
+            "*** Begin Patch\n*** Delete File: long.txt\n*** End Patch\n",
+            "The reply was not used. long.txt would be deleted, and neither was it shown nor does the step name it.",
+        ),
+        (
+            block(".env", "A=1", "A=2"),
+            "The reply was not used. .env may hold secrets: only a step that names it may change it.",
+        ),
+        (
+            "```text:a.txt\nx",
+            "The reply was not used. The code block of a.txt is never closed: the reply seems to be cut.",
+        ),
+        (
+            "### scripts/run\n\n```sh\nexec true\n```\n",
+            (
+                "The reply was not used. The code block in line 3 of the reply could be scripts/run, and was taken for explanation.\n"
+                "Give a file in a code block whose info string is `language:path`. Write no file's name just above a block that is none."
+            ),
+        ),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
+)
+async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
+    events = await run_all(project.write(Step("a.txt", check("a.txt"))).replies(reply))
+    (finished,) = [event for event in events if isinstance(event, StepFinished)]
+    assert finished.error == why
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (
+            replace("long.txt", "nope", "x"),
+            "long.txt, block 1 (it begins with 'nope'): the lines to find are not in the file. Copy them exactly as the file has them, and send all edits again.",
+        ),
+        (
+            replace("long.txt", "", "all new\n"),
+            "long.txt exists already and was not shown. Change it with search/replace blocks, or give it whole once you have seen it.",
+        ),
+        (
+            create("long.txt", "x"),
+            "long.txt exists already, and the reply gives it as new. Change it with search/replace blocks whose SEARCH holds lines of the file.",
+        ),
+        (create("../x", "x"), "../x leaves the project, or goes up in it; name it from the project's root"),
+        (execute("rm -rf ."), "Command 'rm' is not allowed"),
+        (execute("ls | wc"), "`|` needs a shell, and commands run without one"),
+        (
+            ("read_file", {"file": "x"}),
+            "read_file was called wrongly: `path` is missing; there is no parameter `file`. Its parameters: `path` (string, required), `start_line` (integer), `end_line` (integer).",
+        ),
+        (
+            ("launch", {}),
+            "There is no tool 'launch'. The tools are read_file, list_files, glob_files, grep_files, git_status, git_log, git_diff, create_file, edit_file, execute_command.",
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+async def test_a_call(project: Sandbox, call: Any, why: str) -> None:
+    project.write(Step("a.txt", "none")).replies(calls(call), calls(create("a.txt", "x")), "Done.")
+    problem, *_ = [event.problem for event in await run_all(project) if isinstance(event, ToolFinished)]
+    assert problem == why

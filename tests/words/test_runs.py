@@ -1,0 +1,202 @@
+"""What is said of a run besides its steps: what coming back to it finds, what a person has changed, and why it is
+refused."""
+
+import re
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from cdd_agent.errors import CddError
+from cdd_agent.events import Event, Notice
+from tests.listening import collect
+from tests.projects import Sandbox, Step, check, run_all, says
+
+FIRST, SECOND = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
+
+
+@pytest.fixture
+async def half(sandbox: Sandbox) -> Sandbox:
+    """The first of two steps is done."""
+    await run_all(sandbox.write(FIRST).replies(says("a.txt", "good")))
+    return sandbox.write(FIRST, SECOND)
+
+
+async def recovered(sandbox: Sandbox, *, start_over: bool = False) -> list[Event]:
+    engine = sandbox.engine(start_over=start_over)
+    try:
+        return await collect(engine.recover())
+    finally:
+        engine.close()
+
+
+def sentences(events: list[Event]) -> list[str]:
+    """Without what is another time or place each time."""
+    texts = [event.text for event in events if isinstance(event, Notice)]
+    return [re.sub(r"\d{8}T\d+", "TIME", re.sub(r"\S+(?=/tickets)", "ROOT", text)) for text in texts]
+
+
+async def gone(half: Sandbox) -> list[Event]:
+    (half.ticket / "execution-state.json").unlink()
+    return await recovered(half)
+
+
+async def foreign(half: Sandbox) -> list[Event]:
+    state = half.ticket / "execution-state.json"
+    state.write_text(state.read_text().replace("feature-words", "bug-other"))
+    return await recovered(half)
+
+
+async def older(half: Sandbox) -> list[Event]:
+    state = half.ticket / "execution-state.json"
+    before = state.read_bytes()
+    await run_all(half.replies(says("b.txt", "good")))
+    state.write_bytes(before)
+    return await recovered(half)
+
+
+async def changed(half: Sandbox) -> list[Event]:
+    return await recovered(half.write(Step("a.txt", check("a.txt"), description="Make it blue."), SECOND))
+
+
+async def removed(half: Sandbox) -> list[Event]:
+    await run_all(half.replies(says("b.txt", "good")))
+    return await recovered(half.write(FIRST))
+
+
+async def renumbered(half: Sandbox) -> list[Event]:
+    return await recovered(half.write(Step("z.txt"), FIRST, SECOND))
+
+
+async def started_over(half: Sandbox) -> list[Event]:
+    return await recovered(half, start_over=True)
+
+
+async def skipped(half: Sandbox) -> list[Event]:
+    engine = half.write(Step("c.txt", check("c.txt")), SECOND).engine(start_over=True)
+    try:
+        await collect(engine.recover())
+        return await collect(engine.skip(engine.run.plan.steps[0], "not now", keep=False))
+    finally:
+        engine.close()
+
+
+async def undone_twice(half: Sandbox) -> list[Event]:
+    engine = half.engine()
+    try:
+        return [*await collect(engine.undo(1)), *await collect(engine.undo()), *await collect(engine.diff())]
+    finally:
+        engine.close()
+
+
+async def unsafe(half: Sandbox) -> list[Event]:
+    half.flags = {"commands": {"mode": "unsafe"}}
+    return await recovered(half)
+
+
+async def unfilled(half: Sandbox) -> list[Event]:
+    return await recovered(half.write(FIRST, SECOND, spec="title: Say words\ndescription: In files.\n"))
+
+
+async def narrow(half: Sandbox) -> list[Event]:
+    (half.root / "big.py").write_text("x = 1\n" * 3_000)
+    half.flags = {"context_window": 9_000}
+    half.write(FIRST, Step("b.txt", "none", description="See `big.py`."))
+    return await run_all(half.replies(says("b.txt", "x")))
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        (
+            gone,
+            [
+                "tickets/feature-words/execution-state.json was gone, and is rebuilt from the run's record: 1 of 2 steps are done. To begin anew, start with `--start-over`."
+            ],
+        ),
+        (
+            foreign,
+            [
+                "ROOT/tickets/feature-words/execution-state.json is the state of another ticket, bug-other. It was set aside as execution-state.aside-TIME.json, and rebuilt from the run's record: 1 of 2 steps are done."
+            ],
+        ),
+        (
+            older,
+            [
+                "tickets/feature-words/execution-state.json is older than the run's record, which says: 2 of 2 steps are done. The file counts; to go by the record, remove it."
+            ],
+        ),
+        (
+            changed,
+            [
+                "Step 1 is completed, and its text in the plan was changed since. It stays so; `undo` goes back to before it."
+            ],
+        ),
+        (
+            removed,
+            [
+                "Step 2 (completed) is no longer in the plan. What it changed stays, and its record too. `undo 2` goes back to before it."
+            ],
+        ),
+        (renumbered, ["The steps in the plan were renumbered, and are known by their words: 1 is 2 now."]),
+        (
+            started_over,
+            [
+                "Starting over. The files of the project stay as they are; the record of the run so far is in .cdd/runs/feature-words/earlier-TIME."
+            ],
+        ),
+        (skipped, ["Step 2 depends on it and will run without its result."]),
+        (undone_twice, ["Nothing was carried out yet.", "Nothing was carried out yet."]),
+        (unsafe, ["`commands.mode` is unsafe: checks run in a real shell, whatever they say."]),
+        (
+            unfilled,
+            [
+                "tickets/feature-words/spec.yaml is not complete: acceptance_criteria: at least one thing to check when the work is done"
+            ],
+        ),
+        (narrow, ["Left out of the prompt, for want of room: big.py (18,000 bytes)"]),
+    ],
+)
+async def test_what_is_found(
+    half: Sandbox, happens: Callable[[Sandbox], Awaitable[list[Event]]], said: list[str]
+) -> None:
+    assert sentences(await happens(half)) == said
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        (
+            (Step("x.txt", check("x.txt")), SECOND),
+            (
+                "The state is that of another plan: step 1 was 'Make a.txt', and is 'Make x.txt' in plan.md",
+                "With `--start-over` the plan is carried out from its first step; the old run's record is kept.",
+            ),
+        ),
+        (
+            (FIRST, Step("b.txt", "ls | wc")),
+            (
+                "Step 2: The check `ls | wc` cannot be run: `|` needs a shell, and commands run without one",
+                "Put it into a script or a Makefile target that an allowed program runs, or set `commands.mode: ask` in .cdd/config.yaml.",
+            ),
+        ),
+        (
+            (FIRST, Step("b.txt", "foo x")),
+            (
+                "Step 2: The check `foo x` cannot be run: `foo` is not on the list of allowed commands",
+                "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`, or put it into a script or a Makefile target that an allowed program runs.",
+            ),
+        ),
+        (
+            (Step("a.txt", depends="Step 2"), Step("b.txt", depends="Step 1")),
+            (
+                "tickets/feature-words/plan.md:7: dependency cycle: 1 → 2 → 1",
+                "Mend tickets/feature-words/plan.md by hand, or let `/plan` change it.",
+            ),
+        ),
+    ],
+    ids=["another plan", "a shell", "another program", "a cycle"],
+)
+async def test_why_it_is_refused(half: Sandbox, plan: tuple[Step, ...], why: tuple[str, str]) -> None:
+    with pytest.raises(CddError) as refused:
+        half.write(*plan).engine()
+    assert (refused.value.message, refused.value.hint) == why

@@ -1,0 +1,110 @@
+"""What the shell shows: the catalogue of its transcript, its hints and its questions, as a person reads them."""
+
+import pytest
+
+from cdd_agent.events import ActionProposed, ChangesProposed, CommandProposed, Notice, Proposal, StepStarted, Tone
+from cdd_agent.wording import answers, question
+from tests.agents.asking import TEMPLATE, asks
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.tui.person import person_at
+from tests.words.examples import RUN
+
+SCREEN = """\
+bug-login: Login fails
+○ 1. Test it
+○ 2. Fix it
+Before step 1, pytest: 4 passed, 1 failed; these failures are not blamed on a step that is not about them (2.0 s)
+── Step 1: Test it
+│ read_file(path=login.py)
+! read_file(path=lost.py): lost.py does not exist
+created tests/test_login.py
+changed login.py
+deleted old.py
+! not named in the plan for this step: notes.txt
+! Attempt 1 failed: pytest failed (exit code 1). Asking again.
+│ put back login.py
+! edited since, left as it is: tests/test_login.py
+── Step 1: Test it (attempt 2)
+✓ pytest: 5 passed (1.2 s)
+✓ Step 1 completed (1/2)
+committed as 0123456789
+! pytest: 5 passed, 1 failed as before step 1 (1.0 s)
+! failed before too: tests/test_old.py::test_old
+! Step 2 completed, old failures remain (2/2)
+✓ bug-login done: 2/2 steps completed, 1 of them with old failures, 2 files, 0:01:15
+!   old failures remain: 2. Fix it
+Committed: 0123456789.
+Review the changes of step 2 and commit them.
+"""
+KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
+
+
+async def test_a_run(sandbox: Sandbox) -> None:
+    async with person_at(sandbox, size=(130, 60)) as person:
+        for event in RUN:
+            person.app.show(event)
+        await person.pilot.pause()
+        _, _, *transcript = person.screen.splitlines()
+    assert [line.strip().rstrip("─ ") for line in transcript if line.strip()][:-2] == SCREEN.splitlines()
+
+
+async def test_the_tones_of_a_sentence(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        for tone in Tone:
+            person.app.show(Notice(f"so {tone}", tone))
+        await person.pilot.pause()
+        shown = [line.strip().rstrip("─ ") for line in person.screen.splitlines() if " so " in f" {line}"]
+    assert shown == ["so plain", "│ so quiet", "── so heading", "✓ so good", "! so warning", "✗ so error"]
+
+
+async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
+    """What can be typed, in chat, before a step, after a failure, with Socrates and with the Planner."""
+    sandbox.write(Step("a.txt", check("a.txt")), spec=TEMPLATE).replies(says("a.txt", "bad"), asks("Who?"))
+    hints = {}
+    async with person_at(sandbox) as person:
+        for line in ("/status", f"/exec {SLUG}", "c", f"/socrates {SLUG}"):
+            await person.say(line)
+            hints[line] = (person.prompt.area.placeholder, person.activity)
+    assert hints == {
+        "/status": ("Ask, @file, !command, /help ...", KEYS),
+        f"/exec {SLUG}": ("Enter runs the next step; status, skip, exit ...", KEYS),
+        "c": ("retry, skip, exit, or what to do differently ...", KEYS),
+        f"/socrates {SLUG}": ("your answer; summary, approve, exit ...", KEYS),
+    }
+
+
+@pytest.mark.parametrize(
+    ("proposal", "asked", "keys"),
+    [
+        (
+            ChangesProposed(1, ("new.py",), ("calc.py",), ("old.py",), "-a\n+b\n"),
+            ["May step 1 write this?", "  delete old.py", "  create new.py", "  change calc.py", "-a", "+b"],
+            ["yes", "no"],
+        ),
+        (ChangesProposed(None, ("new.py",), ()), ["May the model write this?", "  create new.py"], ["yes", "no"]),
+        (
+            CommandProposed("rm -rf build", "`rm` is not on the list"),
+            [
+                "May this run? `rm` is not on the list. (Always: this very command, as long as the program runs.)",
+                "  rm -rf build",
+            ],
+            ["yes", "no", "always"],
+        ),
+        (
+            ActionProposed(1, 3, "create a.txt (1 line)", "first"),
+            ["[1/3] create a.txt (1 line)", "  first"],
+            ["yes", "no", "all", "quit"],
+        ),
+    ],
+    ids=["changes", "changes in chat", "a command", "an action"],
+)
+def test_questions(proposal: Proposal, asked: list[str], keys: list[str]) -> None:
+    assert question(proposal).splitlines() == asked
+    assert list(answers(proposal)) == keys
+
+
+async def test_a_step_under_way(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        person.app.show(StepStarted(1, "Fix it", 1))
+        await person.pilot.pause()
+        assert person.activity == "⠋ Step 1: Fix it  0 s · Esc stops"
