@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
 
 
 class CddError(Exception):
-    """Something that a person caused or can mend: shown as a message, never as a traceback.
+    """Something that a person caused or can fix: shown as a message, never as a traceback.
 
     `message` says what happened and where (file and line when there is one), `hint` what to do next.
     """

@@ -101,7 +101,7 @@ def read_node(text: str, source: str) -> yaml.Node | None:
         _refuse_hostile(text, source)
         node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
-        raise BadInput(f"{_place(error, source)}: not YAML: {_reason(error)}.", hint="Mend the YAML there.") from error
+        raise BadInput(f"{_place(error, source)}: not YAML: {_reason(error)}.", hint="Fix the YAML there.") from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise BadInput(f"{source}: not YAML: {reason}.", hint="Is it a text file?") from error

@@ -183,7 +183,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 lines.append((f"not named in the plan for this step: {', '.join(event.undeclared)}", Tone.WARNING))
             return lines
         case ChangesPutBack():
-            return _put_back("put back", event.restored, event.kept)
+            return _restored("restored", event.restored, event.kept)
         case StepCommitted(step=step, commit=commit):
             return [(f"committed as {commit[:10]}", Tone.PLAIN)]
         case StepsUndone():
@@ -197,11 +197,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                     f"{_steps(event.steps)} undone. `redo` brings {_it(event.steps)} back.",
                     Tone.WARNING if event.kept or event.edited else Tone.GOOD,
                 ),
-                *_put_back("as before:", event.restored, event.kept),
+                *_restored("as before:", event.restored, event.kept),
                 *note,
             ]
         case StepsRedone():
-            lines = _put_back("there again:", event.restored, event.kept)
+            lines = _restored("there again:", event.restored, event.kept)
             return [(f"{_steps(event.steps)} done again.", Tone.GOOD), *lines]
         case StepDiff(diff=""):
             return [(f"Step {event.step} changed no files.", Tone.PLAIN)]
@@ -229,7 +229,7 @@ def _plan_checked(event: PlanChecked) -> list[tuple[str, Tone]]:
         lines.append((words, Tone.WARNING if problem.is_warning else Tone.ERROR))
     wrong = sum(not problem.is_warning for problem in event.problems)
     if wrong:
-        return [*lines, (f"{wrong} {'problem has' if wrong == 1 else 'problems have'} to be mended.", Tone.ERROR)]
+        return [*lines, (f"{wrong} {'problem has' if wrong == 1 else 'problems have'} to be fixed.", Tone.ERROR)]
     return [*lines, (f"{event.source} can be carried out.", Tone.GOOD)]
 
 
@@ -283,7 +283,7 @@ def _bullets(items: Sequence[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
-def _put_back(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:
+def _restored(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:
     lines = [(f"{how} {', '.join(restored)}", Tone.QUIET)] if restored else []
     return lines + ([(f"edited since, left as it is: {', '.join(kept)}", Tone.WARNING)] if kept else [])
 
@@ -308,7 +308,7 @@ def _baseline_taken(event: BaselineTaken) -> tuple[str, Tone]:
     if event.problem:
         return f"{before} was of no use: {_clause(event.problem)}. Every failure will count as new.", Tone.WARNING
     if event.passed is None and event.return_code:
-        why = "its failures cannot be told from new ones, so no step passes by it until they are mended"
+        why = "its failures cannot be told from new ones, so no step passes by it until they are fixed"
         return f"{before} fails already (exit code {event.return_code}): {why}.", Tone.WARNING
     counts = {"passed": event.passed, "failed": event.failed, "skipped": event.skipped}
     said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)

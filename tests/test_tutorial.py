@@ -187,7 +187,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.kill()  # in the middle of a step, which has written a file
     with shell_in(root) as shell:
         shell.say("/resume", "Next is step 1")
-        assert files_of_project(root) == {".gitignore", "AGENTS.md"}  # the step was put back
+        assert files_of_project(root) == {".gitignore", "AGENTS.md"}  # the step was restored
         shell.say("continue", "Step 1 completed")
         shell.say("exit", "Left feature-reading-time")
         shell.say("/resume", "1 of 2 steps are done already")

@@ -25,7 +25,7 @@ def load_prompt(root: Path, name: str) -> str:
     try:
         source = read_source(root, own, limit=LONGEST)
     except SourceUnreadable as error:
-        raise BadInput(error.message, hint=f"Mend {own}, or remove it to use the prompt of the program.") from error
+        raise BadInput(error.message, hint=f"Fix {own}, or remove it to use the prompt of the program.") from error
     problem = (
         (source.is_folder and "is a folder, not a prompt")
         or (source.cut and f"is longer than {LONGEST:,} characters")
@@ -33,5 +33,5 @@ def load_prompt(root: Path, name: str) -> str:
         or (not source.text.strip() and "is empty")
     )
     if problem:
-        raise BadInput(f"{own} {problem}", hint="Mend it, or remove it to use the prompt of the program.")
+        raise BadInput(f"{own} {problem}", hint="Fix it, or remove it to use the prompt of the program.")
     return source.text.strip()

@@ -67,7 +67,7 @@ class ChangeSet:
 
         Raises `ReplyRefused` for one that is no longer what it was when this was computed, and `BadInput` when the disk
         refuses. A new one that somebody else has made meanwhile stays as it is: `FileAlreadyExistsError`. On every way
-        out but the good one, what was written is taken back.
+        out but the good one, what was written is restored.
         """
         self.check_still_valid(root)
         begun: list[tuple[FileChange, int]] = []

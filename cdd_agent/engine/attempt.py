@@ -60,7 +60,7 @@ class AttemptCheckpoints(JsonFile):
     earlier: tuple[Stretch, ...] = ()
     """What it did before it was interrupted, and went on."""
     closed: Checkpoint | None = None
-    """After it was put back for good: its step was skipped."""
+    """After it was restored for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
 
@@ -71,13 +71,13 @@ class AttemptCheckpoints(JsonFile):
 
     @property
     def interrupted(self) -> tuple[Stretch, ...]:
-        """The same, if it is interrupted here and put back."""
+        """The same, if it is interrupted here and restored."""
         last = self.after or self.seen
         return (*self.earlier, Stretch(before=self.before, after=last, own=self.paths)) if last else self.earlier
 
     @property
     def settled(self) -> tuple[Stretch, ...]:
-        """The same, and that it was put back for good: from then on nothing of it counts that is different."""
+        """The same, and that it was restored for good: from then on nothing of it counts that is different."""
         return (*self.stretches, Stretch(before=self.closed, after=self.closed)) if self.closed else self.stretches
 
 

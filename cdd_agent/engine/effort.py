@@ -1,6 +1,6 @@
 """What a run has cost so far, as its log tells: time, model calls, tokens.
 
-The log is history: attempts that were put back, calls that were cut off, steps that were undone: all of it was spent.
+The log is history: attempts that were restored, calls that were cut off, steps that were undone: all of it was spent.
 """
 
 from collections import defaultdict

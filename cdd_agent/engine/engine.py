@@ -1,10 +1,10 @@
 """The engine: carries a plan out step by step, saves at every transition, and tells what happens as events.
 
-A step is a transaction. Its attempt is journalled before it is written; a failed attempt is put back before the
-next one, an interrupted step is put back at once (or, after a kill, when the run is opened again) and goes on from
+A step is a transaction. Its attempt is journalled before it is written; a failed attempt is restored before the
+next one, an interrupted step is restored at once (or, after a kill, when the run is opened again) and goes on from
 its saved reply. The files of the last failed attempt stay for the person to look at until they retry or skip.
 
-Putting a step back touches only files that its reply wrote, and that are still as it wrote them: what else has changed
+Restoring a step touches only files that its reply wrote, and that are still as it wrote them: what else has changed
 may be a person's work. `undo` and `redo` cover what commands did, too.
 """
 
@@ -135,7 +135,7 @@ class Engine:
     async def recover(self) -> None:
         """Put in order what a killed run, or a stopped undo, left; and once, say what else there is to know.
 
-        Where a person's edit is in the way of putting a step back, the run waits: it is told, and in `stopped_by`.
+        Where a person's edit is in the way of Restoring a step, the run waits: it is told, and in `stopped_by`.
         Everything that changes something begins with this.
         """
         if not self._recovered:
@@ -251,7 +251,7 @@ class Engine:
             self.run.reload_plan(plan)
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
-        """Leave a step out. What a failed attempt left behind is put back, unless it is to be kept."""
+        """Leave a step out. What a failed attempt left behind is restored, unless it is to be kept."""
         await self.recover()
         self.run.lock.check()
         before = self.run.state.of(step.number)

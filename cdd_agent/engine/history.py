@@ -1,4 +1,4 @@
-"""What each attempt changed, commands' effects included: to be shown, taken back and done again.
+"""What each attempt changed, commands' effects included: to be shown, restored and done again.
 
 A checkpoint is taken just before an attempt's files are written, and one when its check is over. What differs between
 the two is the attempt's doing; what somebody edits before or after is not. One more is taken whenever a command is
@@ -98,7 +98,7 @@ class History:
         attempt.save_diff(await self.diff([attempt]))
 
     async def close(self, attempt: Attempt) -> tuple[str, ...]:
-        """To be called when an attempt was put back for good. Returns what it changed beside the files it wrote."""
+        """To be called when an attempt was restored for good. Returns what it changed beside the files it wrote."""
         span = attempt.span
         if span is None or not span.stretches:
             return ()
@@ -163,7 +163,7 @@ class History:
         return frozenset(found)
 
     async def expect(self, net: NetChanges) -> None:
-        """Raises `CheckpointGone` where it could be neither taken back nor done again."""
+        """Raises `CheckpointGone` where it could be neither restored nor done again."""
         checkpoints = await self.open()
         await checkpoints.expect_contents((*net.changes, *net.reverse))
 
@@ -172,7 +172,7 @@ class History:
         return await (await self.open()).restore(net.changes)
 
     async def reapply(self, net: NetChanges) -> RestoreResult:
-        """The other way round: what was taken back, again, but for later edits of a person."""
+        """The other way round: what was restored, again, but for later edits of a person."""
         return await (await self.open()).restore(net.reverse)
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:

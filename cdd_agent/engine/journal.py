@@ -1,8 +1,8 @@
 """An attempt's journal: which files it wrote, what they were before, and what it made of them.
 
-It is saved before the files are written, so that the attempt can be put back after a kill at any moment. It is a chain:
+It is saved before the files are written, so that the attempt can be restored after a kill at any moment. It is a chain:
 for each file what it was first, and everything that the attempt made of it since, be it by an edit or by a command that
-a tool's call ran. Whichever of these is there is the attempt's to put back; anything else is somebody's own.
+a tool's call ran. Whichever of these is there is the attempt's to restore; anything else is somebody's own.
 """
 
 import os
@@ -139,7 +139,7 @@ class Journal:
     def restore(self, *, forget: bool = True) -> RestoreResult:
         """Undo what was written; harmless when repeated, or when nothing was written.
 
-        Only a file that still holds what the attempt made of it is put back: anybody's later edit stays. Where the
+        Only a file that still holds what the attempt made of it is restored: anybody's later edit stays. Where the
         journal is not forgotten, the same is found when it is repeated.
         """
         entries = self._entries
@@ -155,7 +155,7 @@ class Journal:
         return back
 
     def forget(self) -> None:
-        """What was written is put back."""
+        """What was written is restored."""
         remove(self._path)
 
     @property

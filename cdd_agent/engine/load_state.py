@@ -123,7 +123,7 @@ def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error:
         aside = set_aside(ticket.state_path)
         raise BadInput(
             f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
-            hint=f"Mend it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
+            hint=f"Fix it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
         ) from error
     aside = aside_of(ticket.state_path)
     write_atomic(aside, ticket.state_path.read_bytes())  # a copy: after a kill there still is something to be rebuilt

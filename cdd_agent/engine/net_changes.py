@@ -1,6 +1,6 @@
 """Net changes: what a row of attempts made of each file together, and what an undo of them leads back to.
 
-The attempts are segments between checkpoints. What came between two of them was an attempt being put back, another
+The attempts are segments between checkpoints. What came between two of them was an attempt being restored, another
 step, or somebody's edit. They are folded per file, by one rule: a content that the attempts found or left the file with
 is known, and leads back to where it came from; any other one that comes up between them is a person's version, and what
 the attempts do to that leads back to it, and no further.
@@ -25,7 +25,7 @@ class Segment:
     is_ours: bool = True
     """It was the attempts' doing, and did not come between them."""
     not_ours: frozenset[str] = frozenset()
-    """But for these files: they were put back afterwards, or kept as somebody else's."""
+    """But for these files: they were restored afterwards, or kept as somebody else's."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class _Course:
         self.now, self.known[_content(entry)] = entry, self.origin
 
     def was(self, entry: Entry | None, at: Checkpoint) -> None:
-        """It was found so: nothing new, or put back, or edited by somebody."""
+        """It was found so: nothing new, or restored, or edited by somebody."""
         if _content(entry) != _content(self.now):
             self.origin = self.known.setdefault(_content(entry), _Origin(entry, at, is_edited=True))
             self.now = entry

@@ -183,7 +183,7 @@ def _failed(earlier: Earlier | None) -> str:
     if earlier is None:
         return ""
     return (
-        f"{LAST_FAILED}\n\nEverything it wrote was taken back, so send every file that this step needs.\n\n"
+        f"{LAST_FAILED}\n\nEverything it wrote was restored, so send every file that this step needs.\n\n"
         f"What went wrong:\n\n{fenced(earlier.reason)}"
     ) + (f"\n\nThe reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier.reply else "")
 

@@ -20,7 +20,7 @@
 A step's folder has the number that it had at first; it stays when steps are renumbered.
 
 The folder of an attempt is `attempt.py`'s, and what is in it of the files that were written `journal.py`'s. What an
-attempt replaced stays here also when it is put back: nothing that was in a file is ever only in memory.
+attempt replaced stays here also when it is restored: nothing that was in a file is ever only in memory.
 
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """

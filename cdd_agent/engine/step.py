@@ -1,5 +1,5 @@
 """One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
-put back by whoever called it (`engine.py`)."""
+restored by whoever called it (`engine.py`)."""
 
 import asyncio
 from collections.abc import Callable, Sequence

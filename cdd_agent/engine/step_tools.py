@@ -53,8 +53,8 @@ class StepTools:
         self._calls += 1
 
     async def reapply(self, messages: Sequence[Message]) -> None:
-        """Write what the calls of a dialogue wrote before it was put back, and what commands made of that. What else
-        commands did was not put back.
+        """Write what the calls of a dialogue wrote before it was restored, and what commands made of that. What else
+        commands did was not restored.
 
         Raises `ReplyRefused` where the files are no longer what they were then, and as `StepTransaction.change` does.
         """
@@ -71,7 +71,7 @@ class StepTools:
         journal.set_calls_aside(self._calls)
 
     def start_anew(self) -> None:
-        """A dialogue cannot go on: what it wrote is put back, and nothing counts of what was said."""
+        """A dialogue cannot go on: what it wrote is restored, and nothing counts of what was said."""
         self.bench.start_anew()
         self.bench.attempt.drop_dialogue()
         self.bench.attempt.journal.set_calls_aside(0)

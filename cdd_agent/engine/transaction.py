@@ -145,7 +145,7 @@ class StepTransaction:
         self._record_command_writes(made)
 
     def start_anew(self) -> None:
-        """What was written is put back, and nothing counts of what the model knew."""
+        """What was written is restored, and nothing counts of what the model knew."""
         self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()

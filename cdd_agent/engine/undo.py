@@ -117,7 +117,7 @@ class Undoing:
             self.run.emit(told)
 
     async def close_step(self, step: StepExecution) -> None:
-        """Tell what is left of a step whose last attempt was put back, and name it: it may be yours."""
+        """Tell what is left of a step whose last attempt was restored, and name it: it may be yours."""
         if not step.standing:
             return
         attempt = self.run.standing(step)[-1]
@@ -127,21 +127,21 @@ class Undoing:
             return
         if left:
             text = f"Changed while step {step.step_number} ran, and left as it is: {named(left)}"
-            self.run.emit(Notice(f"{text} (`undo` takes it back)", about=About.LEFT_AS_IS))
+            self.run.emit(Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS))
 
     async def tell_what_is_left(self, number: int) -> None:
         """Tell what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
         with suppress(CddError):
             if left := await self.run.history.left(self.run.standing(self.run.state.of(number))):
                 text = f"What commands of step {number} made besides is left as it is: {named(left)}"
-                self.run.emit(Notice(f"{text} (`undo` takes it back)", about=About.LEFT_AS_IS))
+                self.run.emit(Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS))
 
     async def _to_be_undone(self, undo: str, steps: Sequence[StepExecution]) -> NetChanges:
         attempts = self.run.standing(*steps)
         return await self.run.history.net(attempts, await self.run.history.present(undo, attempts))
 
     async def _undone(self, undo: Undo) -> NetChanges:
-        """What an undo took back."""
+        """What an undo restored."""
         return await self.run.history.net(self.run.standing(*undo.steps), await self.run.history.found_by(undo.id))
 
     async def _left_something(self) -> tuple[StepExecution, ...]:

@@ -130,17 +130,17 @@ class Checkpoints:
     async def restore(self, changes: Sequence[Change]) -> RestoreResult:
         """Make the files as they were before these changes; with before and after exchanged, do them again.
 
-        A file that is no longer as it was after is kept and named. Each one is put back whole or not at all, and to do
+        A file that is no longer as it was after is kept and named. Each one is restored whole or not at all, and to do
         it once more is harmless. Raises `BadInput` when the disk refuses, `CheckpointGone` where a content is gone.
         """
         contents = await self._contents({change.before.content for change in changes if change.before})
         try:
-            return await to_its_end(partial(restore, self.snapshots.root, changes, contents), name="put back")
+            return await to_its_end(partial(restore, self.snapshots.root, changes, contents), name="restored")
         finally:
             (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)  # it may be large
 
     async def expect_contents(self, changes: Iterable[Change]) -> None:
-        """Raises `CheckpointGone` where changes could not be put back."""
+        """Raises `CheckpointGone` where changes could not be restored."""
         await self._contents({change.before.content for change in changes if change.before})
 
     async def _compare(self, *arguments: str, target: Path) -> None:

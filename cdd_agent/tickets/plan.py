@@ -40,7 +40,7 @@ class Problem:
     line: int
     """In plan.md, from 1; 0 if the plan was not read from there."""
     text: str
-    """What is wrong and what would mend it, as a clause."""
+    """What is wrong and what would fix it, as a clause."""
     is_warning: bool = False
 
     def to_json(self) -> dict[str, object]:
@@ -206,7 +206,7 @@ class ImplementationPlan:
         if faults := self.faults():
             raise PlanInvalid(
                 "\n".join(f"{source}:{fault.line}: {fault.text}" for fault in faults),
-                hint=f"Mend {source} by hand, or let `/plan` change it.",
+                hint=f"Fix {source} by hand, or let `/plan` change it.",
             )
 
 

@@ -33,7 +33,7 @@ class FileDraft(_Draft):
 
 
 class StepDraft(_Draft):
-    """One step: one change that can be made, checked and taken back as a whole."""
+    """One step: one change that can be made, checked and restored as a whole."""
 
     number: _Number
     title: str = Field(min_length=1, description="A few words, in the imperative.")

@@ -67,7 +67,7 @@ def _refuse_what_is_ambiguous(old: ImplementationPlan, wanted: ImplementationPla
     numbers = [step.number for step in old.steps]
     for number, times in Counter(numbers).items():
         if times > 1:
-            raise BadInput(f"Step {number} is there twice in the plan", hint="Mend that by hand, or `regenerate` it.")
+            raise BadInput(f"Step {number} is there twice in the plan", hint="Fix that by hand, or `regenerate` it.")
     kept = [step.number for step in wanted.steps if step.number in numbers]
     if kept != [number for number in numbers if number in kept]:
         raise BadInput(

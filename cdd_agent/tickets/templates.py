@@ -57,7 +57,7 @@ def _own(root: Path, name: str) -> str | None:
         return None
     data = read_bytes(path)
     if data is None:
-        raise BadInput(f"{source} is a link that leads nowhere.", hint="Mend it, or remove it to use the bundled one.")
+        raise BadInput(f"{source} is a link that leads nowhere.", hint="Fix it, or remove it to use the bundled one.")
     return decoded(data, source)
 
 

@@ -83,7 +83,7 @@ class Verdict:
     """What a person should look at, also when the check passed."""
     tests: SuiteRun | None = None
     to_show: frozenset[str] = frozenset()
-    """Files that a model has to see to do better: those of tests that are to be put back."""
+    """Files that a model has to see to do better: those of tests that are to be restored."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
 
 
 def _contents(work: Work, lost: Sequence[TestOf]) -> str:
-    """Test files as they were, where they will not be put back: a command has changed them, and no edit."""
+    """Test files as they were, where they will not be restored: a command has changed them, and no edit."""
     written = set(work.changes.touched)
     contents = {path: text for path, text in work.tests.contents.items() if path not in written}
     contents = {path: text for path, text in contents.items() if any(test.file == path for test in lost)}

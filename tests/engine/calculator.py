@@ -10,7 +10,7 @@ from tests.projects import Sandbox, Step, plan
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n"
 """`sub` adds, so its test fails."""
-MENDED = CALC.replace("sub(a, b):\n    return a + b", "sub(a, b):\n    return a - b")
+FIXED = CALC.replace("sub(a, b):\n    return a + b", "sub(a, b):\n    return a - b")
 BROKEN = CALC.replace("add(a, b):\n    return a + b", "add(a, b):\n    return a * b")
 TEST_ADD = "def test_add():\n    assert add(1, 2) == 3\n"
 TEST_SUB = "def test_sub():\n    assert sub(3, 1) == 2\n"

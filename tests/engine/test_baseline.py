@@ -30,7 +30,7 @@ from tests.engine.calculator import (
     ADD,
     BROKEN,
     CALC,
-    MENDED,
+    FIXED,
     SETTINGS,
     SUB,
     TEST_ADD,
@@ -51,7 +51,7 @@ def names(error: str | None) -> list[str]:
 
 T = TypeVar("T")
 FIRST, SECOND = Step("calc.py"), Step("notes.txt")
-ASIDE = MENDED + "\n\ndef twice(a):\n    return add(a, a)\n"
+ASIDE = FIXED + "\n\ndef twice(a):\n    return add(a, a)\n"
 
 
 def of(kind: type[T], events: list[Event]) -> list[T]:
@@ -70,7 +70,7 @@ def baselines(sandbox: Sandbox) -> list[str]:
 
 
 async def test_it_is_taken_once_before_anything_is_changed_or_paid_for(sandbox: Sandbox) -> None:
-    calculator(sandbox, FIRST, SECOND).replies(gives(calc_dot_py=MENDED), says("notes.txt", "x"))
+    calculator(sandbox, FIRST, SECOND).replies(gives(calc_dot_py=FIXED), says("notes.txt", "x"))
 
     events = await run_all(sandbox)
 
@@ -92,13 +92,13 @@ async def test_it_is_taken_once_before_anything_is_changed_or_paid_for(sandbox: 
 async def test_a_run_that_goes_on_keeps_it(sandbox: Sandbox) -> None:
     calculator(sandbox)
     await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
-    events = await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
+    events = await run_all(sandbox.replies(gives(calc_dot_py=FIXED)))
     assert of(BaselineTaken, events) == []
     assert verifications(sandbox) == ["passed"]
 
 
 async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(sandbox: Sandbox) -> None:
-    calculator(sandbox).replies(gives(calc_dot_py=MENDED))
+    calculator(sandbox).replies(gives(calc_dot_py=FIXED))
     engine = sandbox.engine()
     await stop_at(engine.run_all(), lambda event: isinstance(event, BaselineStarted))
     engine.close()
@@ -111,7 +111,7 @@ async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(sandbo
 
 async def test_one_of_a_run_whose_state_is_gone_is_set_aside(sandbox: Sandbox) -> None:
     calculator(sandbox)
-    await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
+    await run_all(sandbox.replies(gives(calc_dot_py=FIXED)))
     (sandbox.ticket / "execution-state.json").unlink()
     (sandbox.root / ".cdd/runs/feature-words/state.json").unlink()
 
@@ -124,7 +124,7 @@ async def test_one_of_a_run_whose_state_is_gone_is_set_aside(sandbox: Sandbox) -
 
 async def test_one_that_was_removed_is_taken_again_and_starts_from_what_is_there(sandbox: Sandbox) -> None:
     calculator(sandbox, FIRST, SECOND)
-    await run_all(sandbox.replies(gives(calc_dot_py=MENDED), "```text:notes.txt\ncut"))
+    await run_all(sandbox.replies(gives(calc_dot_py=FIXED), "```text:notes.txt\ncut"))
     assert sandbox.statuses() == ["completed", "failed"]
     (sandbox.root / "tests/test_calc.py").write_text(TESTS.replace(TEST_SUB, ""))  # by hand
 
@@ -155,7 +155,7 @@ async def test_a_damaged_one_is_told_and_not_replaced(sandbox: Sandbox, original
     ],
 )
 async def test_it_is_taken_if_a_step_is_compared_with_it(sandbox: Sandbox, steps: list[Step], taken: bool) -> None:
-    calculator(sandbox, *steps).replies(*[gives(calc_dot_py=MENDED + "#" * n) for n in range(len(steps))])
+    calculator(sandbox, *steps).replies(*[gives(calc_dot_py=FIXED + "#" * n) for n in range(len(steps))])
     events = await run_all(sandbox)
     assert len(of(BaselineTaken, events)) == taken
     assert set(sandbox.statuses()) == {"completed"}
@@ -268,7 +268,7 @@ async def test_one_that_cannot_be_run_is_told_and_ends_nothing(
 ) -> None:
     calculator(sandbox, Step("calc.py"), Step("calc.py", "pytest"))
     sandbox.flags = {"test_command": test_command}
-    events = await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
+    events = await run_all(sandbox.replies(gives(calc_dot_py=FIXED)))
     assert problem in of(BaselineTaken, events)[0].problem
     assert len(sandbox.model.requests) == 1
 
@@ -298,7 +298,7 @@ async def test_only_old_failures_are_no_pass_and_no_failure(sandbox: Sandbox, or
 
 async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:
     calculator(sandbox, tests__test_old_dot_py="".join(f"\ndef test_{n}(): assert {n} < 0\n" for n in range(40)))
-    sandbox.replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=MENDED))
+    sandbox.replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=FIXED))
 
     events = await run_all(sandbox, attempts=2)
 
@@ -312,7 +312,7 @@ async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:
 
 
 async def test_what_a_step_made_pass_has_to_pass_in_the_next(sandbox: Sandbox, original: Path) -> None:
-    begun(sandbox, original, FIRST, FIRST).replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=CALC + "# simpler\n"))
+    begun(sandbox, original, FIRST, FIRST).replies(gives(calc_dot_py=FIXED), gives(calc_dot_py=CALC + "# simpler\n"))
     events = await run_all(sandbox)
     assert sandbox.statuses() == ["completed", "failed"]
     assert SUB in (of(StepFinished, events)[1].error or "")
@@ -320,7 +320,7 @@ async def test_what_a_step_made_pass_has_to_pass_in_the_next(sandbox: Sandbox, o
 
 async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox: Sandbox, original: Path) -> None:
     begun(sandbox, original, FIRST, FIRST)
-    engine = sandbox.replies(gives(calc_dot_py=MENDED)).engine()
+    engine = sandbox.replies(gives(calc_dot_py=FIXED)).engine()
     step = engine.run.next_step
     assert step
     assert await collect(engine.run_step(step))
@@ -338,7 +338,7 @@ async def test_a_new_test_has_to_pass_and_to_stay(sandbox: Sandbox, original: Pa
     sandbox.replies(
         gives(calc_dot_py=CALC, tests__test_twice_dot_py=new),
         gives(calc_dot_py=ASIDE, tests__test_twice_dot_py=new),
-        gives(calc_dot_py=MENDED, tests__test_twice_dot_py="# not needed"),
+        gives(calc_dot_py=FIXED, tests__test_twice_dot_py="# not needed"),
     )
     events = await run_all(sandbox, attempts=2)
     errors = [failed.error for failed in of(AttemptFailed, events)]
@@ -395,7 +395,7 @@ async def test_a_narrower_check_misses_only_what_it_would_run(sandbox: Sandbox) 
     narrow = Step("calc.py", "pytest tests/test_calc.py", also=("`tests/test_calc.py`",))
     calculator(sandbox, narrow, narrow, tests__test_other_dot_py=other)
     gone = TESTS.replace(TEST_ADD, "")
-    sandbox.replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=ASIDE, tests__test_calc_dot_py=gone))
+    sandbox.replies(gives(calc_dot_py=FIXED), gives(calc_dot_py=ASIDE, tests__test_calc_dot_py=gone))
     events = await run_all(sandbox)
     assert sandbox.statuses() == ["completed", "failed"]
     assert names(of(StepFinished, events)[1].error) == [ADD]
@@ -403,7 +403,7 @@ async def test_a_narrower_check_misses_only_what_it_would_run(sandbox: Sandbox) 
 
 async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(sandbox: Sandbox) -> None:
     sandbox.flags = {"test_command": f'{sys.executable} -c "import calc; assert calc.sub(3, 1) == 2"'}
-    calculator(sandbox).replies(gives(calc_dot_py=CALC + "# better\n"), gives(calc_dot_py=MENDED))
+    calculator(sandbox).replies(gives(calc_dot_py=CALC + "# better\n"), gives(calc_dot_py=FIXED))
     events = await run_all(sandbox, attempts=2)
     taken = of(BaselineTaken, events)[0]
     assert (taken.return_code, taken.passed) == (1, None)
@@ -413,7 +413,7 @@ async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(s
 
 
 async def test_the_output_is_kept_whole_and_without_our_own_line(sandbox: Sandbox, original: Path) -> None:
-    begun(sandbox, original, FIRST).replies(gives(calc_dot_py=MENDED))
+    begun(sandbox, original, FIRST).replies(gives(calc_dot_py=FIXED))
     events = await run_all(sandbox)
     output = (sandbox.root / ".cdd/runs" / SLUG / "step-01/attempt-1/output.txt").read_text()
     assert "2 passed" in output

@@ -1,4 +1,4 @@
-"""Steps that delete and rename files: told, recorded, and taken back."""
+"""Steps that delete and rename files: told, recorded, and restored."""
 
 from pathlib import Path
 

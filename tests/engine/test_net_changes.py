@@ -6,7 +6,7 @@ from cdd_agent.engine.net_changes import Segment, fold
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.restore import Change, Entry
 
-OURS, BETWEEN, OWN = "attempt", "between", "put back by the journal"
+OURS, BETWEEN, OWN = "attempt", "between", "restored by the journal"
 
 
 def entry(text: str) -> Entry | None:
@@ -32,12 +32,12 @@ def segments(*parts: tuple[str, str, str]) -> list[Segment]:
         pytest.param([(OURS, "v", "a"), (OURS, "a", "b")], "v", "b", False, id="two attempts"),
         pytest.param(
             [(OURS, "v", "a"), (OURS, "a", "x"), (BETWEEN, "x", "a"), (OURS, "a", "b")],
-            "v", "b", False, id="the second step's first attempt was put back",
+            "v", "b", False, id="the second step's first attempt was restored",
         ),
         pytest.param(
             [(OURS, "v", "a"), (OURS, "a", "x"), (BETWEEN, "x", "a")], "v", "a", False, id="and there was no other one"
         ),
-        pytest.param([(OURS, "v", "x"), (BETWEEN, "x", "v")], "v", "v", False, id="a step that was put back whole"),
+        pytest.param([(OURS, "v", "x"), (BETWEEN, "x", "v")], "v", "v", False, id="a step that was restored whole"),
         pytest.param(
             [(OURS, "-", "a"), (OURS, "a", "-"), (OURS, "-", "x"), (BETWEEN, "x", "-")],
             "-", "-", False, id="a file that comes and goes",
@@ -46,7 +46,7 @@ def segments(*parts: tuple[str, str, str]) -> list[Segment]:
         pytest.param([(OURS, "v", "a"), (BETWEEN, "a", "p")], "p", "p", True, id="edited last"),
         pytest.param(
             [(OURS, "v", "a"), (BETWEEN, "a", "p"), (OURS, "p", "x"), (BETWEEN, "x", "p"), (OURS, "p", "b")],
-            "p", "b", True, id="edited in between, and an attempt at that put back",
+            "p", "b", True, id="edited in between, and an attempt at that restored",
         ),
         pytest.param(
             [(OURS, "v", "a"), (OURS, "a", "b"), (BETWEEN, "b", "a")], "v", "a", False, id="a person took a step back"
@@ -63,7 +63,7 @@ def segments(*parts: tuple[str, str, str]) -> list[Segment]:
         pytest.param([(OURS, "v", "a"), (OURS, "p", "b")], "p", "b", True, id="an edit that no checkpoint shows"),
         pytest.param(
             [(OURS, "v", "a"), (OWN, "a", "x"), (BETWEEN, "x", "a"), (OURS, "a", "b")],
-            "v", "b", False, id="interrupted and put back",
+            "v", "b", False, id="interrupted and restored",
         ),
         pytest.param([(OWN, "v", "x"), (BETWEEN, "x", "v")], "v", "v", False, id="only interrupted"),
         pytest.param([(OWN, "v", "p")], "p", "p", True, id="interrupted, and kept as a person's"),
@@ -71,7 +71,7 @@ def segments(*parts: tuple[str, str, str]) -> list[Segment]:
             [(OURS, "v", "v600"), (BETWEEN, "v600", "v640"), (OURS, "v640", "v700")],
             "v640", "v700", True, id="permissions are edited, too",
         ),
-        pytest.param([(OURS, "v", "v600"), (BETWEEN, "v600", "v")], "v", "v", False, id="permissions put back"),
+        pytest.param([(OURS, "v", "v600"), (BETWEEN, "v600", "v")], "v", "v", False, id="permissions restored"),
     ],
 )  # fmt: skip
 def test_an_undo_leads_back_to_the_first_known_version_or_to_a_persons(

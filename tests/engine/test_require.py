@@ -11,7 +11,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.events import AttemptFailed, Event, RunFinished, StepFinished, Tone, to_json
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.wording import described
-from tests.engine.calculator import CALC, MENDED, calculator, gives
+from tests.engine.calculator import CALC, FIXED, calculator, gives
 from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
@@ -34,7 +34,7 @@ def required(sandbox: Sandbox) -> Sandbox:
 
 async def test_the_summary_names_the_steps_that_no_tests_have_shown_to_be_done(sandbox: Sandbox) -> None:
     calculator(sandbox, Step("notes.txt"), Step("calc.py"), LOOSE, Step("d.txt"))
-    sandbox.replies(says("notes.txt", "x"), gives(calc_dot_py=MENDED), says("b.txt", "good"))
+    sandbox.replies(says("notes.txt", "x"), gives(calc_dot_py=FIXED), says("b.txt", "good"))
     await run_all(sandbox)
     engine = sandbox.engine()
     last = engine.run.next_step
@@ -114,7 +114,7 @@ async def test_without_the_rule_the_step_goes_on_from_the_reply_that_was_paid_fo
 
 
 async def test_a_reply_that_changed_what_the_model_was_shown_is_not_asked_for_again_either(sandbox: Sandbox) -> None:
-    required(calculator(sandbox, Step("calc.py", "none"))).replies(gives(calc_dot_py=MENDED))
+    required(calculator(sandbox, Step("calc.py", "none"))).replies(gives(calc_dot_py=FIXED))
     await run_all(sandbox)
     assert sandbox.statuses() == ["failed"]
 
@@ -122,7 +122,7 @@ async def test_a_reply_that_changed_what_the_model_was_shown_is_not_asked_for_ag
     await run_all(sandbox.replies())
 
     assert sandbox.statuses() == ["completed"]
-    assert sandbox.text("calc.py") == MENDED
+    assert sandbox.text("calc.py") == FIXED
 
 
 async def test_with_tests_that_show_it_the_same_reply_completes_the_step(sandbox: Sandbox) -> None:
@@ -130,19 +130,19 @@ async def test_with_tests_that_show_it_the_same_reply_completes_the_step(sandbox
     await run_all(sandbox)
     assert sandbox.statuses() == ["failed"]
 
-    (sandbox.root / "calc.py").write_text(MENDED)  # by hand
+    (sandbox.root / "calc.py").write_text(FIXED)  # by hand
     await run_all(sandbox.replies(says("notes.txt", "x")))
 
     assert sandbox.state()["step_executions"]["1"]["verification"] == "passed"
 
 
 async def test_a_persons_edit_of_the_failed_steps_file_is_kept_and_shown(sandbox: Sandbox) -> None:
-    required(calculator(sandbox, Step("calc.py", "none"))).replies(gives(calc_dot_py=MENDED))
+    required(calculator(sandbox, Step("calc.py", "none"))).replies(gives(calc_dot_py=FIXED))
     await run_all(sandbox)
     (sandbox.root / "calc.py").write_text(CALC + "# mine\n")
 
     sandbox.flags = {}
-    await run_all(sandbox.replies(gives(calc_dot_py=MENDED + "# mine\n")))
+    await run_all(sandbox.replies(gives(calc_dot_py=FIXED + "# mine\n")))
 
     assert "# mine" in sandbox.prompt()
     assert sandbox.statuses() == ["completed"]

@@ -8,7 +8,7 @@ import pytest
 from cdd_agent.events import Event, TestsFinished
 from cdd_agent.tickets.status import Verification
 from cdd_agent.wording import described
-from tests.engine.calculator import CALC, MENDED, SUB, TEST_ADD, TEST_SUB, TESTS, calculator, gives
+from tests.engine.calculator import CALC, FIXED, SUB, TEST_ADD, TEST_SUB, TESTS, calculator, gives
 from tests.engine.tool_steps import calls, execute, finished, run, stopped_after
 from tests.listening import collect
 from tests.projects import Sandbox, Step, run_all
@@ -56,14 +56,14 @@ def judged(events: list[Event]) -> TestsFinished:
 
 RED_CLAIMS = {
     "replaced": {"tests__test_calc_dot_py": "def test_easy():\n    pass\n"},
-    "a test less": {"tests__test_calc_dot_py": TESTS, "calc_dot_py": MENDED},
+    "a test less": {"tests__test_calc_dot_py": TESTS, "calc_dot_py": FIXED},
     "with a test that does nothing": {
         "tests__test_calc_dot_py": RED.replace("assert mul(2, 3) == 6", "pass").replace("mul, ", ""),
-        "calc_dot_py": MENDED,
+        "calc_dot_py": FIXED,
     },
     "with a comment for a test": {
         "tests__test_calc_dot_py": f"{TESTS}\n# def test_mul(): assert mul(2, 3) == 6\n",
-        "calc_dot_py": MENDED,
+        "calc_dot_py": FIXED,
     },
 }
 
@@ -78,15 +78,15 @@ async def test_a_test_file_that_cannot_be_imported_yet_keeps_its_tests(sandbox: 
 
 
 async def test_the_code_for_such_a_file_passes(sandbox: Sandbox) -> None:
-    code = f"{MENDED}\n\ndef mul(a, b):\n    return a * b\n"
+    code = f"{FIXED}\n\ndef mul(a, b):\n    return a * b\n"
     calculator(sandbox, ELSEWHERE, tests__test_calc_dot_py=RED).replies(gives(calc_dot_py=code))
     assert judged(await run_all(sandbox)).verification is Verification.PASSED
 
 
 async def test_what_an_earlier_step_wrote_as_a_test_counts(sandbox: Sandbox) -> None:
     calculator(sandbox, NAMED, NAMED).replies(
-        gives(tests__test_calc_dot_py=RED, calc_dot_py=f"{MENDED}\n\ndef mul(a, b):\n    return a * b\n"),
-        gives(tests__test_calc_dot_py=TESTS, calc_dot_py=MENDED),
+        gives(tests__test_calc_dot_py=RED, calc_dot_py=f"{FIXED}\n\ndef mul(a, b):\n    return a * b\n"),
+        gives(tests__test_calc_dot_py=TESTS, calc_dot_py=FIXED),
     )
     await run_all(sandbox)
     assert sandbox.statuses() == ["completed", "failed"]
@@ -120,7 +120,7 @@ async def test_no_runner_makes_it_pass(sandbox: Sandbox, reply: str) -> None:
 
 
 async def test_a_reply_that_deletes_the_test_does_not_pass_once_it_was_shown(sandbox: Sandbox) -> None:
-    bare(sandbox, ELSEWHERE).replies(deleted(), deleted(), gives(calc_dot_py=MENDED))
+    bare(sandbox, ELSEWHERE).replies(deleted(), deleted(), gives(calc_dot_py=FIXED))
 
     events = await run_all(sandbox, attempts=3)
 
@@ -143,7 +143,7 @@ async def test_it_stays_failed_if_the_model_does_not_learn(sandbox: Sandbox) -> 
     ],
 )
 async def test_a_step_may_ask_for_it(sandbox: Sandbox, step: Step) -> None:
-    bare(sandbox, step).replies(gives(tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, ""), calc_dot_py=MENDED))
+    bare(sandbox, step).replies(gives(tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, ""), calc_dot_py=FIXED))
     assert finished(await run_all(sandbox)).verification is Verification.PASSED
 
 
@@ -167,9 +167,9 @@ def tools(sandbox: Sandbox) -> Sandbox:
 
 async def test_what_a_command_takes_away_counts_and_is_shown_to_be_written_again(tools: Sandbox) -> None:
     again = ("create_file", {"file_path": "tests/test_calc.py", "content": UNIT})
-    mends = ("edit_file", {"file_path": "calc.py", "find": "", "replace": MENDED})
+    fixes = ("edit_file", {"file_path": "calc.py", "find": "", "replace": FIXED})
     reads = ("read_file", {"path": "calc.py"})
-    tools.replies(calls(execute(REMOVES)), "Done.", calls(again, reads), calls(mends), "Done.")
+    tools.replies(calls(execute(REMOVES)), "Done.", calls(again, reads), calls(fixes), "Done.")
 
     events = await run(tools, attempts=2)
 
@@ -178,9 +178,9 @@ async def test_what_a_command_takes_away_counts_and_is_shown_to_be_written_again
 
 
 async def test_what_an_earlier_attempt_took_away_by_a_command_is_still_missed(tools: Sandbox) -> None:
-    mends = ("edit_file", {"file_path": "calc.py", "find": "", "replace": MENDED})
+    fixes = ("edit_file", {"file_path": "calc.py", "find": "", "replace": FIXED})
     reads = ("read_file", {"path": "calc.py"})
-    tools.replies(calls(execute(REMOVES)), "Done.", calls(reads), calls(mends), "Done.")
+    tools.replies(calls(execute(REMOVES)), "Done.", calls(reads), calls(fixes), "Done.")
     await run(tools, attempts=2)
     assert tools.statuses() == ["failed"]
 
@@ -229,7 +229,7 @@ async def test_what_an_earlier_attempts_check_took_away_is_not_missed_either(san
     calculator(sandbox, Step("calc.py", check))
     (sandbox.root / DATA).parent.mkdir()
     (sandbox.root / DATA).write_text("2\n")
-    await run_all(sandbox.replies(gives(calc_dot_py=MENDED), gives(calc_dot_py=MENDED)), attempts=2)
+    await run_all(sandbox.replies(gives(calc_dot_py=FIXED), gives(calc_dot_py=FIXED)), attempts=2)
     assert sandbox.statuses() == ["completed"]
 
 
@@ -237,7 +237,7 @@ async def test_what_a_person_takes_away_between_attempts_is_theirs(sandbox: Sand
     bare(sandbox, Step("calc.py")).replies(gives(calc_dot_py=CALC + "# still wrong\n"))
     await run_all(sandbox)
     (sandbox.root / "tests/test_calc.py").unlink()
-    await run_all(sandbox.replies(gives(calc_dot_py=MENDED)))
+    await run_all(sandbox.replies(gives(calc_dot_py=FIXED)))
     assert sandbox.statuses() == ["completed"]
 
 
@@ -276,7 +276,7 @@ async def test_a_test_that_is_emptied_unasked_does_not_pass(sandbox: Sandbox) ->
 
 async def test_a_test_that_is_renamed_is_told_and_passes(sandbox: Sandbox) -> None:
     renamed = TESTS.replace("test_sub", "test_subtracting")
-    calculator(sandbox, NAMED).replies(gives(tests__test_calc_dot_py=renamed, calc_dot_py=MENDED))
+    calculator(sandbox, NAMED).replies(gives(tests__test_calc_dot_py=renamed, calc_dot_py=FIXED))
     last = judged(await run_all(sandbox))
     assert last.verification is Verification.PASSED, last.reason
     (note,) = last.notes
@@ -287,6 +287,6 @@ async def test_tests_that_become_cases_of_one_pass(sandbox: Sandbox) -> None:
     two = f"from calc import sub\n\n\n{TEST_SUB}\n\ndef test_more():\n    assert sub(5, 1) == 4\n"
     cases = "import pytest\nfrom calc import sub\n\n\n@pytest.mark.parametrize('a, b, c', [(3, 1, 2), (5, 1, 4)])\n"
     cases += "def test_sub(a, b, c):\n    assert sub(a, b) == c\n"
-    calculator(sandbox, NAMED, calc_dot_py=MENDED, tests__test_calc_dot_py=two)
+    calculator(sandbox, NAMED, calc_dot_py=FIXED, tests__test_calc_dot_py=two)
     last = judged(await run_all(sandbox.replies(gives(tests__test_calc_dot_py=cases))))
     assert last.verification is Verification.PASSED, last.reason

@@ -1,4 +1,4 @@
-"""Going back: undo, undo of an undo, retry and skip take back everything a step changed, and nothing a person did."""
+"""Going back: undo, undo of an undo, retry and skip restore everything a step changed, and nothing a person did."""
 
 import json
 import os
@@ -354,7 +354,7 @@ async def test_undo_keeps_what_a_person_edited_between_two_attempts(sandbox: San
 
 
 @pytest.mark.parametrize("last", ["better", "worse"])
-async def test_undo_goes_beyond_a_later_steps_attempts_that_were_put_back(sandbox: Sandbox, last: str) -> None:
+async def test_undo_goes_beyond_a_later_steps_attempts_that_were_restored(sandbox: Sandbox, last: str) -> None:
     (sandbox.root / "a.txt").write_text("old\n")
     sandbox.write(Step("a.txt", check("a.txt")), Step("a.txt", check("a.txt", "better"), "Step 1"))
     await run_all(sandbox.replies(says("a.txt", "good"), says("a.txt", "bad"), says("a.txt", last)), attempts=2)
@@ -380,7 +380,7 @@ async def test_what_was_edited_between_two_steps_is_what_undo_goes_back_to_and_i
 async def test_redo_brings_back_what_the_undo_found_and_not_what_was_put_back_before(sandbox: Sandbox) -> None:
     sandbox.write(THREE[0], Step("a.txt", check("a.txt", "better"), "Step 1"))
     await run_all(sandbox.replies(REPLIES[0], says("a.txt", "bad")))
-    await run_all(sandbox.replies(ModelError("no")))  # the failed attempt is put back, and the next one writes nothing
+    await run_all(sandbox.replies(ModelError("no")))  # the failed attempt is restored, and the next one writes nothing
     assert sandbox.text("a.txt") == "good\n"
     assert (await back(sandbox, 1)).restored == ("a.txt",)
     assert not (sandbox.root / "a.txt").exists()

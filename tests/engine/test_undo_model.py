@@ -121,7 +121,7 @@ class Version:
     life: int | None = None
     """Of the step that it is of, from one undo to the next; None: a person's."""
     attempt: int | None = None
-    """If a reply gave it, and it can be put back."""
+    """If a reply gave it, and it can be restored."""
 
 
 @dataclass
@@ -173,7 +173,7 @@ class Model:
         self.stacks[path].append(Version(text))
 
     def restore(self, step: int) -> None:
-        """The replies' files of its last attempt, if it had one since it was last put back."""
+        """The replies' files of its last attempt, if it had one since it was last restored."""
         life = self.current.get(step)
         for path, stack in self.stacks.items():
             if stack[-1].life == life and stack[-1].attempt is not None:

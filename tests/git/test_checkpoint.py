@@ -86,7 +86,7 @@ async def restore(checkpoints: Checkpoints, before: Checkpoint, after: Checkpoin
 
 
 async def check_there_and_back(root: Path, files: Files) -> RestoreResult:
-    """Changes are taken back whole, and done again whole."""
+    """Changes are restored whole, and done again whole."""
     checkpoints = await opened(root)
     before, was = await checkpoints.take("before"), state(root)
     write(root, files)

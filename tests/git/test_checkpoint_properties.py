@@ -1,4 +1,4 @@
-"""Whatever a step does to a project, it is taken back whole; and whatever a person does afterwards, it stays."""
+"""Whatever a step does to a project, it is restored whole; and whatever a person does afterwards, it stays."""
 
 import asyncio
 import os

@@ -126,7 +126,7 @@ MUTATIONS = [
         "tests/edits/test_changes.py",
     ),
     Mutation(
-        "what was written before a failure is taken back",
+        "what was written before a failure is restored",
         "edits/changes.py",
         "            _restore(root, begun)\n            raise",
         "            raise",
@@ -239,7 +239,7 @@ MUTATIONS = [
         "tests/engine/test_journal.py",
     ),
     Mutation(
-        "a copy that was tampered with is not put back",
+        "a copy that was tampered with is not restored",
         "engine/journal.py",
         "if content is None or held(content, 0).content != change.before.content:",
         "if content is None:",
@@ -253,7 +253,7 @@ MUTATIONS = [
         "tests/engine/test_journal.py",
     ),
     Mutation(
-        "a failed attempt is taken back before the next",
+        "a failed attempt is restored before the next",
         "engine/engine.py",
         "            also_show |= frozenset(self.run.restore(step.number))",
         "            also_show |= frozenset()",
@@ -330,7 +330,7 @@ MUTATIONS = [
         "tests/engine/test_net_changes.py tests/engine/test_undo.py",
     ),
     Mutation(
-        "files that were kept are not taken back",
+        "files that were kept are not restored",
         "engine/net_changes.py",
         "if segment.is_ours and change.path not in segment.not_ours:",
         "if segment.is_ours:",
@@ -548,7 +548,7 @@ MUTATIONS = [
         )
         for rule, old, new in [
             (
-                "only what is as it was left is put back",
+                "only what is as it was left is restored",
                 "is_as_after = _look(root, change.path, change.after) == change.after\n",
                 "is_as_after = True\n",
             ),

@@ -9,7 +9,7 @@ from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.events import AttemptFailed, StepFinished, TestsFinished
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.targets import Agenda, Assignment, Targets
-from tests.engine.calculator import CALC, MENDED, SUB, TEST_SUB, TESTS, calculator, gives
+from tests.engine.calculator import CALC, FIXED, SUB, TEST_SUB, TESTS, calculator, gives
 from tests.projects import SPEC, Sandbox, Step, run_all, says
 
 FILES = {
@@ -106,8 +106,8 @@ CASES = {
     "named by its own words, whatever comes later": Case(
         step("Make test_sub pass.", "calc.py"), (CALC_TEST,), left=(SECOND,)
     ),
-    "a later step that only writes tests mends none": Case(
-        step("Mend sub.", "calc.py"), (CALC_TEST,), left=(step("More cases.", "tests/test_calc.py", number=2),)
+    "a later step that only writes tests fixes none": Case(
+        step("Fix sub.", "calc.py"), (CALC_TEST,), left=(step("More cases.", "tests/test_calc.py", number=2),)
     ),
     # Tests first.
     "it writes the tests that a later step is for": Case(
@@ -203,7 +203,7 @@ async def test_a_useless_reply_to_a_step_about_red_tests_completes_nothing(
 
 async def test_the_model_is_told_which_tests_have_to_turn_green_and_goes_on(sandbox: Sandbox) -> None:
     calculator(sandbox, tests__test_net_dot_py="def test_net(): assert 0\n")
-    sandbox.replies(USELESS, gives(calc_dot_py=MENDED))
+    sandbox.replies(USELESS, gives(calc_dot_py=FIXED))
 
     events = await run_all(sandbox, attempts=2)
 
@@ -245,7 +245,7 @@ async def test_a_step_that_writes_red_tests_completes_and_the_next_one_makes_the
     red = f"from calc import cube\n\n\n{TEST_SUB}"  # cannot be imported
     first = Step("tests/test_calc.py", description="Write test_cube in tests/test_calc.py. It fails until step 2.")
     calculator(sandbox, first, Step("calc.py"), tests__test_calc_dot_py=red)
-    cubed = MENDED + "\n\ndef cube(a):\n    return a**3\n"
+    cubed = FIXED + "\n\ndef cube(a):\n    return a**3\n"
     sandbox.replies(gives(tests__test_calc_dot_py=more), USELESS, gives(calc_dot_py=cubed))
 
     events = await run_all(sandbox, attempts=2)

@@ -151,6 +151,6 @@ def test_a_plan_that_has_to_be_mended(sandbox: Sandbox, capsys: pytest.CaptureFi
             f"✗ {plan}:15: step 2 serves acceptance criterion 2, but the spec has 1",
             f"! {plan}:15: warning: step 2 has no check of its own; name in `**Verify:**` the tests that it has to make pass",
             f"! {plan}:15: warning: step 2 affects `b.txt`, which is not there; write `(new)` behind it if the step creates it",
-            "✗ 3 problems have to be mended.",
+            "✗ 3 problems have to be fixed.",
         ],
     )

@@ -55,7 +55,7 @@ changed login.py
 deleted old.py
 ! not named in the plan for this step: notes.txt
 ! Attempt 1 failed: `pytest` failed (exit code 1). Asking again.
-put back login.py
+restored login.py
 ! edited since, left as it is: tests/test_login.py
 Step 1: Test it (attempt 2)
 ✓ `pytest`: 5 passed (1.2 s)
@@ -132,7 +132,7 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
             PlanChecked(SLUG, "plan.md", (Problem("cycle", None, 7, "dependency cycle: 1 → 2 → 1"),)),
             [
                 "✗ plan.md:7: dependency cycle: 1 → 2 → 1",
-                "✗ 1 problem has to be mended.",
+                "✗ 1 problem has to be fixed.",
             ],
         ),
         (
@@ -144,7 +144,7 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
         (
             BaselineTaken(1, "make check", 2, None, None, None, 1.0, ""),
             [
-                "! Before step 1, `make check` fails already (exit code 2): its failures cannot be told from new ones, so no step passes by it until they are mended."
+                "! Before step 1, `make check` fails already (exit code 2): its failures cannot be told from new ones, so no step passes by it until they are fixed."
             ],
         ),
         (

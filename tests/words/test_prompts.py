@@ -5,7 +5,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan
-from tests.engine.calculator import BROKEN, MENDED, calculator, gives
+from tests.engine.calculator import BROKEN, FIXED, calculator, gives
 from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 STEP = """\
@@ -39,7 +39,7 @@ Checked by: CHECK
 
 # The last attempt failed
 
-Everything it wrote was taken back, so send every file that this step needs.
+Everything it wrote was restored, so send every file that this step needs.
 
 What went wrong:
 
@@ -129,7 +129,7 @@ async def test_a_step_that_failed_and_has_guidance(sandbox: Sandbox) -> None:
 
 
 async def test_tests_that_have_to_pass(sandbox: Sandbox) -> None:
-    calculator(sandbox).replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=MENDED))
+    calculator(sandbox).replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=FIXED))
     await run_all(sandbox, attempts=2)
     assert FAILED_TESTS in sandbox.model.requests[-1].messages[-1].content
 

@@ -190,7 +190,7 @@ async def test_what_is_found(
             (Step("a.txt", depends="Step 2"), Step("b.txt", depends="Step 1")),
             (
                 "tickets/feature-words/plan.md:7: dependency cycle: 1 → 2 → 1",
-                "Mend tickets/feature-words/plan.md by hand, or let `/plan` change it.",
+                "Fix tickets/feature-words/plan.md by hand, or let `/plan` change it.",
             ),
         ),
     ],

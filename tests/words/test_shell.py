@@ -22,7 +22,7 @@ changed login.py
 deleted old.py
 ! not named in the plan for this step: notes.txt
 ! Attempt 1 failed: pytest failed (exit code 1). Asking again.
-│ put back login.py
+│ restored login.py
 ! edited since, left as it is: tests/test_login.py
 ── Step 1: Test it (attempt 2)
 ✓ pytest: 5 passed (1.2 s)
