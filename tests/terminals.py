@@ -17,7 +17,7 @@ import pty
 import struct
 import termios
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Terminal:
