@@ -631,6 +631,32 @@ def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
     running.stderr.close()
 
 
+def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_as_they_were(sandbox: Sandbox) -> None:
+    code = "import time; [print(n, flush=True) or time.sleep(0.02) for n in range(3000)]"
+    sandbox.write(Step("a.txt", f'python -c "{code}"'))
+    (sandbox.root / "a.txt").write_text("before\n")
+    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")), "--json")
+    assert running.stdout
+    assert running.stderr
+    while "command_output" not in running.stdout.readline():
+        pass
+    running.stdout.close()
+    assert running.stderr.read() == ""
+    running.stderr.close()
+    running.wait(30)
+    assert sandbox.statuses() == ["pending"]
+    assert sandbox.text("a.txt") == "before\n"
+
+
+def test_a_look_tells_what_was_found_of_a_torn_state(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))).communicate(timeout=60)
+    (sandbox.ticket / "execution-state.json").write_text("{ torn")
+    out, err = process(sandbox, "diff", SLUG, "--json").communicate(timeout=60)
+    told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "notice"]
+    assert "execution-state" in told[0]["text"], err
+
+
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"COLUMNS": "20"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
 def test_odd_terminals_get_whole_words(sandbox: Sandbox, variables: dict[str, str]) -> None:
     sandbox.write(*STEPS)

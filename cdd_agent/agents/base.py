@@ -87,7 +87,7 @@ class ReadsWords:
             return own
         match shell_word(text):
             case "help":
-                return Meaning("help", "Enter shows what can be typed", partial(self.tell, Answer(self.HELP)))
+                return Meaning("help", "Enter shows what can be typed", partial(self.answer_with, Answer(self.HELP)))
             case "exit":
                 return self.leaving()
             case str(word):
@@ -129,9 +129,13 @@ class ReadsWords:
     def nothing_for(self, why: str, more: str = "") -> Meaning:
         """A line that does nothing, and is answered."""
         answer = Notice(f"{why} {more}".rstrip(), about=About.NOT_DONE)
-        return Meaning("nothing", f"Enter does nothing. {why}", partial(self.tell, answer))
+        return Meaning("nothing", f"Enter does nothing. {why}", partial(self.answer_with, answer))
 
-    async def tell(self, *events: Event) -> None:
+    async def answer_with(self, event: Event) -> None:
+        """A `Meaning.act` that only tells something."""
+        self.emit(event)
+
+    def tell(self, *events: Event) -> None:
         for event in events:
             self.emit(event)
 

@@ -125,7 +125,6 @@ class ExecutorAgent(ReadsWords):
 
     async def say(self, line: str) -> None:
         with self._engine.recording():
-            self._engine.run.tell_what_was_found()
             await self.meaning(line).act()
 
     def closing(self) -> list[Event]:

@@ -65,26 +65,26 @@ class PlannerAgent(ReadsWords):
         self._planning.close()
 
     async def begin(self) -> None:
-        with self._planning.recording():
+        with self._planning.recorder.recording():
             await self._begin()
 
     async def _begin(self) -> None:
         planning, notes = self._planning, self._planning.notes
-        await self.tell(*planning.kept.news)
+        self.tell(*planning.kept.news)
         if notes.proposal:
-            await self.tell(
+            self.tell(
                 Notice("A plan was proposed here, and not approved yet.", about=About.PROPOSED_BEFORE),
                 *planning.shown(),
             )
         elif planning.desk.present().plan is not None:
-            await self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
+            self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
         elif not notes.conversation:
             await self._plan()
             return
         await self._show_open()
 
     async def say(self, line: str) -> None:
-        with self._planning.recording():
+        with self._planning.recorder.recording():
             await self.meaning(line).act()
 
     def command(self, text: str) -> Meaning | None:
@@ -133,7 +133,7 @@ class PlannerAgent(ReadsWords):
     async def _show_open(self) -> None:
         """What waits for the person."""
         questions = self._planning.open_questions() if self._planning.notes.questions else [self._what_next()]
-        await self.tell(*questions)
+        self.tell(*questions)
 
     async def _show(self) -> None:
         self.emit(Answer(self._planning.text()))
@@ -142,7 +142,7 @@ class PlannerAgent(ReadsWords):
         self.emit(self._checked())
 
     async def _basic(self) -> None:
-        await self.tell(*self._planning.basic(), self._what_next())
+        self.tell(*self._planning.basic(), self._what_next())
 
     async def _plan(self, guidance: str = "") -> None:
         try:
@@ -171,7 +171,7 @@ class PlannerAgent(ReadsWords):
         self._left = True
         if checked is not None:
             text = "The spec has changed since this plan was made. What compiling it finds now:"
-            await self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
+            self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
         self.emit(
             Notice(
                 f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.",
@@ -183,7 +183,7 @@ class PlannerAgent(ReadsWords):
     async def _keep(self) -> None:
         desk = self._planning.desk
         if desk.present().plan is None:
-            await self.tell(Notice("There is no plan to keep yet."), self._what_next())
+            self.tell(Notice("There is no plan to keep yet."), self._what_next())
             return
         self._planning.discard()
         self._left = True
@@ -195,7 +195,7 @@ class PlannerAgent(ReadsWords):
 
     async def _discard(self) -> None:
         self._planning.discard()
-        await self.tell(Notice("Dropped what was proposed and learnt; plan.md is as it was."), self._what_next())
+        self.tell(Notice("Dropped what was proposed and learnt; plan.md is as it was."), self._what_next())
 
     async def _leave(self) -> None:
         self._left = True

@@ -6,8 +6,7 @@ say, and `agents/plan_desk.py` writes it.
 
 import asyncio
 import difflib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,7 +20,7 @@ from cdd_agent.dialogue.fitted_prompt import FittedPrompt
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured
 from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers, most_of
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Answer, Emit, Event, Notice, PlanChecked, Tone, unheard
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
@@ -62,17 +61,6 @@ class Planning:
         self.notes = self.kept.found or PlanningNotes()
         self._left_out = Omitted()
         self.recorder = self.desk.recorder(self.emit_to)
-
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Around whatever a person or a script has it do. Raises `BadInput` when the disk refused a part of the log."""
-        is_over = False
-        try:
-            yield
-            is_over = True
-        finally:
-            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
-                self.recorder.settle()
 
     def close(self) -> None:
         """Let go of the ticket. The notes stay."""

@@ -112,12 +112,12 @@ class SocratesAgent(ReadsWords):
     async def begin(self) -> None:
         """Tell what a person sees first: what is there, then the first questions, or the last ones again."""
         notebook = self.notebook
-        await self.tell(*notebook.kept.news)
+        self.tell(*notebook.kept.news)
         if notebook.edited:
             self.emit(_edited(self._file, notebook.edited))
         self.emit(self._shown())
         if not notebook.is_new:
-            await self.tell(*self._going_on())
+            self.tell(*self._going_on())
         elif self._is_complete:
             text = f"{self._file.shown} is complete. Press Enter to go deeper, or say what to look at; `exit` leaves."
             self.emit(Notice(text, Tone.GOOD, about=About.SPEC_COMPLETE))
@@ -185,17 +185,28 @@ class SocratesAgent(ReadsWords):
 
     async def _ask(self, said: str | None, *, is_answer: bool) -> None:
         """One turn of the model."""
+        try:
+            await self._take_turn(said, is_answer=is_answer)
+        except asyncio.CancelledError:
+            self._redacted.forget()  # half a secret would not be known as one
+            if self.notebook.is_unanswered:
+                self.emit(Notice("What was said is kept.", about=About.UNANSWERED))
+            raise
+        finally:
+            self._redacted.forget()
+
+    async def _take_turn(self, said: str | None, *, is_answer: bool) -> None:
         notebook = self.notebook
-        await self.tell(*self._reread())
+        self.tell(*self._reread())
         around = await asyncio.to_thread(Surroundings.of, self._file.ticket, self._tickets)
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
             mentions = await asyncio.to_thread(with_pictures, self._root, said)
-            await self.tell(*mentions.notices)
+            self.tell(*mentions.notices)
             notebook.hear(said, mentions.pictures)
         before = notebook.draft
         request = packed(self._root, self.ticket_slug, around, notebook, self._dialogue)
-        await self.tell(*self._untold(around.rules.notes, request.left_out))
+        self.tell(*self._untold(around.rules.notes, request.left_out))
         try:
             answer = await structured(
                 request.dialogue,
@@ -204,9 +215,6 @@ class SocratesAgent(ReadsWords):
                 check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
                 keep=lambda added: notebook.add(added.messages),
             )
-        except asyncio.CancelledError:
-            self.emit(Notice("What was said is kept.", about=About.UNANSWERED))
-            raise
         except ContextTooLong as error:
             if notebook.forget_rounds():  # else every later try would be too long, too
                 hint = "What the tools showed is left out now: press Enter to try again, or say where to look."
@@ -216,8 +224,6 @@ class SocratesAgent(ReadsWords):
             if notebook.forget_pictures():  # else every later try would be refused, too
                 error.hint = f"{error.hint} The picture is left out now: press Enter to go on without it.".lstrip()
             raise
-        finally:
-            self._redacted.forget()
         unsaid = _unsaid(answer.text, answer.value.questions)
         notebook.conclude(before.with_proposal(answer.value, notebook.kept.redactor), unsaid)
         if unsaid:
@@ -245,7 +251,7 @@ class SocratesAgent(ReadsWords):
         return [_edited(self._file, edited)] if edited else []
 
     async def _summary(self) -> None:
-        await self.tell(*self._reread(), *self.view())
+        self.tell(*self._reread(), *self.view())
 
     async def _leave(self) -> None:
         self._is_done = True
@@ -268,7 +274,7 @@ class SocratesAgent(ReadsWords):
                 was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
             except ChangedMeanwhile:
                 continue
-            await self.tell(*self._written(seen, was_changed))
+            self.tell(*self._written(seen, was_changed))
             return
         raise ChangedMeanwhile(
             f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."

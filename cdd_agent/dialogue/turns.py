@@ -168,9 +168,11 @@ class Dialogue:
         """Ask the model for its say on a conversation, whose first message is the system's.
 
         `keep` is given what each round `Added`; what it raises ends the turn. `hidden` is the info string of code
-        blocks that the caller reads instead of a person. Raises `ContextTooLong`
-        before a call is made with more than the model takes in, other `ModelError`s, or `BudgetExhausted`; what was
-        `Added` before that stays true, and the turn can be taken up again from there, with what it had `used`.
+        blocks that the caller reads instead of a person.
+
+        Raises `ContextTooLong` before a call is made with more than the model takes in, other `ModelError`s, or
+        `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there, with
+        what it had `used`.
         """
         new = _new_pictures(messages)
         notice = await asyncio.to_thread(self._about_pictures, new) if new else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -117,14 +117,9 @@ class Engine:
 
         Raises `BadInput` when the disk refuses the report, or refused a part of the log.
         """
-        is_over = False
-        try:
+        with self.run.recorder.recording(then=self.save_report):
+            self.run.tell_what_was_found()
             yield
-            is_over = True
-        finally:
-            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
-                self.run.recorder.settle()
-                self.save_report()
 
     def save_report(self) -> None:
         """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
@@ -135,7 +130,7 @@ class Engine:
     async def recover(self) -> None:
         """Put in order what a killed run, or a stopped undo, left; and once, say what else there is to know.
 
-        Where a person's edit is in the way of Restoring a step, the run waits: it is told, and in `stopped_by`.
+        Where a person's edit is in the way of restoring a step, the run waits: it is told, and in `stopped_by`.
         Everything that changes something begins with this.
         """
         if not self._recovered:
@@ -363,6 +358,7 @@ class Engine:
             settled, self.stopped_by = True, error
         finally:
             if not settled:
+                self.run.recorder.forget()
                 self.run.interrupt(step.number)
                 await self._undoing.tell_what_is_left(step.number)
         return None

@@ -1,5 +1,8 @@
 """What faces get of a run: its events without secrets, each written to the run's log before it is shown."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import CddError
@@ -24,10 +27,27 @@ class Recorder:
         if self.refused is not None:
             raise self.refused
 
-    def settle(self) -> None:
-        """What was done is over: the rest of a stream that broke off is dropped. Raises as `check` does."""
+    def forget(self) -> None:
+        """Drop the rest of a stream that broke off: half a secret would not be known as one."""
         self._redacted.forget()
-        self.check()
+
+    @contextmanager
+    def recording(self, then: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Around whatever a person or a script has done; at its end, however it comes, `then` is called.
+
+        Raises what that raises, and `BadInput` where the disk refused to keep an event; but what ended it early first.
+        """
+        is_over = False
+        try:
+            yield
+            is_over = True
+        finally:
+            self.forget()
+            refused, self.refused = self.refused, None
+            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
+                then()
+                if refused is not None:
+                    raise refused
 
     def _record(self, event: Event) -> None:
         if self.refused is None:

@@ -195,8 +195,10 @@ class Run:
 
     def interrupt(self, step: int) -> None:
         """Put the step back: it is pending, and goes on from what was saved."""
-        self.restore(step)
+        back = self.restore_files(step)
         self.save(self.state.restore(step))
+        if back is not None:
+            self.emit(back)
 
     def standing(self, *steps: StepExecution) -> list[Attempt]:
         """The attempts of which something may be left, of steps in the order in which they were over."""

@@ -15,7 +15,7 @@ from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ActionFinished
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
-from cdd_agent.headless.showing import carry_out, whoever_is_there
+from cdd_agent.headless.showing import Output, whoever_is_there
 from cdd_agent.printer import Printer, TextPrinter
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Project
@@ -32,6 +32,7 @@ def run_actions(project: Project, source: str, *, confirm: bool, form: ReportFor
     Raises `NotApproved` where there is nobody to ask.
     """
     printer = TextPrinter(to_stderr=form != "text")
+    output = Output(printer)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     try:
         plan = _read_plan(source)
@@ -40,10 +41,10 @@ def run_actions(project: Project, source: str, *, confirm: bool, form: ReportFor
     frontend = whoever_is_there(printer)
     if source != "-" and (pipe := find_pipe()) is not None:
         frontend = AnswersFromPipe(pipe, frontend)
-    emit = RedactedEvents(redactor, printer.show).emit
+    emit = RedactedEvents(redactor, output.emit).emit
     run = ActionPlanRun(open_runner(project, frontend), frontend, plan, confirm, emit)
     try:
-        carry_out(run.run(), printer)
+        output.carry_out(run.run())
     finally:
         _print_report(run.report(), form, redactor)
     return run.exit_code

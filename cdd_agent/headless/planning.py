@@ -8,10 +8,10 @@ from functools import cache
 from cdd_agent.agents.planning import Planning
 from cdd_agent.config import of_role
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import About, Event, Notice, PlanChecked, Tone
+from cdd_agent.events import About, Notice, PlanChecked, Tone
 from cdd_agent.frontend import Nobody
-from cdd_agent.headless.showing import carry_out, printer_for
-from cdd_agent.printer import Printer, TextPrinter
+from cdd_agent.headless.showing import Output, printer_for
+from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.plan_check import errors
 from cdd_agent.tickets.store import Ticket
@@ -28,6 +28,7 @@ def run_planning(
     what was learnt until then is kept, too.
     """
     printer, ticket = printer_for(as_json), project.tickets.find(slug)
+    output = Output(printer)
     desk = open_desk(project, ticket, open_commands(project, Nobody()))
     desk.complete_spec()
     if desk.present().plan is not None and not regenerate:
@@ -35,8 +36,8 @@ def run_planning(
             Notice(f"{desk.shown_path} is there, and stays. `--regenerate` makes another one.", about=About.PLAN_KEPT)
         )
         return ExitCode.DONE
-    with closing(_open_planning(project, ticket, printer)) as planning:
-        carry_out(_plan(planning, basic=basic, anew=regenerate), printer)
+    with closing(_open_planning(project, ticket, output)) as planning:
+        output.carry_out(_plan(planning, basic=basic, anew=regenerate))
         wrong = errors(planning.problems())
         if wrong and not approve:
             text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
@@ -58,36 +59,32 @@ def run_planning(
 
 
 async def _plan(planning: Planning, *, basic: bool, anew: bool) -> None:
-    with planning.recording():
-        for event in await _proposed(planning, basic=basic, anew=anew):
-            planning.recorder.emit(event)
-
-
-async def _proposed(planning: Planning, *, basic: bool, anew: bool) -> list[Event]:
-    """A proposal: the one that an earlier planning left, or from where it was interrupted, or a new one. Returns what
-    is not told yet."""
+    """Have a plan proposed: the one that an earlier planning left, or from where it was interrupted, or a new one."""
     notes, emit = planning.notes, planning.recorder.emit
-    for notice in planning.kept.news:
-        emit(notice)
-    if basic:
-        return planning.basic()
-    if notes.proposal and not (anew or notes.is_open or notes.questions):
-        emit(Notice("Taking up the plan that was proposed before, and not written.", about=About.PROPOSED_BEFORE))
-        return planning.shown()
-    planning.model().warm_up()
-    if notes.task == "plan" and (notes.is_open or notes.questions):
-        emit(Notice("Going on with the planning that was interrupted.", about=About.GOING_ON))
-        nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."
-        await (planning.go_on() if notes.is_open else planning.answer(nobody))
-    else:
-        await planning.plan()
-    return []
+    with planning.recorder.recording():
+        for notice in planning.kept.news:
+            emit(notice)
+        is_under_way = notes.is_open or notes.questions
+        if basic or (notes.proposal and not (anew or is_under_way)):
+            if not basic:
+                text = "Taking up the plan that was proposed before, and not written."
+                emit(Notice(text, about=About.PROPOSED_BEFORE))
+            for event in planning.basic() if basic else planning.shown():
+                emit(event)
+            return
+        planning.model().warm_up()
+        if notes.task == "plan" and is_under_way:
+            emit(Notice("Going on with the planning that was interrupted.", about=About.GOING_ON))
+            nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."
+            await (planning.go_on() if notes.is_open else planning.answer(nobody))
+        else:
+            await planning.plan()
 
 
-def _open_planning(project: Project, ticket: Ticket, printer: Printer) -> Planning:
+def _open_planning(project: Project, ticket: Ticket, output: Output) -> Planning:
     config = of_role(project.config, "planner")
     model = cache(lambda: configured_model(config, project.root, watched=False))
-    return open_planning(project, ticket, model, open_commands(project, Nobody()), printer.show, may_ask=False)
+    return open_planning(project, ticket, model, open_commands(project, Nobody()), output.emit, may_ask=False)
 
 
 def run_plan_check(project: Project, slug: str, *, as_json: bool) -> ExitCode:

@@ -9,8 +9,8 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import About, Notice, Tone
 from cdd_agent.frontend import Nobody
-from cdd_agent.headless.showing import carry_out, printer_for, whoever_is_there
-from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
+from cdd_agent.headless.showing import Output, printer_for, whoever_is_there
+from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.session import Project
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import configured_model, open_commands, open_engine, prepare_model
@@ -18,10 +18,10 @@ from cdd_agent.wiring import configured_model, open_commands, open_engine, prepa
 
 def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
-    printer = printer_for(as_json)
-    engine = _open_engine(project, slug, printer, start_over=start_over)
+    output = Output(printer_for(as_json))
+    engine = _open_engine(project, slug, output, start_over=start_over)
     prepare_model(engine)
-    return _recorded(engine, _whole_run(engine, project.config.max_attempts), printer)
+    return _recorded(engine, _whole_run(engine, project.config.max_attempts), output)
 
 
 async def _whole_run(engine: Engine, attempts: int) -> None:
@@ -36,29 +36,29 @@ async def _whole_run(engine: Engine, attempts: int) -> None:
 
 def run_undo(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
     """Go back to before a step, or before the last one. Raises `CddError`, such as `BadInput` for no such step."""
-    return _going_through(project, slug, lambda engine: engine.undo(step), printer_for(as_json))
+    return _going_through(project, slug, lambda engine: engine.undo(step), Output(printer_for(as_json)))
 
 
 def run_redo(project: Project, slug: str, *, as_json: bool) -> ExitCode:
     """Undo the last undo."""
-    return _going_through(project, slug, lambda engine: engine.redo(), printer_for(as_json))
+    return _going_through(project, slug, lambda engine: engine.redo(), Output(printer_for(as_json)))
 
 
 def run_diff(project: Project, slug: str, step: int | None, *, as_json: bool) -> ExitCode:
     """Show what a step, or the last one, changed, and nothing else on standard output. Raises `BadInput`."""
     printer = JsonPrinter() if as_json else TextPrinter(to_stderr=True)
-    return _going_through(project, slug, lambda engine: engine.diff(step), printer)
+    return _going_through(project, slug, lambda engine: engine.diff(step), Output(printer))
 
 
 def _going_through(
-    project: Project, slug: str, what: Callable[[Engine], Coroutine[object, object, None]], printer: Printer
+    project: Project, slug: str, what: Callable[[Engine], Coroutine[object, object, None]], output: Output
 ) -> ExitCode:
-    engine = _open_engine(project, slug, printer)
-    _recorded(engine, what(engine), printer)
+    engine = _open_engine(project, slug, output)
+    _recorded(engine, what(engine), output)
     return ExitCode.DONE
 
 
-def _recorded(engine: Engine, work: Coroutine[object, object, None], printer: Printer) -> ExitCode:
+def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Output) -> ExitCode:
     """Do it, and record it; at the end, however it comes, the ticket is let go of."""
 
     async def recorded() -> None:
@@ -66,17 +66,17 @@ def _recorded(engine: Engine, work: Coroutine[object, object, None], printer: Pr
             await work
 
     with closing(engine):
-        carry_out(recorded(), printer)
+        output.carry_out(recorded())
         if engine.stopped_by is not None:
             return engine.stopped_by.exit_code
         return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
 
 
-def _open_engine(project: Project, slug: str, printer: Printer, *, start_over: bool = False) -> Engine:
+def _open_engine(project: Project, slug: str, output: Output, *, start_over: bool = False) -> Engine:
     config = of_role(project.config, "executor")
     model = cache(lambda: configured_model(config, project.root, watched=False))
-    frontend = Nobody() if isinstance(printer, JsonPrinter) else whoever_is_there(printer)
+    frontend = Nobody() if isinstance(output.printer, JsonPrinter) else whoever_is_there(output.printer)
     commands = open_commands(project, frontend)
     return open_engine(
-        project, project.tickets.find(slug), frontend, model, commands, start_over=start_over, emit=printer.show
+        project, project.tickets.find(slug), frontend, model, commands, start_over=start_over, emit=output.emit
     )

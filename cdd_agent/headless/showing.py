@@ -1,4 +1,4 @@
-"""What every run without a screen begins and ends with: who may be there, and a way to be stopped."""
+"""What every run without a screen begins and ends with: who may be there, and where it is printed."""
 
 import asyncio
 import signal
@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
 
+from cdd_agent.events import Event
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.terminal import Terminal, find_keyboard
@@ -20,21 +21,45 @@ def whoever_is_there(printer: Printer) -> Frontend:
     return Nobody() if keyboard is None else Terminal(keyboard, follows=printer.is_seen)
 
 
-def carry_out(work: Coroutine[object, object, None], printer: Printer) -> None:
-    """Do it to its end; a request to terminate, or a closed terminal, is an interrupt like Ctrl+C."""
-    try:
-        asyncio.run(_interruptible(work, printer))
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+class Output:
+    """What is printed of a piece of work. Where that cannot be, as the reader has left or the disk is full, the work is
+    stopped; it is not the work that fails."""
 
+    def __init__(self, printer: Printer) -> None:
+        self.printer = printer
+        self._work: asyncio.Task[object] | None = None
+        self._refused: OSError | SystemExit | None = None
 
-async def _interruptible(work: Coroutine[object, object, None], printer: Printer) -> None:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    for name in ("SIGTERM", "SIGHUP"):
-        with suppress(AttributeError, NotImplementedError):  # Windows has no SIGHUP, and no such handlers
-            loop.add_signal_handler(getattr(signal, name), partial(task.cancel, name))
-    try:
-        await work
-    finally:
-        printer.close()
+    def emit(self, event: Event) -> None:
+        if self._refused is not None:
+            return
+        try:
+            self.printer.show(event)
+        except (OSError, SystemExit) as error:  # rich ends the program when its reader has left
+            self._refused = error
+            if self._work is not None:
+                self._work.cancel()
+
+    def carry_out(self, work: Coroutine[object, object, None]) -> None:
+        """Do it to its end; a request to terminate, or a closed terminal, is an interrupt like Ctrl+C.
+
+        Raises `KeyboardInterrupt`, the `OSError` of a reader that has left, and what the work raises.
+        """
+        try:
+            asyncio.run(self._interruptible(work))
+        except asyncio.CancelledError:
+            if self._refused is None:
+                raise KeyboardInterrupt from None
+        if self._refused is not None:
+            raise self._refused
+
+    async def _interruptible(self, work: Coroutine[object, object, None]) -> None:
+        loop, self._work = asyncio.get_running_loop(), asyncio.current_task()
+        assert self._work is not None
+        for name in ("SIGTERM", "SIGHUP"):
+            with suppress(AttributeError, NotImplementedError):  # Windows has no SIGHUP, and no such handlers
+                loop.add_signal_handler(getattr(signal, name), partial(self._work.cancel, name))
+        try:
+            await work
+        finally:
+            self.printer.close()

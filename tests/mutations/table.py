@@ -262,8 +262,8 @@ MUTATIONS = [
     Mutation(
         "a stopped step is pending",
         "engine/engine.py",
-        "            if not settled:\n                self.run.interrupt(step.number)",
-        "            if not settled:\n                self.run.restore(step.number)",
+        "                self.run.recorder.forget()\n                self.run.interrupt(step.number)",
+        "                self.run.recorder.forget()\n                self.run.restore(step.number)",
         _ENGINE,
     ),
     Mutation(
