@@ -9,7 +9,7 @@ from pathlib import Path
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.formats.known import KnownNames
-from cdd_agent.edits.model import Doubt, Problem, ReplyRefused
+from cdd_agent.edits.model import Doubt, EditProblem, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.files.atomic import read_bytes
@@ -25,7 +25,7 @@ class Outcome:
     """What became of a reply: its changes, or why there are none."""
 
     changes: ChangeSet = _NONE
-    failed: tuple[Problem, ...] = ()
+    failed: tuple[EditProblem, ...] = ()
     explanation: str = ""
     doubts: tuple[Doubt, ...] = ()
     """Of the reply, for people."""
@@ -87,7 +87,7 @@ def _applied(root: Path, outcome: Outcome) -> Outcome:
         outcome.changes.apply(root)
     except CddError as error:
         reason = " ".join(filter(None, (error.message, error.hint)))
-        return Outcome(failed=(Problem("", reason),), explanation=outcome.explanation)
+        return Outcome(failed=(EditProblem("", reason),), explanation=outcome.explanation)
     return outcome
 
 

@@ -23,7 +23,7 @@ _YamlOff = BeforeValidator(lambda value: "off" if value is False else value)  # 
 _YamlOn = BeforeValidator(lambda value: "on" if value is True else value)
 
 
-class _Section(BaseModel):
+class _ConfigSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -82,7 +82,7 @@ _CONTENT = frozenset({"model", "messages", "input", "system", "instructions", "t
 VariableNames = tuple[Annotated[str, AfterValidator(_variable_name)], ...]
 
 
-class Commands(_Section):
+class Commands(_ConfigSection):
     """Which commands may run: those that a model asks for, and the checks that a plan names."""
 
     mode: Literal["safe", "ask", "unsafe"] = "safe"
@@ -97,21 +97,21 @@ class Commands(_Section):
     """Variables that commands see although they look like secrets."""
 
 
-class Web(_Section):
+class Web(_ConfigSection):
     """Pages that are read for a model."""
 
     private: bool = False
     """Also those of this machine and its network."""
 
 
-class Budget(_Section):
+class Budget(_ConfigSection):
     """What a run may take, in all processes that it goes on in. It stops before the call that could pass it."""
 
     usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(None, gt=0)
 
 
-class OwnRequest(_Section):
+class OwnRequest(_ConfigSection):
     """What every request of a model has besides, for what this program does not know."""
 
     body: Annotated[dict[str, Any], AfterValidator(_own_fields)] = Field(default_factory=dict)
@@ -121,7 +121,7 @@ class OwnRequest(_Section):
     )
 
 
-class ModelSettings(_Section):
+class ModelSettings(_ConfigSection):
     """Which model is asked, and how. None: whatever the provider does by itself."""
 
     model: Annotated[str, AfterValidator(_model_string)] | None = None
@@ -151,7 +151,7 @@ def _with_names(choices: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]
     return choices
 
 
-class Models(_Section):
+class Models(_ConfigSection):
     """What is otherwise for one role than for the others."""
 
     planner: ModelChoice = ModelSettings()
@@ -430,7 +430,7 @@ def _merged(first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
     """The later wins, key by key, also inside sections."""
     both = first | later
     for name in first.keys() & later.keys():
-        if isinstance(section := later[name], _Section):
+        if isinstance(section := later[name], _ConfigSection):
             update = {key: getattr(section, key) for key in section.model_fields_set}
             both[name] = first[name].model_copy(update=update)
     return both

@@ -2,7 +2,7 @@
 
 The one place that parses YAML. Size, depth and what aliases would expand to are bounded before anything costly is
 done. Values are read as text (`Tree`), so that `version: 1.10` and `answer: no` stay what a person wrote, or made
-the ordinary way (`Entry.value`, `constructed`).
+the ordinary way (`YamlEntry.value`, `constructed`).
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 @dataclass(frozen=True)
-class Entry:
+class YamlEntry:
     """One key of a mapping: its value as text and as YAML means it, and its line, from 1."""
 
     tree: Tree
@@ -38,7 +38,7 @@ class Entry:
     key: yaml.Node | None = None
 
     @classmethod
-    def of(cls, node: yaml.Node) -> "Entry":
+    def of(cls, node: yaml.Node) -> "YamlEntry":
         """A value that has no key of its own."""
         return cls(tree(node), node.start_mark.line + 1, node)
 
@@ -53,15 +53,15 @@ class Entry:
         """Raises `BadInput` for a value that is not what it looks like, as the date 2024-13-45."""
         return constructed(self.node, self.at(source))
 
-    def entries(self, source: str) -> dict[object, "Entry"]:
+    def entries(self, source: str) -> dict[object, "YamlEntry"]:
         """The keys of a value that is a mapping."""
         return entries(self.node, source)
 
-    def without(self, names: set[str]) -> "Entry | None":
+    def without(self, names: set[str]) -> "YamlEntry | None":
         """This mapping without some of its keys; None if no key is left."""
         pairs = [(key, value) for key, value in self.node.value if key.value not in names]
         node = yaml.MappingNode(self.node.tag, pairs, self.node.start_mark, self.node.end_mark)
-        return Entry(tree(node), self.line, node) if pairs else None
+        return YamlEntry(tree(node), self.line, node) if pairs else None
 
 
 def read_file(path: Path) -> str | None:
@@ -121,7 +121,7 @@ def read_events(text: str, source: str) -> list[Any]:
     raise BadInput(f"{source}: where in it the values stand cannot be told.", hint="Write it in plainer YAML.")
 
 
-def read_mapping(text: str, source: str, kind: str) -> dict[object, Entry]:
+def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
     """The keys at the top of a document, in its order; none when it is empty. `kind` is what it is: "a spec".
 
     Raises `BadInput` with file, line and reason.
@@ -196,17 +196,17 @@ def _add(open_nodes: list[tuple[str | None, int]], anchors: dict[str, int], anch
     open_nodes[-1] = (outer, sum_so_far + size)
 
 
-def entries(node: yaml.Node, source: str) -> dict[object, Entry]:
+def entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
     """The keys of a mapping. Raises `BadInput` for a key that is there twice, or is no scalar."""
     assert isinstance(node, yaml.MappingNode)
-    found: dict[object, Entry] = {}
+    found: dict[object, YamlEntry] = {}
     own = {id(key_node) for key_node, _ in node.value}  # these win over what `<<: *other` brings
     try:
         LOADER("").flatten_mapping(node)  # `<<: *other`
     except yaml.MarkedYAMLError as error:
         raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
     for key_node, value_node in node.value:
-        entry = Entry(tree(value_node), key_node.start_mark.line + 1, value_node, key_node)
+        entry = YamlEntry(tree(value_node), key_node.start_mark.line + 1, value_node, key_node)
         key = constructed(key_node, entry.at(source))
         try:
             earlier = found.get(key)

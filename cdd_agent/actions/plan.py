@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from cdd_agent.actions.model import KINDS, Action
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import Entry, Tree, described, entries, line_of, list_items, read_node
+from cdd_agent.guarded_yaml import Tree, YamlEntry, described, entries, line_of, list_items, read_node
 
 _MAIN_FIELD = {
     "execute": "command",
@@ -76,7 +76,7 @@ def _action(item: yaml.Node, source: str) -> Action:
     if described(item) == "empty":
         raise BadInput(f"{where}: an action is empty")
     if isinstance(item, yaml.ScalarNode):
-        return _made("execute", {"command": Entry.of(item)}, where, source)
+        return _made("execute", {"command": YamlEntry.of(item)}, where, source)
     if not isinstance(item, yaml.MappingNode):
         raise BadInput(f"{where}: an action is a mapping of keys; this is {described(item)}")
     fields = {str(key): entry for key, entry in entries(item, source).items()}
@@ -90,7 +90,7 @@ def _action(item: yaml.Node, source: str) -> Action:
     return _made(kind, fields, where, source)
 
 
-def _kind(fields: dict[str, Entry], where: str, source: str) -> str:
+def _kind(fields: dict[str, YamlEntry], where: str, source: str) -> str:
     """Take the kind of action out of its fields: `action: read`, or the short `read: README.md`."""
     if "action" in fields:
         entry = fields.pop("action")
@@ -114,14 +114,14 @@ def _kind(fields: dict[str, Entry], where: str, source: str) -> str:
     return kind
 
 
-def _add(fields: dict[str, Entry], name: str, entry: Entry, source: str) -> None:
+def _add(fields: dict[str, YamlEntry], name: str, entry: YamlEntry, source: str) -> None:
     if name in fields:
         first, second = sorted((fields[name].line, entry.line))
         raise BadInput(f"{source}:{second}: `{name}` is given twice, first in line {first}")
     fields[name] = entry
 
 
-def _made(kind: str, fields: dict[str, Entry], where: str, source: str) -> Action:
+def _made(kind: str, fields: dict[str, YamlEntry], where: str, source: str) -> Action:
     """Values are taken as the text that was written: `replace: 1.10` and `PORT: 8080` stay what they are."""
     given: dict[str, Tree] = {name: entry.tree for name, entry in fields.items() if not entry.is_null}
     try:

@@ -152,7 +152,7 @@ class ChatAgent:
             turn.written += changes.touched
             self._redacted.emit(ChangesApplied(None, changes.created, changes.modified, (), changes.deleted))
 
-    async def _make_shorter(self, packed: "_Packed", turn: "_Turn", *, must: bool = False) -> None:
+    async def _make_shorter(self, packed: "_ChatPrompt", turn: "_Turn", *, must: bool = False) -> None:
         """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""
         emit = packed.dialogue.emit
         emit(Notice(_COMPACTING, Tone.QUIET))
@@ -174,15 +174,15 @@ class ChatAgent:
         self._conversation.replace(shorter)
         emit(Notice(_COMPACTED, about=About.SUMMED_UP))
 
-    def _can_be_shorter(self, packed: "_Packed", turn: "_Turn") -> bool:
+    def _can_be_shorter(self, packed: "_ChatPrompt", turn: "_Turn") -> bool:
         return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, packed.shares)
 
-    def _needs_room(self, packed: "_Packed", turn: "_Turn") -> bool:
+    def _needs_room(self, packed: "_ChatPrompt", turn: "_Turn") -> bool:
         """It gets too long for the model, and something can be done about it."""
         messages = (packed.system, *self._conversation.messages, *turn.new)
         return packed.dialogue.size(messages) > packed.shares.full and self._can_be_shorter(packed, turn)
 
-    def _packed(self, dialogue: Dialogue, turn: "_Turn") -> "_Packed":
+    def _packed(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
         """What is said before the conversation, and the tools: as much as leaves a part of the window to that."""
         prompt = load_prompt(self._root, "chat")
         where = f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
@@ -196,7 +196,7 @@ class ChatAgent:
         parts = (prompt, rules, where, listing, room.note())
         system = self._redactor.redacted(Message("system", "\n\n".join(filter(None, parts))))
         shares = Shares.of(dialogue.model, equipped.size((system,)))
-        return _Packed(equipped, system, shares, tuple(room.left_out))
+        return _ChatPrompt(equipped, system, shares, tuple(room.left_out))
 
 
 class _NeedsRoom(Exception):
@@ -204,7 +204,7 @@ class _NeedsRoom(Exception):
 
 
 @dataclass(frozen=True)
-class _Packed:
+class _ChatPrompt:
     """What the rounds of a turn have in common."""
 
     dialogue: Dialogue

@@ -16,7 +16,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events import About, Notice, Tone
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.files.read import SourceMissing, SourceText, holds_secrets, locate, read_source
-from cdd_agent.files.walk import Entry, Kind, walk
+from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import MOST, PictureUnusable, is_meant_as_picture, picture_at
 from cdd_agent.llm.port import Picture
 from cdd_agent.sanitize import fenced, sanitize_for_display
@@ -180,7 +180,7 @@ def _part(source: SourceText) -> str:
     return f"{name}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
 
 
-def _fitting(root: Path, typed: str, until: float) -> Iterator[Entry]:
+def _fitting(root: Path, typed: str, until: float) -> Iterator[WalkEntry]:
     """What begins so in the folder that is named, then files elsewhere whose name begins so."""
     folder, slash, start = typed.rpartition("/")
     start = start.casefold()
@@ -201,20 +201,20 @@ def _fitting(root: Path, typed: str, until: float) -> Iterator[Entry]:
             yield entry
 
 
-def _in_time(entries: Iterable[Entry], until: float) -> Iterator[Entry]:
+def _in_time(entries: Iterable[WalkEntry], until: float) -> Iterator[WalkEntry]:
     for entry in entries:
         if time.monotonic() > until:
             return
         yield entry
 
 
-def _is_offered(entry: Entry, *, hidden: bool) -> bool:
+def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
     if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
         return False
     return sanitize_for_display(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
 
 
-def _written(entry: Entry) -> str:
+def _written(entry: WalkEntry) -> str:
     """As it stands after the `@`; a folder is open for what is in it."""
     folder = entry.kind is Kind.FOLDER
     text = entry.text + "/" * folder

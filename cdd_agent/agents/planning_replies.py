@@ -15,7 +15,7 @@ from cdd_agent.tickets.spec import TicketSpec
 MOST_QUESTIONS = 3
 
 
-class Question(BaseModel):
+class PlanQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     question: str = Field(min_length=1)
@@ -25,7 +25,7 @@ class Question(BaseModel):
 class _Reply(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    questions: tuple[Question, ...] = Field(
+    questions: tuple[PlanQuestion, ...] = Field(
         default=(), max_length=MOST_QUESTIONS, description="Instead of a plan, if you cannot plan without the answers."
     )
 

@@ -22,7 +22,7 @@ Run = Callable[..., Coroutine[object, object, None]]
 
 
 @dataclass(frozen=True)
-class Command:
+class SlashCommand:
     """`usage` names the arguments, optional ones in brackets, the last one with dots if it may be there many times;
     `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this computer."""
 
@@ -49,10 +49,10 @@ class WrongUsage(BadInput):
         self.usage = usage
 
 
-_registered: dict[str, Command] = {}
+_registered: dict[str, SlashCommand] = {}
 
 
-def commands() -> dict[str, Command]:
+def commands() -> dict[str, SlashCommand]:
     """All commands by name. The built-in ones are imported when they are first asked for: the shell shows sooner."""
     from cdd_agent.commands import builtin
 
@@ -64,7 +64,7 @@ def command(name: str, usage: str = "", words: tuple[tuple[str, ...], ...] = ())
     """Register a function `(session, *arguments)` as `/name`."""
 
     def register(run: Run) -> Run:
-        _registered[name] = Command(name, usage, run, words)
+        _registered[name] = SlashCommand(name, usage, run, words)
         return run
 
     return register
@@ -111,7 +111,7 @@ def complete(session: Session, line: str) -> list[str]:
     return [f"/{name} {word}" for word in starting + within if word != rest]
 
 
-def _complete_word(known: Command, line: str) -> list[str]:
+def _complete_word(known: SlashCommand, line: str) -> list[str]:
     """The words that the last argument so far can become, of the groups that the ones before it leave."""
     before, _, last = line.rpartition(" ")
     typed = before.split()[1:]
@@ -121,7 +121,7 @@ def _complete_word(known: Command, line: str) -> list[str]:
     return [f"{before} {word}" for group in left for word in group if word.startswith(last) and word != last]
 
 
-def _command_of(line: str) -> tuple[Command, list[str]]:
+def _command_of(line: str) -> tuple[SlashCommand, list[str]]:
     """The command that a line calls, with its arguments."""
     try:
         name, *arguments = shlex.split(line.strip()[1:]) or [""]

@@ -11,16 +11,16 @@ from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import (
     Deletion,
     Edit,
+    EditProblem,
     ModeChange,
     NewFile,
-    Problem,
     Renaming,
     Replacement,
     ReplyRefused,
     TextReplacement,
     WholeFile,
 )
-from cdd_agent.edits.search import Draft, replaced_once
+from cdd_agent.edits.search import TextDraft, replaced_once
 from cdd_agent.edits.targets import Protected, collisions, look_at, refuse_unwritable, writable_path
 from cdd_agent.edits.validators import refuse_part, refuse_shrunk, refuse_unreadable, refuse_whole
 from cdd_agent.errors import CddError
@@ -115,7 +115,7 @@ class _File:
     path: PurePosixPath
     before: bytes | None
     content: bytes | None
-    draft: Draft | None = None
+    draft: TextDraft | None = None
     """Of its content, while blocks are taken one after the other; then it is the one that counts."""
     whole: str | None = None
     """What was given as all of it."""
@@ -137,7 +137,7 @@ class _Work:
     def __init__(self, root: Path, terms: EditPolicy, protected: Protected) -> None:
         self._root, self._terms, self._protected = root, terms, protected
         self._files: dict[PurePosixPath, _File] = {}
-        self._problems: list[Problem] = []
+        self._problems: list[EditProblem] = []
         self._unseen: set[str] = set()
         self._notes: list[str] = []
 
@@ -164,7 +164,7 @@ class _Work:
             except ReplyRefused as refusal:
                 self._complain(str(file.path), refusal)
         files = [file for file in self._files.values() if file.content != file.before]
-        self._problems += [Problem("", reason) for reason in collisions(file.path for file in files)]
+        self._problems += [EditProblem("", reason) for reason in collisions(file.path for file in files)]
         if self._problems:
             raise self._refusal()
         changes = (FileChange(file.path, file.before, file.content, file.like) for file in files)
@@ -178,7 +178,7 @@ class _Work:
         )
 
     def _complain(self, path: str, refusal: CddError) -> None:
-        self._problems.append(Problem(path, " ".join(filter(None, (refusal.message, refusal.hint)))))
+        self._problems.append(EditProblem(path, " ".join(filter(None, (refusal.message, refusal.hint)))))
         self._unseen |= getattr(refusal, "unseen", frozenset())
 
     def _file(self, text: str) -> _File:
@@ -272,7 +272,7 @@ class _Work:
         self._begin_block(file)
         refuse_part(file.path, file.before, "\n".join(edit.find), "\n".join(edit.replace))
         if file.draft is None:
-            file.draft = Draft(self._present(file))
+            file.draft = TextDraft(self._present(file))
         try:
             was_new = file.draft.replace(edit)
         except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
@@ -341,7 +341,9 @@ class _Work:
                 f"{file.path} would be deleted, and neither was it shown nor does the step name it.",
                 unseen=frozenset({str(file.path)}),
             )
-        if lines is not None and [line.rstrip() for line in lines] != [line.rstrip() for line in Draft(present).lines]:
+        if lines is not None and [line.rstrip() for line in lines] != [
+            line.rstrip() for line in TextDraft(present).lines
+        ]:
             raise ReplyRefused(
                 f"{file.path} would be deleted, and what the diff removes is not what is in it.",
                 hint="Show all of its lines, or none: `*** Delete File: PATH` in a `*** Begin Patch`.",

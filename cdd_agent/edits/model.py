@@ -7,7 +7,7 @@ from cdd_agent.errors import StepFailed
 
 
 @dataclass(frozen=True)
-class Problem:
+class EditProblem:
     """Why one file of a reply cannot become what the reply says; `path` is empty where it is not known."""
 
     path: str
@@ -27,11 +27,11 @@ class ReplyRefused(StepFailed):
         hint: str = "",
         path: str = "",
         unseen: frozenset[str] = frozenset(),
-        problems: tuple[Problem, ...] = (),
+        problems: tuple[EditProblem, ...] = (),
     ) -> None:
         super().__init__(message, hint=hint)
         self.unseen = unseen
-        self.problems = problems or (Problem(path, "\n".join(filter(None, (message, hint)))),)
+        self.problems = problems or (EditProblem(path, "\n".join(filter(None, (message, hint)))),)
 
 
 @dataclass(frozen=True)

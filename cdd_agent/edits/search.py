@@ -42,7 +42,7 @@ _MOST_COMPARED = 50_000
 Lines = Sequence[str]
 
 
-class Draft:
+class TextDraft:
     """A file's text while it is edited: its lines, and the same without white space, for searching."""
 
     def __init__(self, content: bytes) -> None:
@@ -297,7 +297,7 @@ def replaced_once(content: bytes, find: str, replace: str) -> bytes | None:
     """The content with the one occurrence of `find` replaced; None when that was done already.
 
     The text may be less than a line; where it is not in the file exactly, it is looked for as lines. In a file whose
-    lines end in CRLF, the line ends of both texts are taken for those. Raises as `Draft.replace`.
+    lines end in CRLF, the line ends of both texts are taken for those. Raises as `TextDraft.replace`.
     """
     old, new = find.encode(), replace.encode()
     if content.count(b"\r\n") * 2 > content.count(b"\n"):
@@ -305,7 +305,7 @@ def replaced_once(content: bytes, find: str, replace: str) -> bytes | None:
         old = old if old in content else _with_crlf(old)
     first = content.find(old)
     if first < 0:
-        draft = Draft(content)
+        draft = TextDraft(content)
         return draft.content if draft.replace(Replacement("", as_lines(find), as_lines(replace))) else None
     if content.find(old, first + 1) >= 0:
         raise MultipleMatchesFoundError(content.decode("utf-8", errors="replace"), _lines_of(content, old))

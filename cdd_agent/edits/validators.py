@@ -171,29 +171,29 @@ def _is_wrong_on_purpose(path: PurePosixPath, new: bytes) -> bool:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _SyntaxReading:
     """What is wrong with a file, or why nobody here can say."""
 
     wrong: str = ""
     doubt: str = ""
 
 
-def _read(root: Path, path: PurePosixPath, data: bytes) -> _Reading:
+def _read(root: Path, path: PurePosixPath, data: bytes) -> _SyntaxReading:
     """What this program's parsers say, and where these cannot read a file, the Python that its project is for."""
     wrong, may_be_newer, reader = complaint(path, data), _may_be_newer(path, data), "TOML 1.0"
     if not wrong:
-        return _Reading()
+        return _SyntaxReading()
     if path.suffix.lower() in (".py", ".pyi"):
         said, reader = opinion(root, data), f"Python {OURS[0]}.{OURS[1]}"
         if said is not None and not said.wrong:
-            return _Reading()
+            return _SyntaxReading()
         if said is not None and (said.is_of_project or said.version >= KNOWN_PYTHON or not may_be_newer):
-            return _Reading(f"{said.wrong} (Python {said.version[0]}.{said.version[1]})")
+            return _SyntaxReading(f"{said.wrong} (Python {said.version[0]}.{said.version[1]})")
         newer = ((OURS[0], minor) for minor in range(OURS[1] + 1, KNOWN_PYTHON[1] + 1))
         may_be_newer = may_be_newer and any(allows(root, version) for version in newer)
     if not may_be_newer:
-        return _Reading(wrong)
-    return _Reading(
+        return _SyntaxReading(wrong)
+    return _SyntaxReading(
         doubt=f"{path} is more than {reader} can read ({wrong}); a newer version may, so it was not refused"
     )
 

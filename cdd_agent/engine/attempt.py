@@ -33,14 +33,14 @@ class Shown(JsonFile):
         return {**self.changed, **self.files}
 
 
-class Failure(JsonFile):
+class AttemptFailure(JsonFile):
     """Why a reply was no good, and which files the next attempt has to be shown."""
 
     detail: str
     unseen: frozenset[str] = frozenset()
 
 
-class Stretch(JsonFile):
+class CheckpointPair(JsonFile):
     """What an attempt did without an interruption, between two checkpoints."""
 
     before: Checkpoint
@@ -57,7 +57,7 @@ class AttemptCheckpoints(JsonFile):
     """None while it is under way, and for one that was interrupted."""
     seen: Checkpoint | None = None
     """The last look while it is under way: after a command."""
-    earlier: tuple[Stretch, ...] = ()
+    earlier: tuple[CheckpointPair, ...] = ()
     """What it did before it was interrupted, and went on."""
     closed: Checkpoint | None = None
     """After it was restored for good: its step was skipped."""
@@ -65,20 +65,22 @@ class AttemptCheckpoints(JsonFile):
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def stretches(self) -> tuple[CheckpointPair, ...]:
         """What it did, as far as that was seen."""
-        return (*self.earlier, Stretch(before=self.before, after=self.after)) if self.after else self.interrupted
+        return (*self.earlier, CheckpointPair(before=self.before, after=self.after)) if self.after else self.interrupted
 
     @property
-    def interrupted(self) -> tuple[Stretch, ...]:
+    def interrupted(self) -> tuple[CheckpointPair, ...]:
         """The same, if it is interrupted here and restored."""
         last = self.after or self.seen
-        return (*self.earlier, Stretch(before=self.before, after=last, own=self.paths)) if last else self.earlier
+        return (*self.earlier, CheckpointPair(before=self.before, after=last, own=self.paths)) if last else self.earlier
 
     @property
-    def settled(self) -> tuple[Stretch, ...]:
+    def settled(self) -> tuple[CheckpointPair, ...]:
         """The same, and that it was restored for good: from then on nothing of it counts that is different."""
-        return (*self.stretches, Stretch(before=self.closed, after=self.closed)) if self.closed else self.stretches
+        return (
+            (*self.stretches, CheckpointPair(before=self.closed, after=self.closed)) if self.closed else self.stretches
+        )
 
 
 class _Tests(JsonFile):
@@ -150,7 +152,7 @@ class Attempt:
     def save_diff(self, text: str) -> None:
         self._write("changes.diff", self.redactor.redact(text))
 
-    def save_failure(self, failure: Failure) -> None:
+    def save_failure(self, failure: AttemptFailure) -> None:
         presentable = failure.model_copy(update={"detail": self.redactor.redact(failure.detail)})
         self._write("failure.json", as_json(presentable))
 
@@ -197,8 +199,8 @@ class Attempt:
         return AttemptCheckpoints.load(self.folder / "span.json")
 
     @property
-    def failure(self) -> Failure | None:
-        return Failure.load(self.folder / "failure.json")
+    def failure(self) -> AttemptFailure | None:
+        return AttemptFailure.load(self.folder / "failure.json")
 
     def _write(self, name: str, text: str) -> None:
         write_text(self.folder / name, text)

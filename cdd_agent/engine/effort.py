@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdd_agent.engine.log import Entry, with_folders
+from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.events import (
     AttemptFailed,
     BaselineTaken,
@@ -36,7 +36,7 @@ from cdd_agent.tickets.status import StepStatus
 
 
 @dataclass(frozen=True)
-class Effort:
+class RunCost:
     """`seconds` are those of work: waiting for a person is left out, and so is what a killed process did last."""
 
     seconds: float = 0.0
@@ -70,8 +70,8 @@ class Effort:
             self.saved_usd or 0.0,
         )
 
-    def __add__(self, other: "Effort") -> "Effort":
-        return Effort(
+    def __add__(self, other: "RunCost") -> "RunCost":
+        return RunCost(
             self.seconds + other.seconds,
             self.model_calls + other.model_calls,
             self.counted_calls + other.counted_calls,
@@ -92,28 +92,28 @@ def _sum(first: float | None, second: float | None) -> float | None:
     return second if first is None else first + (second or 0.0)
 
 
-_CALL = Effort(model_calls=1)
+_CALL = RunCost(model_calls=1)
 
 
-def effort_of(entries: Iterable[Entry]) -> Effort:
+def effort_of(entries: Iterable[LogEntry]) -> RunCost:
     """That of the whole run, with steps that are no longer in the plan."""
-    return sum(effort_by_step(entries).values(), Effort())
+    return sum(effort_by_step(entries).values(), RunCost())
 
 
-def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
+def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
     """The effort of each step, by the number of its folder in the record. The baseline's is with the step that came
     after it.
 
     Only of the run that goes on: one whose state is gone ended where the plan was opened anew.
     """
-    efforts = defaultdict[int, Effort](Effort)
+    efforts = defaultdict[int, RunCost](RunCost)
     began: datetime | None = None
     asked: ReplyStarted | None = None
     """The last call, as long as nothing is known of its end."""
     step_asked, in_tool = 0, False
     for entry, step in with_folders(entries):
         time, event = entry.time, entry.event
-        spent = Effort(seconds=max(0.0, (time - began).total_seconds())) if began else Effort()
+        spent = RunCost(seconds=max(0.0, (time - began).total_seconds())) if began else RunCost()
         if asked is not None and isinstance(event, PlanOpened | StepStarted | QuestionAsked):  # its process was killed
             efforts[step_asked] += _begun(asked)
             asked = None
@@ -123,19 +123,19 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
                     efforts.clear()
                 began = None
             case BaselineTaken(seconds=seconds):
-                efforts[step] += Effort(seconds=seconds)
+                efforts[step] += RunCost(seconds=seconds)
             case StepStarted() | QuestionAsked():
                 began, in_tool = time, False
             case ReplyStarted(step=int(), saved=saved):
                 efforts[step] += spent if saved else spent + _CALL
                 asked, step_asked, began = None if saved else event, step, time
             case ReplyLost(usage=usage):
-                efforts[step_asked] += _tokens(usage) + (Effort() if asked else _CALL)
+                efforts[step_asked] += _tokens(usage) + (RunCost() if asked else _CALL)
                 asked = None
             case ThinkingFinished(step=int(), seconds=seconds, tokens=tokens):
-                efforts[step] += Effort(thinking_seconds=seconds or 0.0, thinking_tokens=tokens)
+                efforts[step] += RunCost(thinking_seconds=seconds or 0.0, thinking_tokens=tokens)
             case ReplyFinished(step=int(), usage=usage):
-                efforts[step] += spent + _tokens(usage) + (Effort() if asked else _CALL)
+                efforts[step] += spent + _tokens(usage) + (RunCost() if asked else _CALL)
                 asked, began = None, time
             case ChangesApplied(step=int()) | TestsStarted(step=int()) | TestsFinished(step=int()):
                 efforts[step] += spent
@@ -165,17 +165,17 @@ def effort_by_step(entries: Iterable[Entry]) -> Mapping[int, Effort]:
     return dict(efforts)
 
 
-def _begun(call: ReplyStarted) -> Effort:
+def _begun(call: ReplyStarted) -> RunCost:
     """What a call took at least of which only the beginning is known."""
     if not call.prompt_tokens:  # of an older log
-        return Effort()
+        return RunCost()
     return _tokens(Usage(call.prompt_tokens, 0, estimated=True))
 
 
-def _tokens(usage: Usage | None) -> Effort:
+def _tokens(usage: Usage | None) -> RunCost:
     if usage is None:
-        return Effort()
-    return Effort(
+        return RunCost()
+    return RunCost(
         counted_calls=1,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Literal, Self
 
 from cdd_agent.engine.accepted import accepted, known_so_far
-from cdd_agent.engine.attempt import Attempt, Failure
+from cdd_agent.engine.attempt import Attempt, AttemptFailure
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.report import Report
 from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
-from cdd_agent.engine.step import Outcome, StepRunner
+from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import BudgetExhausted, CddError, NotApproved, StepFailed
@@ -318,7 +318,9 @@ class Engine:
             already = tuple((done.folder, done.attempts) for done in accepted(self.run.state))
             await self.runner.baseline(step, left, already, self.run.record)
 
-    async def _attempt(self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]) -> Outcome | None:
+    async def _attempt(
+        self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
+    ) -> AttemptOutcome | None:
         """One attempt, with its state saved before and after. On every way out but its own end it is restored; None:
         what ended it is in `stopped_by`."""
         attempt = self.run.attempt(step.number, number)
@@ -337,7 +339,7 @@ class Engine:
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:
-                attempt.save_failure(Failure(detail=outcome.detail, unseen=outcome.unseen))
+                attempt.save_failure(AttemptFailure(detail=outcome.detail, unseen=outcome.unseen))
             committed = await self._committed(step, number, outcome)
             self._settle(step, outcome, committed)
             settled = True
@@ -363,7 +365,7 @@ class Engine:
                 await self._undoing.tell_what_is_left(step.number)
         return None
 
-    def _as_required(self, outcome: Outcome) -> Outcome:
+    def _as_required(self, outcome: AttemptOutcome) -> AttemptOutcome:
         """An attempt whose verification is not enough has failed, and the run is stopped. It was not the model's fault:
         the step goes on from the same reply when it is run again."""
         how = outcome.verification
@@ -374,7 +376,7 @@ class Engine:
         self.stopped_by = StepFailed(error, hint=f"{hint}`require: off`.")
         return replace(outcome, verification=None, reason=error, insufficient=how)
 
-    async def _committed(self, step: PlanStep, attempt: int, outcome: Outcome) -> StepCommitted | None:
+    async def _committed(self, step: PlanStep, attempt: int, outcome: AttemptOutcome) -> StepCommitted | None:
         """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step: also where a
         file of the step is no longer as the step wrote it, as a commit has files whole.
 
@@ -411,7 +413,7 @@ class Engine:
         if self.stopped_by is not None and self.stopped_by.hint:
             yield Notice(self.stopped_by.hint)
 
-    def _settle(self, step: PlanStep, outcome: Outcome, committed: StepCommitted | None) -> None:
+    def _settle(self, step: PlanStep, outcome: AttemptOutcome, committed: StepCommitted | None) -> None:
         """Completed, or failed with the files that the attempt leaves behind."""
         changes, now = outcome.changes, self.clock()
         files = Files(changes.created, changes.modified, changes.deleted)

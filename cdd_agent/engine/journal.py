@@ -19,7 +19,7 @@ from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import JsonFile, set_aside
-from cdd_agent.git.restore import Change, Contents, Entry, Piece, RestoreResult, held, is_there, restore
+from cdd_agent.git.restore import Change, Contents, Piece, RestoreResult, TreeEntry, held, is_there, restore
 
 _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
@@ -170,7 +170,7 @@ class Journal:
     def _save(self, entries: Iterable[Change]) -> None:
         _Entries(files=tuple(entries)).save(self._path)
 
-    def _keep_before(self, number: int, place: Path, content: bytes | None) -> Entry | None:
+    def _keep_before(self, number: int, place: Path, content: bytes | None) -> TreeEntry | None:
         if content is None:
             return None
         write_atomic(self.folder / f"before-{number}", content)
@@ -201,6 +201,6 @@ class Journal:
         return WrittenFile(content, copy.permissions)
 
 
-def _firsts(entries: Sequence[Change]) -> dict[str, Entry | None]:
+def _firsts(entries: Sequence[Change]) -> dict[str, TreeEntry | None]:
     """What each file was before the attempt."""
     return {change.path: change.before for change in reversed(entries)}

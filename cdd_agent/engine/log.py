@@ -39,7 +39,7 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One event, and when it was."""
 
     time: datetime
@@ -63,7 +63,7 @@ class RunLog:
         line = json.dumps({"time": self.clock().isoformat(), **to_json(event)}, ensure_ascii=False) + "\n"
         append_line(self.path, line.encode("utf-8", errors="replace"))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[LogEntry]:
         """What was logged, read line by line. Torn lines, and events that this version does not know, are left out.
 
         Raises `BadInput` when the file cannot be read.
@@ -71,7 +71,7 @@ class RunLog:
         return filter(None, map(_entry, read_lines(self.path, _LONGEST)))
 
 
-def with_folders(entries: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:
+def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
     """Each entry with the number of the folder of the step that it is about, 0 where it is about none: the log has the
     numbers that steps had at the time, and where a plan is opened, which is which."""
     folders: dict[int, int] = {}
@@ -82,11 +82,11 @@ def with_folders(entries: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:
         yield entry, folders.get(number, number)
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> LogEntry | None:
     try:
         fields = json.loads(line)
         time, name = _TIME.validate_python(fields.pop("time")), fields.pop("event")
-        return Entry(time, _adapter(name).validate_python(fields))
+        return LogEntry(time, _adapter(name).validate_python(fields))
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from cdd_agent.git.checkpoint import Checkpoint
-from cdd_agent.git.restore import Change, Entry
+from cdd_agent.git.restore import Change, TreeEntry
 
 _Content = tuple[str, str, int | None] | None
 
@@ -32,13 +32,13 @@ class Segment:
 class _Origin:
     """Where an undo leads to."""
 
-    entry: Entry | None
+    entry: TreeEntry | None
     at: Checkpoint
     is_edited: bool
 
 
 @dataclass(frozen=True)
-class FileChange:
+class NetChange:
     """One file, from where it came to where the attempts left it."""
 
     change: Change
@@ -56,12 +56,12 @@ class FileChange:
 class NetChanges:
     """What attempts changed together, and the checkpoint after the last of them."""
 
-    files: tuple[FileChange, ...] = ()
+    files: tuple[NetChange, ...] = ()
     last: Checkpoint | None = None
     """None: nothing is known of what they did."""
 
     @property
-    def parts(self) -> tuple[FileChange, ...]:
+    def parts(self) -> tuple[NetChange, ...]:
         return tuple(file for file in self.files if file.is_one)
 
     @property
@@ -104,24 +104,24 @@ class _Course:
 
     origin: _Origin
     known: dict[_Content, _Origin] = field(default_factory=dict)
-    now: Entry | None = None
+    now: TreeEntry | None = None
 
     def __post_init__(self) -> None:
         self.made(self.origin.entry)
 
-    def made(self, entry: Entry | None) -> None:
+    def made(self, entry: TreeEntry | None) -> None:
         self.now, self.known[_content(entry)] = entry, self.origin
 
-    def was(self, entry: Entry | None, at: Checkpoint) -> None:
+    def was(self, entry: TreeEntry | None, at: Checkpoint) -> None:
         """It was found so: nothing new, or restored, or edited by somebody."""
         if _content(entry) != _content(self.now):
             self.origin = self.known.setdefault(_content(entry), _Origin(entry, at, is_edited=True))
             self.now = entry
 
-    def as_change(self, path: str) -> FileChange:
-        return FileChange(Change(path, self.origin.entry, self.now), self.origin.at, self.origin.is_edited)
+    def as_change(self, path: str) -> NetChange:
+        return NetChange(Change(path, self.origin.entry, self.now), self.origin.at, self.origin.is_edited)
 
 
-def _content(entry: Entry | None) -> _Content:
+def _content(entry: TreeEntry | None) -> _Content:
     """Entries compare as git would, without unusual permissions; here these count too."""
     return None if entry is None else (entry.mode, entry.content, entry.permissions)

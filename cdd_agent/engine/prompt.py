@@ -38,7 +38,7 @@ _UNSEEN = "You have not seen these: do not replace them."
 
 
 @dataclass(frozen=True)
-class Prompt:
+class StepPrompt:
     """A request, and what it shows."""
 
     request: Request
@@ -48,7 +48,7 @@ class Prompt:
     notes: tuple[str, ...] = ()
     """What else people should know of how it was made, a sentence each."""
 
-    def with_tools(self) -> "Prompt":
+    def with_tools(self) -> "StepPrompt":
         """The same to a model that is offered tools."""
         first, *others = self.request.messages
         told = replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
@@ -72,7 +72,7 @@ def step_prompt(
     earlier: Earlier | None = None,
     also_show: frozenset[str] = frozenset(),
     guidance: str = "",
-) -> Prompt:
+) -> StepPrompt:
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
     What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
@@ -105,7 +105,7 @@ def step_prompt(
     text = "\n\n".join(part for part in parts if part)
     request = Request((Message("system", system), Message("user", text, pictures=tuple(shown.pictures))))
     identity = Shown(step=step_digest(step, guidance), files=shown.seen)
-    return Prompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
+    return StepPrompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:

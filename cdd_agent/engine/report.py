@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from cdd_agent.engine.accepted import accepted, known_so_far
-from cdd_agent.engine.effort import Effort, effort_by_step
-from cdd_agent.engine.log import Entry, with_folders
+from cdd_agent.engine.effort import RunCost, effort_by_step
+from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import ModelReplaced, PlanOpened, ReplyFinished, ReplyStarted, StepStarted, TestsFinished
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -46,7 +46,7 @@ class StepReport:
     files_modified: tuple[str, ...]
     tests: Counts | None
     """What its check saw the last time, where it tells."""
-    effort: Effort
+    effort: RunCost
     files_deleted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What its last check left for a person to look at."""
@@ -71,7 +71,7 @@ class Report:
     """The baseline; None when it was not taken, or tells nothing of single tests."""
     tests_after: Counts | None
     """What is known now of every test, from the baseline and the checks of the steps whose work stands."""
-    effort: Effort
+    effort: RunCost
     """With that of steps that are no longer in the plan."""
     unproven: tuple[Unproven, ...] = ()
     """The steps that were skipped, are unverified, or left old failures."""
@@ -107,7 +107,7 @@ class Report:
             files_deleted=files.deleted,
             tests_before=_counts(known.baseline.tests if known.baseline else None),
             tests_after=_known(known.reference),
-            effort=sum(efforts.values(), Effort()),
+            effort=sum(efforts.values(), RunCost()),
             unproven=found,
             require=require,
         )
@@ -150,7 +150,7 @@ def _net(steps: Iterable[Files]) -> Files:
     return Files(those("created"), those("modified"), those("deleted"))
 
 
-def _notes(entries: Iterable[Entry]) -> Mapping[tuple[int, int], tuple[str, ...]]:
+def _notes(entries: Iterable[LogEntry]) -> Mapping[tuple[int, int], tuple[str, ...]]:
     """By the step's folder and attempt, what its check left to look at; only of the run that goes on."""
     notes: dict[tuple[int, int], tuple[str, ...]] = {}
     attempts: dict[int, int] = {}
@@ -165,7 +165,7 @@ def _notes(entries: Iterable[Entry]) -> Mapping[tuple[int, int], tuple[str, ...]
     return notes
 
 
-def _models(entries: Iterable[Entry]) -> Mapping[int, tuple[str, ...]]:
+def _models(entries: Iterable[LogEntry]) -> Mapping[int, tuple[str, ...]]:
     """By the step's folder, the models that answered in it; only of the run that goes on."""
     answered: dict[int, dict[str, None]] = {}
     asked = ""
@@ -184,7 +184,7 @@ def _step(
     step: PlanStep,
     now: StepExecution,
     record: RunRecord,
-    efforts: Mapping[int, Effort],
+    efforts: Mapping[int, RunCost],
     notes: Mapping[tuple[int, int], tuple[str, ...]],
     models: Mapping[int, tuple[str, ...]],
 ) -> StepReport:
@@ -200,7 +200,7 @@ def _step(
         now.files_created,
         now.files_modified,
         tests=_counts(record.attempt(now.folder, now.attempts).tests) if decided else None,
-        effort=efforts.get(now.folder, Effort()),
+        effort=efforts.get(now.folder, RunCost()),
         files_deleted=now.files_deleted,
         notes=notes.get((now.folder, now.attempts), ()) if decided else (),
         models=models.get(now.folder, ()),
@@ -215,7 +215,7 @@ def _known(reference: Reference) -> Counts | None:
     return Counts.of(known.result for known in reference.tests.values()) if reference.tests else None
 
 
-def _effort_to_json(effort: Effort) -> dict[str, Any]:
+def _effort_to_json(effort: RunCost) -> dict[str, Any]:
     return {
         "seconds": round(effort.seconds, 1),
         "model_calls": effort.model_calls,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from cdd_agent.engine.effort import Effort
+from cdd_agent.engine.effort import RunCost
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.sanitize import sanitize_for_display
@@ -103,7 +103,7 @@ def _total(report: Report) -> tuple[str, ...]:
     return ("**All**", "", str(attempts), "", str(files), *_effort(report.effort))
 
 
-def _effort(effort: Effort) -> tuple[str, ...]:
+def _effort(effort: RunCost) -> tuple[str, ...]:
     return (
         str(timedelta(seconds=round(effort.seconds))),
         str(effort.model_calls),

@@ -15,7 +15,7 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.history import History
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
-from cdd_agent.engine.prompt import Earlier, Prompt, step_digest, step_prompt
+from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import StepFailed
@@ -220,7 +220,9 @@ class Run:
             return "starts again"
         return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
 
-    def prompt(self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int) -> Prompt:
+    def prompt(
+        self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int
+    ) -> StepPrompt:
         earlier, unseen = self._last_failure(step.number, number)
         return step_prompt(
             self.record.root,

@@ -10,7 +10,7 @@ from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.read import holds_secrets, locate
-from cdd_agent.files.walk import Entry, Kind
+from cdd_agent.files.walk import Kind, WalkEntry
 from cdd_agent.llm.pictures import (
     MOST,
     PictureUnusable,
@@ -133,7 +133,7 @@ def show_files(
     *,
     guidance: str = "",
     also_show: frozenset[str] = frozenset(),
-    found: Iterable[Entry] = (),
+    found: Iterable[WalkEntry] = (),
 ) -> None:
     """Show what a step needs, the most important first: its own files, those that an attempt missed, those of its
     check, those that its words name among what is `found` in the project, the work of steps that it depends on.
@@ -163,7 +163,7 @@ def show_files(
     shown.add_some(there, _MOST_RELATED)
 
 
-def _named(root: Path, step: PlanStep, guidance: str, found: Iterable[Entry]) -> list[NamedFile]:
+def _named(root: Path, step: PlanStep, guidance: str, found: Iterable[WalkEntry]) -> list[NamedFile]:
     """The files that a step's words, or those of who guides it, name."""
     text = "\n\n".join((step.title, step.description, *(file.note for file in step.files_affected), guidance))
     paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
@@ -176,7 +176,7 @@ def _some(paths: Sequence[str]) -> str:
     return ", ".join(paths[:_MOST_MEANT]) + (f" or {more} more" if more > 0 else "")
 
 
-def tree(root: Path, found: Sequence[Entry], room: TokenBudget) -> str:
+def tree(root: Path, found: Sequence[WalkEntry], room: TokenBudget) -> str:
     """The project's files as a tree; empty where there is no room for it."""
     _, _, inside = repo_tree(root, found).partition("\n")  # the root's name differs where a run is replayed
     text = f"# Files of the project\n\n{fenced(inside, 'text')}"

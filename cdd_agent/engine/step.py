@@ -15,7 +15,7 @@ from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.history import History
-from cdd_agent.engine.prompt import Prompt, size_with_tools
+from cdd_agent.engine.prompt import StepPrompt, size_with_tools
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.step_tools import StepTools, refused_calls
 from cdd_agent.engine.transaction import StepTransaction
@@ -49,12 +49,12 @@ from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
 from cdd_agent.verification.verdict import NOTHING_DONE, Before, Work, judge_unchecked, useful_end, verify
 
-MakePrompt = Callable[[int | None, int], Prompt]
+MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for something else."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptOutcome:
     """How an attempt ended. `verification` is None when it failed; `detail` is then what the model should see."""
 
     changes: ChangeSet
@@ -148,7 +148,7 @@ class StepRunner:
         before: Before,
         history: History,
         earlier: Sequence[Attempt] = (),
-    ) -> Outcome:
+    ) -> AttemptOutcome:
         """Make it. `earlier` are attempts at this step of which something may be left.
 
         Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`, `GitUnusable` when no checkpoint can
@@ -168,7 +168,7 @@ class StepRunner:
             if bench.is_begun:
                 await history.after(attempt)
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            return Outcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
+            return AttemptOutcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
         await bench.begin()
         if bench.changes.changes:
             self.emit(_applied(step, bench.changes))
@@ -184,7 +184,7 @@ class StepRunner:
             outcome = replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
         return outcome
 
-    async def _verified(self, step: PlanStep, check: Check | None, done: "_Done", before: Before) -> Outcome:
+    async def _verified(self, step: PlanStep, check: Check | None, done: "_Done", before: Before) -> AttemptOutcome:
         """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
         the attempt's last checkpoint is taken."""
         attempt, changes = done.attempt, done.changes
@@ -193,7 +193,7 @@ class StepRunner:
                 check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
             except BadInput as error:  # or settings that nobody can read
                 await done.history.after(attempt)
-                return Outcome(changes, None, error.message, error.message)
+                return AttemptOutcome(changes, None, error.message, error.message)
         assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
         work = Work(changes, StepMandate.by(step, attempt.guidance), step.verify is not None, assignment)
         if check is None or not (step.verify or await done.is_something()):
@@ -219,9 +219,9 @@ class StepRunner:
         told = TestsFinished(step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes)
         self.emit(told)
         if verdict.verification is not None:
-            return Outcome(changes, verdict.verification, verdict.reason)
+            return AttemptOutcome(changes, verdict.verification, verdict.reason)
         detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
-        return Outcome(changes, None, verdict.reason, detail, unseen=verdict.to_show)
+        return AttemptOutcome(changes, None, verdict.reason, detail, unseen=verdict.to_show)
 
     async def _permit(self, step: PlanStep, check: Check | None) -> None:
         """A check that a person must agree to is asked about before anything is done, or paid for."""
@@ -269,7 +269,7 @@ class StepRunner:
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
-    async def _prompt(self, dialogue: Dialogue, make: MakePrompt) -> Prompt:
+    async def _prompt(self, dialogue: Dialogue, make: MakePrompt) -> StepPrompt:
         """Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`."""
         window = dialogue.model.window
         if not dialogue.tools:

@@ -48,7 +48,7 @@ TOP = PurePosixPath()
 _ENDINGS = {Kind.FILE: "", Kind.FOLDER: "/", Kind.LINK: " (link)", Kind.UNREADABLE: "/ (cannot be looked into)"}
 
 
-class Entry(NamedTuple):
+class WalkEntry(NamedTuple):
     """Something in a project. Pipes, sockets and devices are not counted as part of one."""
 
     text: str
@@ -74,7 +74,7 @@ class Entry(NamedTuple):
         return sanitize_for_display(self.name) + _ENDINGS[self.kind]
 
 
-def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterator[Entry]:
+def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterator[WalkEntry]:
     """What is in the folder `under` of a project, sorted by name, each folder followed by what is in it.
 
     `under` is confined already; it is walked when it is asked for, even if it is ignored itself. Entries come as they
@@ -85,7 +85,7 @@ def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterat
     folder = _start(root, under)
     listing = folder.listing()
     if listing is None:
-        yield Entry(str(under), Kind.UNREADABLE)
+        yield WalkEntry(str(under), Kind.UNREADABLE)
         return
     stack = [(folder.ruled(listing), iter(listing))]
     while stack:
@@ -100,7 +100,7 @@ def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterat
             inner = folder.inner(item.name)
             listing = inner.listing()
             if listing is None:
-                yield Entry(found.text, Kind.UNREADABLE)
+                yield WalkEntry(found.text, Kind.UNREADABLE)
                 continue
             yield found
             stack.append((inner.ruled(listing), iter(listing)))
@@ -141,7 +141,7 @@ def read_small(place: Path, limit: int) -> str:
         return ""
 
 
-class _Rule(NamedTuple):
+class _IgnoreRule(NamedTuple):
     """A line of an ignore file."""
 
     ignores: bool
@@ -154,7 +154,7 @@ class _Rule(NamedTuple):
 class _Rules:
     """The rules of one ignore file."""
 
-    def __init__(self, offset: int, rules: Iterable[_Rule]) -> None:
+    def __init__(self, offset: int, rules: Iterable[_IgnoreRule]) -> None:
         """`offset` is how much of a path, as counted from the repository's top, leads to the file's folder.
 
         The last rule about a path decides.
@@ -171,7 +171,7 @@ class _Rules:
         return None
 
 
-def _rules(text: str) -> Iterator[_Rule]:
+def _rules(text: str) -> Iterator[_IgnoreRule]:
     for line in text.removeprefix(_MARK).split("\n"):
         glob = _without_trailing_spaces(line.removesuffix("\r"))
         if not glob or glob[0] == "#" or len(glob) > _MAX_PATTERN:
@@ -182,7 +182,7 @@ def _rules(text: str) -> Iterator[_Rule]:
         glob = glob.removesuffix("/")
         matches = _matcher(glob.removeprefix("/"))
         if matches is not None:
-            yield _Rule(ignores, folders_only, "/" in glob, matches)
+            yield _IgnoreRule(ignores, folders_only, "/" in glob, matches)
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -274,7 +274,7 @@ class _Folder:
         own = _ignore_file(Path(self.place, ".gitignore"), len(self.path))
         return _Folder(self.place, self.text, self.path, own + self.above)
 
-    def entry(self, item: "os.DirEntry[str]") -> Entry | None:
+    def entry(self, item: "os.DirEntry[str]") -> WalkEntry | None:
         """What an item is; None when it is ignored, or nothing that belongs to a project."""
         text = self.text + item.name
         kind = _kind(item)
@@ -284,8 +284,8 @@ class _Folder:
         for rules in self.above:
             verdict = rules.verdict(self.path + name, name, is_folder=kind is Kind.FOLDER)
             if verdict is not None:
-                return None if verdict else Entry(text, kind)
-        return Entry(text, kind)
+                return None if verdict else WalkEntry(text, kind)
+        return WalkEntry(text, kind)
 
 
 def _start(root: Path, under: PurePosixPath) -> _Folder:

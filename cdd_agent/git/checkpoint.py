@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.git.restore import Change, CheckpointGone, Contents, Entry, RestoreResult, restore
+from cdd_agent.git.restore import Change, CheckpointGone, Contents, RestoreResult, TreeEntry, restore
 from cdd_agent.git.snapshot import Snapshots, names_in
 from cdd_agent.threads import in_thread, to_its_end
 
@@ -119,7 +119,7 @@ class Checkpoints:
         entries = [entry for change in changes for entry in (change.before, change.after) if entry]
         contents = await self._contents({entry.content for entry in entries})
 
-        def beginning(entry: Entry | None) -> bytes | None:
+        def beginning(entry: TreeEntry | None) -> bytes | None:
             return None if entry is None else b"".join(contents.chunks(entry.content))[:_LONGEST_READ]
 
         try:
@@ -160,7 +160,7 @@ class Checkpoints:
         entries = (line.partition("\t") for line in names_in(target))
         known = {path: head.split(" ") for head, _, path in entries if path in paths}
         return {
-            path: Change(path, Entry(mode, content, old.get(path)), Entry(mode, content, new.get(path)))
+            path: Change(path, TreeEntry(mode, content, old.get(path)), TreeEntry(mode, content, new.get(path)))
             for path, (mode, _, content) in known.items()
         }
 
@@ -186,8 +186,8 @@ def _changes(listed: Path, old: Mapping[str, int], new: Mapping[str, int]) -> tu
         if _SUBMODULE in (was, now):
             repositories.add(path)
             continue
-        before = None if was == _ABSENT else Entry(was, was_id, old.get(path))
-        after = None if now == _ABSENT else Entry(now, now_id, new.get(path))
+        before = None if was == _ABSENT else TreeEntry(was, was_id, old.get(path))
+        after = None if now == _ABSENT else TreeEntry(now, now_id, new.get(path))
         found[path] = Change(path, before, after)
     return found, repositories
 

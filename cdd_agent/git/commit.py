@@ -79,7 +79,7 @@ async def commit_files(root: Path, paths: Sequence[str], message: CommitMessage)
     with _scratch() as scratch:
         repository = await _Repository.open(root, scratch)
         await repository.expect_at_rest()
-        draft = _Draft(repository, await _Base.of(repository))
+        draft = _CommitDraft(repository, await _Base.of(repository))
         changes = await draft.take([_checked(root, path) for path in paths])
         if not changes:
             return None
@@ -235,7 +235,7 @@ class _Change:
 
 
 @dataclass(frozen=True)
-class _Draft:
+class _CommitDraft:
     """A commit in the making, in an index of its own."""
 
     repository: _Repository
@@ -287,7 +287,7 @@ class _Draft:
         return self.repository.scratch / "index"
 
 
-async def _publish(draft: _Draft, changes: Sequence[_Change], name: str, subject: str) -> None:
+async def _publish(draft: _CommitDraft, changes: Sequence[_Change], name: str, subject: str) -> None:
     """Make the commit the branch's last one, and have the user's index know of it. Both become true, or neither."""
     repository, base = draft.repository, draft.base
     free = _not_staged(changes, await repository.differences(base.tree))

@@ -20,7 +20,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Entry:
+class TreeEntry:
     """A file in a checkpoint: git's mode, the id of its content, and permissions where they are unusual.
 
     Two are equal when git would say so.
@@ -41,7 +41,7 @@ class CheckpointGone(CddError):
         )
 
 
-_UNKNOWN = Entry("", "")
+_UNKNOWN = TreeEntry("", "")
 """Something that no checkpoint holds: a pipe, or what may not be read."""
 
 
@@ -50,8 +50,8 @@ class Change:
     """One file in two checkpoints; None where it is not there. `path` is relative to the project."""
 
     path: str
-    before: Entry | None
-    after: Entry | None
+    before: TreeEntry | None
+    after: TreeEntry | None
 
 
 @dataclass(frozen=True)
@@ -103,16 +103,16 @@ class Contents:
                 yield data
 
 
-def held(content: bytes, permissions: int) -> Entry:
+def held(content: bytes, permissions: int) -> TreeEntry:
     """A file with this content, as a checkpoint would hold it; permissions of 0 are those of any new file."""
-    return Entry(
+    return TreeEntry(
         _EXECUTABLE if permissions & stat.S_IXUSR else _PLAIN,
-        _name(Entry(_PLAIN, "0" * 40), [content], len(content)),
+        _name(TreeEntry(_PLAIN, "0" * 40), [content], len(content)),
         None if not permissions or permissions in USUAL_PERMISSIONS else permissions,
     )
 
 
-def is_there(root: Path, path: str, entry: Entry | None) -> bool:
+def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
     """Whether a path holds just this now; None: nothing."""
     return _look(root, path, entry) == entry
 
@@ -151,7 +151,7 @@ def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
     return _Fate.WAS_SO if _look(root, change.path, change.before) == change.before else _Fate.KEPT
 
 
-def _restore(root: Path, place: Path, entry: Entry | None, contents: Contents) -> bool:
+def _restore(root: Path, place: Path, entry: TreeEntry | None, contents: Contents) -> bool:
     """Whether it could be done: not where something that was kept is in the way."""
     if entry is None:
         _remove(root, place)
@@ -165,7 +165,7 @@ def _restore(root: Path, place: Path, entry: Entry | None, contents: Contents) -
     return True
 
 
-def _restore_permissions(place: Path, before: Entry, after: Entry) -> _Fate:
+def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _Fate:
     """For a file of which nothing else was changed."""
     now = stat.S_IMODE(place.lstat().st_mode)
     if _is_like(now, before):
@@ -179,7 +179,7 @@ def _restore_permissions(place: Path, before: Entry, after: Entry) -> _Fate:
     return _Fate.RESTORED
 
 
-def _is_like(permissions: int, entry: Entry) -> bool:
+def _is_like(permissions: int, entry: TreeEntry) -> bool:
     if entry.permissions is None:
         return permissions in USUAL_PERMISSIONS
     return permissions == entry.permissions
@@ -206,7 +206,7 @@ def _remove_empty_parents(root: Path, place: Path) -> None:
             break
 
 
-def _permissions(place: Path, entry: Entry) -> int:
+def _permissions(place: Path, entry: TreeEntry) -> int:
     """Those of the checkpoint. Usual ones are those of the file that is there, but for whether it can be run."""
     if entry.permissions is not None:
         return entry.permissions
@@ -252,7 +252,7 @@ def _make_room(place: Path) -> bool:
     return True
 
 
-def _look(root: Path, path: str, like: Entry | None) -> Entry | None:
+def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
     """What is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
 
     `like` tells how contents are named.
@@ -273,20 +273,20 @@ def _look(root: Path, path: str, like: Entry | None) -> Entry | None:
         raise BadInput(f"{place} cannot be read: {error.strerror or error}") from error
 
 
-def _describe(place: Path, found: os.stat_result, like: Entry) -> Entry:
+def _describe(place: Path, found: os.stat_result, like: TreeEntry) -> TreeEntry:
     if stat.S_ISLNK(found.st_mode):
         target = os.fsencode(place.readlink())
-        return Entry(_LINK, _name(like, [target], len(target)))
+        return TreeEntry(_LINK, _name(like, [target], len(target)))
     if not stat.S_ISREG(found.st_mode):
         return _UNKNOWN
     mode = _EXECUTABLE if found.st_mode & stat.S_IXUSR else _PLAIN
     if os.name == "nt":
         mode = like.mode if like.mode != _LINK else _PLAIN  # no file says there that it can be run
     with open_file(place) as file:
-        return Entry(mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size))
+        return TreeEntry(mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size))
 
 
-def _name(like: Entry, chunks: Iterable[bytes], size: int) -> str:
+def _name(like: TreeEntry, chunks: Iterable[bytes], size: int) -> str:
     """The id that git gives to a content: of its length in bytes, and the content."""
     sha = hashlib.new("sha1" if len(like.content) == 40 else "sha256", usedforsecurity=False)
     sha.update(b"blob %d\0" % size)

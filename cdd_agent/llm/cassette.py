@@ -41,7 +41,7 @@ _REQUEST = TypeAdapter(Request)
 
 
 @dataclass(frozen=True)
-class Call:
+class RecordedCall:
     """One call as it was recorded. `events` have their seconds since its beginning; `error` is what ended it early."""
 
     request: Request
@@ -115,7 +115,7 @@ class Recorded(ModelWrapper):
         return {**told, "retry_after": error.retry_after} if isinstance(error, RateLimited) else told
 
 
-def read_calls(path: Path) -> list[Call]:
+def read_calls(path: Path) -> list[RecordedCall]:
     """Raises `BadInput` for a file that is no cassette. A torn line, left by a killed process, is passed over."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -128,7 +128,7 @@ def read_calls(path: Path) -> list[Call]:
     return calls
 
 
-def _calls(lines: list[str], path: Path) -> Iterator[Call]:
+def _calls(lines: list[str], path: Path) -> Iterator[RecordedCall]:
     for number, line in enumerate(lines, 1):
         try:
             content = json.loads(line)
@@ -141,14 +141,14 @@ def _calls(lines: list[str], path: Path) -> Iterator[Call]:
             raise BadInput(f"{path}:{number}: this is no recorded call", hint=hint) from error
 
 
-def _call(line: dict[str, Any]) -> Call:
+def _call(line: dict[str, Any]) -> RecordedCall:
     events = tuple((float(at), _event(kind, fields)) for at, kind, fields in line["events"])
     told, error = line["error"], None
     if told is not None:
         error = ERRORS[told["kind"]](told["message"], hint=told["hint"])
         if isinstance(error, RateLimited):
             error.retry_after = told["retry_after"]
-    return Call(_REQUEST.validate_python(line["request"]), events, error)
+    return RecordedCall(_REQUEST.validate_python(line["request"]), events, error)
 
 
 def _event(kind: str, fields: dict[str, Any]) -> ModelEvent:

@@ -16,7 +16,7 @@ from typing import Any
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
-from cdd_agent.llm.direct.chat_reply import Reply
+from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
@@ -62,7 +62,7 @@ class LitellmModel:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
         _forget_clients_of_other_loops(litellm)
-        reply, empty = Reply(self._origin), True
+        reply, empty = ChatReply(self._origin), True
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):

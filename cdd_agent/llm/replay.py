@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Self
 
-from cdd_agent.llm.cassette import Call, read_calls, redacted
+from cdd_agent.llm.cassette import RecordedCall, read_calls, redacted
 from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.pictures import has_pictures
 from cdd_agent.llm.port import Message, ModelEvent, Request
@@ -25,7 +25,9 @@ class ReplayedModel:
     says what differs.
     """
 
-    def __init__(self, calls: list[Call], redactor: Redactor, *, name: str = "replay", in_time: bool = False) -> None:
+    def __init__(
+        self, calls: list[RecordedCall], redactor: Redactor, *, name: str = "replay", in_time: bool = False
+    ) -> None:
         """`in_time`: pieces come as far apart as they did."""
         self.name = name
         self._left, self._all = list(calls), calls
@@ -67,7 +69,7 @@ class ReplayedModel:
         if call.error is not None:
             raise call.error
 
-    def _take(self, request: Request) -> Call:
+    def _take(self, request: Request) -> RecordedCall:
         wanted = _compared(request)
         found = next((call for call in self._left if _compared(call.request) == wanted), None)
         if found is None:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, get_args
 
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
-from cdd_agent.files.walk import Entry, Kind, walk
+from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.git.status import current_branch
 from cdd_agent.process.programs import find_program
 from cdd_agent.sanitize import fenced, sanitize_for_display
@@ -131,13 +131,13 @@ class _Node:
     """How many are in it, at any depth."""
 
 
-def entries(root: Path, without: Collection[str] = ()) -> list[Entry]:
+def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
     """What is in a project, as far as it is looked at; `without` some files and folders, with all that is in them."""
     found = (entry for entry in walk(root) if not _is_in(entry.text, without))
     return list(islice(found, _COUNTED + 1))
 
 
-def repo_tree(root: Path, found: Sequence[Entry] | None = None) -> str:
+def repo_tree(root: Path, found: Sequence[WalkEntry] | None = None) -> str:
     """The project's files as a tree: as many of its levels as fit, with counts for what does not.
 
     `found` are its entries, for whoever has them already.
@@ -152,7 +152,7 @@ def _is_in(path: str, places: Collection[str]) -> bool:
     return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
-def _tree(name: str, entries: Iterable[Entry]) -> _Node:
+def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
     top = _Node(f"{name}/")
     above = [top]
     for entry in entries:

@@ -18,7 +18,7 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.found import Found
 from cdd_agent.files.paths import confine
 from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
-from cdd_agent.files.walk import Entry, Kind, open_file, walk
+from cdd_agent.files.walk import Kind, WalkEntry, open_file, walk
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
 
 _FILES, _LINES = 1_000, 200
@@ -145,7 +145,7 @@ def _search(wanted: _Wanted) -> Iterator[str]:
     yield _DONE
 
 
-def _text(root: Path, entry: Entry) -> str | None:
+def _text(root: Path, entry: WalkEntry) -> str | None:
     """A file's text; empty for a binary one, None for one that is left out."""
     if holds_secrets(entry.name):
         return None
@@ -194,7 +194,7 @@ class _Glob:
         self.folder = PurePosixPath(posixpath.commonpath(plain))
         """Everything that matches is in it."""
 
-    def matches(self, entry: Entry) -> bool:
+    def matches(self, entry: WalkEntry) -> bool:
         names = entry.path.parts
         return any(_fits(names, pattern) for pattern in self._patterns)
 
@@ -233,16 +233,16 @@ def _expanded(pattern: str) -> list[str]:
     return finished
 
 
-def _entries(root: Path, path: PurePosixPath) -> Iterator[Entry]:
+def _entries(root: Path, path: PurePosixPath) -> Iterator[WalkEntry]:
     """One file, or what is in a folder."""
     mode = file_mode(root, path)
     if stat.S_ISDIR(mode):
         yield from walk(root, path)
     elif stat.S_ISREG(mode):
-        yield Entry(str(resolved(root, path)), Kind.FILE)
+        yield WalkEntry(str(resolved(root, path)), Kind.FILE)
 
 
-def _gathered(entries: Iterable[Entry], limit: int) -> Found:
+def _gathered(entries: Iterable[WalkEntry], limit: int) -> Found:
     lines: list[str] = []
     closed = 0
     for entry in entries:

@@ -9,7 +9,7 @@ from typing import Self
 import yaml
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import Entry, Tree, as_items, as_text, read_mapping
+from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, read_mapping
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _PRIORITY = "medium"
@@ -132,7 +132,7 @@ def _text(value: str) -> str:
 # -------------------------------------------------------------------------------------------- the entries
 
 
-def _lift_ticket(entries: dict[object, Entry], source: str) -> None:
+def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
     """Earlier tools kept these under `ticket:`; what the file says at its top goes before."""
     ticket = entries.get("ticket")
     if ticket is None or not isinstance(ticket.tree, dict):
@@ -150,12 +150,12 @@ def _lift_ticket(entries: dict[object, Entry], source: str) -> None:
         entries["ticket"] = rest
 
 
-def _taken(entries: dict[object, Entry], name: str) -> str:
+def _taken(entries: dict[object, YamlEntry], name: str) -> str:
     entry = entries.pop(name, None)
     return "" if entry is None else as_text(entry.tree)
 
 
-def _taken_text(entries: dict[object, Entry], name: str, source: str) -> str:
+def _taken_text(entries: dict[object, YamlEntry], name: str, source: str) -> str:
     entry = entries.get(name)
     if entry is not None and not isinstance(entry.tree, str):
         kind = "a list" if isinstance(entry.tree, list) else "a mapping"
@@ -163,7 +163,7 @@ def _taken_text(entries: dict[object, Entry], name: str, source: str) -> str:
     return _taken(entries, name)
 
 
-def _description(entries: dict[object, Entry], source: str) -> str:
+def _description(entries: dict[object, YamlEntry], source: str) -> str:
     written = _taken(entries, "description")
     if written.strip():
         return written
@@ -175,7 +175,7 @@ def _description(entries: dict[object, Entry], source: str) -> str:
     return "\n\n".join(parts)
 
 
-def _type(entry: Entry | None, source: str, slug: str) -> TicketType:
+def _type(entry: YamlEntry | None, source: str, slug: str) -> TicketType:
     word = "" if entry is None else as_text(entry.tree).strip().lower()
     if not word:
         word = slug.partition("-")[0]
@@ -192,7 +192,7 @@ def _type(entry: Entry | None, source: str, slug: str) -> TicketType:
 _CRITERION = re.compile(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
 
 
-def _criteria(entry: Entry | None) -> tuple[str, ...]:
+def _criteria(entry: YamlEntry | None) -> tuple[str, ...]:
     if entry is None:
         return ()
     match entry.tree:
@@ -240,7 +240,7 @@ def _criterion(tree: Tree) -> str:
     return ": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest)
 
 
-def _scope(entry: Entry | None) -> dict[str, tuple[str, ...]]:
+def _scope(entry: YamlEntry | None) -> dict[str, tuple[str, ...]]:
     if entry is None:
         return {}
     if isinstance(entry.tree, dict):

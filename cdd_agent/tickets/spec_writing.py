@@ -87,7 +87,7 @@ def _not_writable(source: str, why: str) -> SpecNotWritable:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ValuePlace:
     """Where a key and its value are in the text."""
 
     key_start: int
@@ -98,7 +98,7 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Edit:
+class _TextEdit:
     start: int
     end: int
     text: str
@@ -110,7 +110,7 @@ class _Document:
 
     text: str
     source: str
-    places: Mapping[str, _Place]
+    places: Mapping[str, _ValuePlace]
     comments: tuple[tuple[int, str], ...]
 
     @classmethod
@@ -129,7 +129,7 @@ class _Document:
         return {key: entry.tree for key, entry in entries.items() if key not in FIELDS}
 
     def with_values(self, wanted: Mapping[str, Any]) -> str:
-        edits: list[_Edit] = []
+        edits: list[_TextEdit] = []
         for name in FIELDS:
             if name not in wanted:
                 continue
@@ -142,7 +142,7 @@ class _Document:
                 edits += self._replaced(name, place, value)
         return self._with(edits)
 
-    def _with(self, edits: Iterable[_Edit]) -> str:
+    def _with(self, edits: Iterable[_TextEdit]) -> str:
         line_end = "\r\n" if "\r\n" in self.text else "\n"
         done, pieces = 0, []
         for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
@@ -150,39 +150,39 @@ class _Document:
             done = max(edit.end, done)
         return "".join([*pieces, self.text[done:]])
 
-    def _added(self, name: str, value: Any) -> _Edit:
+    def _added(self, name: str, value: Any) -> _TextEdit:
         """A key that is not there yet goes behind the one that it follows, else to the beginning."""
         written = _Written.of({name: value}, len(name) + 1)
         before = [known for known in FIELDS[: FIELDS.index(name)] if known in self.places]
         if before:
             at = self._comments_end(self._line_end(self.places[before[-1]].end))
-            return _Edit(at, at, self._lines("", f"\n{name}:{written.head}", written.body))
+            return _TextEdit(at, at, self._lines("", f"\n{name}:{written.head}", written.body))
         at = self._line_start(min(place.key_start for place in self.places.values()))
-        return _Edit(at, at, self._lines("", f"{name}:{written.head}", written.body) + "\n")
+        return _TextEdit(at, at, self._lines("", f"{name}:{written.head}", written.body) + "\n")
 
-    def _replaced(self, name: str, place: _Place, value: Any) -> Iterator[_Edit]:
+    def _replaced(self, name: str, place: _ValuePlace, value: Any) -> Iterator[_TextEdit]:
         colon = _COLON.match(self.text, place.key_end)
         if colon is None:
             raise _not_writable(self.source, f"there is something between {name} and its colon")
         yield self._hoisted(place.key_start, colon.end(), place.end)
         yield from self._put(colon.end(), place.end, _Written.of({name: value}, len(name) + 1), "")
 
-    def _put(self, start: int, end: int, written: "_Written", indent: str) -> Iterator[_Edit]:
+    def _put(self, start: int, end: int, written: "_Written", indent: str) -> Iterator[_TextEdit]:
         """A value where another one is. What is behind that in its last line, a comment, stays behind it; where the new
         one is a block or a list, that is in the first line."""
         line_end = self._line_end(end)
         body = self._lines(indent, "", written.body)
         if written.is_folded:
-            yield _Edit(start, line_end, f"{written.head}{body}{self.text[end:line_end]}")
+            yield _TextEdit(start, line_end, f"{written.head}{body}{self.text[end:line_end]}")
             return
-        yield _Edit(start, end, written.head)
+        yield _TextEdit(start, end, written.head)
         if body:
-            yield _Edit(line_end, line_end, body)
+            yield _TextEdit(line_end, line_end, body)
 
     def _lines(self, indent: str, first: str, body: Iterable[str]) -> str:
         return first + "".join(f"\n{indent}{line}" if line else "\n" for line in body)
 
-    def _items_changed(self, name: str, place: _Place, items: list[str]) -> Iterator[_Edit]:
+    def _items_changed(self, name: str, place: _ValuePlace, items: list[str]) -> Iterator[_TextEdit]:
         """Item by item, so that those that stay keep their comments and their layout."""
         tree = read_mapping(self.text, self.source, "a spec")[name].tree
         assert isinstance(tree, list)
@@ -200,7 +200,7 @@ class _Document:
             if j1 + both < j2:
                 yield self._inserted(i1 + both, items[j1 + both : j2], place, dashes)
 
-    def _dashes(self, place: _Place) -> list[int]:
+    def _dashes(self, place: _ValuePlace) -> list[int]:
         found, after = [], place.key_end
         for start, end in place.items:
             dash = _DASH.search(self.text, after, start)
@@ -210,18 +210,18 @@ class _Document:
             after = end
         return found
 
-    def _inserted(self, index: int, items: Iterable[str], place: _Place, dashes: list[int]) -> _Edit:
+    def _inserted(self, index: int, items: Iterable[str], place: _ValuePlace, dashes: list[int]) -> _TextEdit:
         """New items before the one of this index, or behind the last one."""
         indent = " " * self._column(dashes[0])
         pieces = (_Written.of([item], 1) for item in items)
         lines = [self._lines(indent, f"{indent}-{piece.head}", piece.body) for piece in pieces]
         if index == 0:
             at = self._line_start(dashes[0])
-            return _Edit(at, at, "\n".join(lines) + "\n")
+            return _TextEdit(at, at, "\n".join(lines) + "\n")
         at = self._line_end(place.items[index - 1][1])
-        return _Edit(at, at, "\n" + "\n".join(lines))
+        return _TextEdit(at, at, "\n" + "\n".join(lines))
 
-    def _removed(self, dash: int, end: int) -> _Edit:
+    def _removed(self, dash: int, end: int) -> _TextEdit:
         """An item goes with its lines; a comment in them stays, in a line of its own.
 
         The line end that goes is the one before it: what is put in behind the list goes behind the other one.
@@ -229,12 +229,12 @@ class _Document:
         start, line_end = self._line_start(dash), self._line_end(end)
         kept = self._comment_lines(start, line_end, self._column(dash)).removesuffix("\n")
         before = start - (2 if self.text[:start].endswith("\r\n") else 1)
-        return _Edit(before, line_end, f"\n{kept}" if kept else "")
+        return _TextEdit(before, line_end, f"\n{kept}" if kept else "")
 
-    def _hoisted(self, place: int, start: int, end: int) -> _Edit:
+    def _hoisted(self, place: int, start: int, end: int) -> _TextEdit:
         """The comments in what is about to be replaced, above the line of it."""
         at = self._line_start(place)
-        return _Edit(at, at, self._comment_lines(start, end, self._column(place)))
+        return _TextEdit(at, at, self._comment_lines(start, end, self._column(place)))
 
     def _comment_lines(self, start: int, end: int, column: int) -> str:
         inside = (comment for at, comment in self.comments if start <= at < end)
@@ -287,19 +287,19 @@ class _Reader:
     _headers: list[tuple[int, str]] = field(default_factory=list)
     """Comments behind the `|` of a block."""
 
-    def places(self) -> dict[str, _Place]:
+    def places(self) -> dict[str, _ValuePlace]:
         events = iter(read_events(self.text, self.source))
         top = next(event for event in events if isinstance(event, yaml.NodeEvent))
         if not isinstance(top, yaml.MappingStartEvent) or top.flow_style:
             raise _not_writable(self.source, "all of it is in braces")
-        places: dict[str, _Place] = {}
+        places: dict[str, _ValuePlace] = {}
         while not isinstance(key := next(events), yaml.MappingEndEvent):
             key_start, key_end, _ = self._node(key, events)
             if _column_of(key) != _column_of(top):
                 raise _not_writable(self.source, "a key in it is not at the beginning of its line")
             _, end, items = self._node(next(events), events)
             if isinstance(key, yaml.ScalarEvent):
-                places[key.value] = _Place(key_start, key_end, end, items)
+                places[key.value] = _ValuePlace(key_start, key_end, end, items)
         if _column_of(top) != 0:
             raise _not_writable(self.source, "all of it is indented")
         return places

@@ -21,7 +21,7 @@ REST = 0.7
 
 
 @dataclass(frozen=True)
-class Clock:
+class KeyClock:
     """The time by which keys are judged."""
 
     now: Callable[[], float] = perf_counter if os.name == "nt" else monotonic  # as Textual stamps its events

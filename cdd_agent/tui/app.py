@@ -59,9 +59,9 @@ from cdd_agent.events import (
 from cdd_agent.git.status import current_branch
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.tui.answering import REST, Answering, Clock
+from cdd_agent.tui.answering import REST, Answering, KeyClock
 from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget
-from cdd_agent.tui.history import History
+from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
@@ -132,7 +132,7 @@ class Shell(Guarded, App[CddError]):
         root: Path,
         open_session: Callable[[Frontend, Emit], Opened],
         first: str = "",
-        clock: Clock = Clock(),  # noqa: B008  # it is frozen
+        clock: KeyClock = KeyClock(),  # noqa: B008  # it is frozen
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`."""
         super().__init__()
@@ -167,7 +167,7 @@ class Shell(Guarded, App[CddError]):
             yield StepList()
             yield SpecPanel()
         yield Vertical(id="questions")
-        yield Prompt(self._complete, History(self._root))
+        yield Prompt(self._complete, PromptHistory(self._root))
         yield ActivityBar(_KEYS)
 
     def on_mount(self) -> None:

@@ -11,7 +11,7 @@ from cdd_agent.files.atomic import ignore_runs
 _KEPT = 500
 
 
-class History:
+class PromptHistory:
     """Walks through earlier lines. The file is read when it is first needed, not at start-up."""
 
     def __init__(self, root: Path) -> None:

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from cdd_agent.actions.model import MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.model import Hint, Replacement
-from cdd_agent.edits.search import Draft, as_lines, replaced_once
+from cdd_agent.edits.search import TextDraft, as_lines, replaced_once
 
 
 def edited(content: bytes | str, find: str, new: str, hint: Hint = Hint()) -> bytes:  # noqa: B008
-    draft = Draft(content.encode() if isinstance(content, str) else content)
+    draft = TextDraft(content.encode() if isinstance(content, str) else content)
     draft.replace(Replacement("a", as_lines(find), as_lines(new), hint))
     return draft.content
 
@@ -140,7 +140,7 @@ def test_a_line_that_is_only_quoted_has_to_be_like_the_files(quoted: str, is_fou
 
 
 def test_a_hint_is_of_the_lines_as_they_were_before_the_edits() -> None:
-    draft = Draft(b"x\na\nb\na\n")
+    draft = TextDraft(b"x\na\nb\na\n")
     draft.replace(Replacement("a", ("x",), ("y", "z")))
     draft.replace(Replacement("a", ("a",), ("c",), Hint(line=4)))
     assert draft.content == b"y\nz\na\nb\nc\n"
@@ -184,7 +184,7 @@ def test_a_wrong_hint_decides_nothing(hint: Hint) -> None:
     ],
 )
 def test_what_is_done_already_is_not_done_again(before: str, find: str, new: str) -> None:
-    draft = Draft(before.encode())
+    draft = TextDraft(before.encode())
     assert draft.replace(Replacement("a", as_lines(find), as_lines(new))) is False
     assert draft.content == before.encode()
     assert replaced_once(before.encode(), find, new) is None
@@ -201,12 +201,12 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=200)
 
 @given(st.binary(max_size=300))
 def test_a_file_that_is_not_edited_stays_byte_for_byte(content: bytes) -> None:
-    assert Draft(content).content == content
+    assert TextDraft(content).content == content
 
 
 @given(texts, texts, texts)
 def test_an_edit_is_done_or_told_and_never_a_bug(content: str, find: str, new: str) -> None:
-    draft = Draft(content.encode())
+    draft = TextDraft(content.encode())
     try:
         changed = draft.replace(Replacement("a", as_lines(find), as_lines(new)))
     except (SearchTextNotFoundError, MultipleMatchesFoundError):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.engine.attempt import Attempt, Failure, Shown
+from cdd_agent.engine.attempt import Attempt, AttemptFailure, Shown
 from cdd_agent.llm.port import Message, ToolCall
 
 REPLY = "of a run whose state is gone"
@@ -28,7 +28,7 @@ def test_texts_are_kept_without_secrets_and_the_reply_word_for_word(attempt: Att
     attempt.save_partial(KEY)
     attempt.save_output(KEY)
     attempt.save_diff(KEY)
-    attempt.save_failure(Failure(detail=KEY))
+    attempt.save_failure(AttemptFailure(detail=KEY))
     assert [path.name for path in attempt.folder.iterdir() if KEY in path.read_text()] == []
     attempt.save_reply(f"key = {KEY}")
     assert attempt.reply == f"key = {KEY}"

@@ -4,15 +4,15 @@ import pytest
 
 from cdd_agent.engine.net_changes import Segment, fold
 from cdd_agent.git.checkpoint import Checkpoint
-from cdd_agent.git.restore import Change, Entry
+from cdd_agent.git.restore import Change, TreeEntry
 
 OURS, BETWEEN, OWN = "attempt", "between", "restored by the journal"
 
 
-def entry(text: str) -> Entry | None:
+def entry(text: str) -> TreeEntry | None:
     """`-` is no file, `v600` the content `v` with these permissions."""
     content, permissions = text.rstrip("0123456789"), text.lstrip("abcdefghijklmnopqrstuvwxyz-")
-    return None if text == "-" else Entry("100644", content, int(permissions, 8) if permissions else None)
+    return None if text == "-" else TreeEntry("100644", content, int(permissions, 8) if permissions else None)
 
 
 def segments(*parts: tuple[str, str, str]) -> list[Segment]:

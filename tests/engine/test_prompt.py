@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.prompt import LAST_REPLY, Prompt, step_prompt
+from cdd_agent.engine.prompt import LAST_REPLY, StepPrompt, step_prompt
 from cdd_agent.events import About, Event, StepFinished
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
@@ -24,7 +24,7 @@ BIG = "x = 1\n" * 2_000
 """A file of 12,000 bytes, 4,000 tokens."""
 
 
-def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> Prompt:
+def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> StepPrompt:
     engine: Engine = sandbox.engine()
     try:
         step = engine.run.next_step
@@ -52,7 +52,7 @@ def busy(sandbox: Sandbox) -> Sandbox:
     return sandbox.write(step)
 
 
-def shown(prompt: Prompt) -> set[str]:
+def shown(prompt: StepPrompt) -> set[str]:
     return {path for path in prompt.shown.files if f"# {path}" in prompt.text}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.engine.attempt import Failure
+from cdd_agent.engine.attempt import AttemptFailure
 from cdd_agent.engine.record import GoingBack, RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import _temporary
@@ -52,7 +52,7 @@ def test_an_undo_that_is_under_way_is_known_until_it_is_settled(record: RunRecor
 
 
 def test_starting_over_sets_everything_aside_but_what_is_not_the_runs(record: RunRecord) -> None:
-    record.attempt(1, 1).save_failure(Failure(detail="no"))
+    record.attempt(1, 1).save_failure(AttemptFailure(detail="no"))
     for name in ("lock", "holder.json", "socrates.json", "state.json"):
         (record.folder / name).touch()
     (record.folder / "checkpoints.git").mkdir()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from cdd_agent.engine.effort import Effort, effort_by_step
-from cdd_agent.engine.log import Entry
+from cdd_agent.engine.effort import RunCost, effort_by_step
+from cdd_agent.engine.log import LogEntry
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.engine.report_page import save, to_markdown
 from cdd_agent.events import (
@@ -61,8 +61,8 @@ def finished(step: int, status: StepStatus = StepStatus.COMPLETED) -> StepFinish
     return StepFinished(step, "x", status, None, None, None, (), (), 1, 2)
 
 
-def at(*events: tuple[float, Event]) -> Iterator[Entry]:
-    return (Entry(NOON + timedelta(seconds=second), event) for second, event in events)
+def at(*events: tuple[float, Event]) -> Iterator[LogEntry]:
+    return (LogEntry(NOON + timedelta(seconds=second), event) for second, event in events)
 
 
 def failed(step: int) -> AttemptFailed:
@@ -78,7 +78,7 @@ ANSWERED = (*ASKED, (10, ReplyFinished(1, Usage(100, 20))))
 KILLED = ((1000, Notice("Step 1 was interrupted.")), (1000, ChangesPutBack(1, (), ())), (1000, opened(resumed=True)))
 GOES_ON = ((1001, StepStarted(1, "x", 1)), (1002, ReplyStarted(1, "", saved=True)))
 ASKED_AGAIN = ((20, StepStarted(1, "x", 2)), (21, ReplyStarted(1, "m")))
-ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, completion_tokens=20)
+ANSWER = RunCost(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, completion_tokens=20)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
             {1: replace(ANSWER, seconds=14)},
         ),
         # Killed while the model wrote: the call was made, nobody knows its tokens.
-        ([*ASKED, *KILLED], {1: Effort(1.0, model_calls=1)}),
+        ([*ASKED, *KILLED], {1: RunCost(1.0, model_calls=1)}),
         # The same by a version that says how much was asked: at least that was taken.
         (
             [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), *KILLED],
-            {1: Effort(1.0, model_calls=1, counted_calls=1, prompt_tokens=90, estimated_calls=1)},
+            {1: RunCost(1.0, model_calls=1, counted_calls=1, prompt_tokens=90, estimated_calls=1)},
         ),
         # Stopped by a person, asked again; a reply that was lost is a call that was made.
         (
@@ -124,17 +124,17 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
                 (30, ReplyFinished(1, Usage(100, 20, usd=0.5))),
                 (31, finished(1)),
             ],
-            {1: Effort(12.0, 3, 3, prompt_tokens=280, completion_tokens=25, estimated_calls=1, usd=0.5)},
+            {1: RunCost(12.0, 3, 3, prompt_tokens=280, completion_tokens=25, estimated_calls=1, usd=0.5)},
         ),
         # What a cache gave and took, and what of the reply were thoughts.
         (
             [*ASKED, (10, ReplyFinished(1, Usage(100, 20, False, 0.5, 60, 30, 5, 0.25))), (11, finished(1))],
-            {1: Effort(11.0, 1, 1, 100, 20, 0, 0.5, 0.0, 0, 60, 30, 0.25)},
+            {1: RunCost(11.0, 1, 1, 100, 20, 0, 0.5, 0.0, 0, 60, 30, 0.25)},
         ),
         # A provider that asked to come back later took nothing.
         (
             [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), (2, finished(1, StepStatus.PENDING)), *KILLED],
-            {1: Effort(2.0, model_calls=1)},
+            {1: RunCost(2.0, model_calls=1)},
         ),
         # Killed later, and on from the saved reply: one call.
         (
@@ -147,7 +147,7 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
         # A failed attempt, and a second one.
         (
             [*ANSWERED, (12, failed(1)), *ASKED_AGAIN, (25, ReplyFinished(1, None)), (26, finished(1))],
-            {1: Effort(18.0, model_calls=2, counted_calls=1, prompt_tokens=100, completion_tokens=20)},
+            {1: RunCost(18.0, model_calls=2, counted_calls=1, prompt_tokens=100, completion_tokens=20)},
         ),
         # Questions, with an hour between them in which nobody worked; and one that the provider refused.
         (
@@ -158,21 +158,21 @@ ANSWER = Effort(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, complet
                 *((7200, QuestionAsked(1, "No?")), (7200, ReplyStarted(1, "m", prompt_tokens=90))),
                 (7201, QuestionAnswered(1)),
             ],
-            {1: Effort(12.0, model_calls=3, counted_calls=2, prompt_tokens=101, completion_tokens=21)},
+            {1: RunCost(12.0, model_calls=3, counted_calls=2, prompt_tokens=101, completion_tokens=21)},
         ),
         # Killed while it was answered: the call was made.
         (
             [(0, QuestionAsked(1, "Why?")), (1, ReplyStarted(1, "m", prompt_tokens=90)), *KILLED],
-            {1: Effort(1.0, model_calls=1, counted_calls=1, prompt_tokens=90, estimated_calls=1)},
+            {1: RunCost(1.0, model_calls=1, counted_calls=1, prompt_tokens=90, estimated_calls=1)},
         ),
         # A run whose state is gone is another run.
-        ([*ANSWERED, (50, opened(resumed=False)), (60, StepStarted(2, "x", 1)), (61, finished(2))], {2: Effort(1.0)}),
+        ([*ANSWERED, (50, opened(resumed=False)), (60, StepStarted(2, "x", 1)), (61, finished(2))], {2: RunCost(1.0)}),
         ([(0, BaselineTaken(1, "t", 0, 5, 0, 0, 7.5, "")), *ANSWERED], {1: replace(ANSWER, seconds=17.5)}),
         # A clock that was set back.
-        ([(10, StepStarted(1, "x", 1)), (0, finished(1))], {1: Effort()}),
+        ([(10, StepStarted(1, "x", 1)), (0, finished(1))], {1: RunCost()}),
     ],
 )
-def test_what_a_step_took(events: list[tuple[float, Event]], efforts: dict[int, Effort]) -> None:
+def test_what_a_step_took(events: list[tuple[float, Event]], efforts: dict[int, RunCost]) -> None:
     assert effort_by_step(at(*events)) == efforts
 
 
@@ -288,13 +288,13 @@ async def test_a_person_who_stops_a_run_is_told_that_and_not_what_came_of_the_re
 
 def a_step(number: int, title: str, status: StepStatus = StepStatus.COMPLETED, why: str | None = None) -> StepReport:
     verification = Verification.PASSED if status is StepStatus.COMPLETED else None
-    effort = Effort(75.2, 2, 1, 12000, 345)
+    effort = RunCost(75.2, 2, 1, 12000, 345)
     return StepReport(number, title, status, verification, why, why, 2, ("a.py",), (), Counts(5, 0, 1), effort)
 
 
 def a_report(*steps: StepReport, files: tuple[str, ...] = ("a.py",)) -> Report:
     status = RunStatus.FAILED if any(step.status is StepStatus.FAILED for step in steps) else RunStatus.COMPLETED
-    effort = Effort(150.4, 4, 2, 24000, 690)
+    effort = RunCost(150.4, 4, 2, 24000, 690)
     before, after = Counts(4, 1, 0), Counts(9, 0, 1)
     return Report("feature-x", "Say | words", status, NOON, None, steps, files, (), before, after, effort)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.engine.attempt import Failure, Shown
+from cdd_agent.engine.attempt import AttemptFailure, Shown
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import as_json, aside_of, set_aside, write_text
 
@@ -28,8 +28,8 @@ def test_what_is_damaged_is_told_and_stays(tmp_path: Path, text: str) -> None:
 
 
 def test_half_of_a_character_in_a_models_words_is_no_reason_not_to_save_them(tmp_path: Path) -> None:
-    write_text(tmp_path / "failure.json", as_json(Failure(detail="half \ud83d")))
-    assert Failure.load(tmp_path / "failure.json") == Failure(detail="half ?")
+    write_text(tmp_path / "failure.json", as_json(AttemptFailure(detail="half \ud83d")))
+    assert AttemptFailure.load(tmp_path / "failure.json") == AttemptFailure(detail="half ?")
 
 
 def test_what_is_set_aside_stays_so_after_a_cut_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

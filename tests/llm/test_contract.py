@@ -14,7 +14,7 @@ from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.anthropic_messages import MessageReader
-from cdd_agent.llm.direct.chat_reply import Reply, ToolCallPieces
+from cdd_agent.llm.direct.chat_reply import ChatReply, ToolCallPieces
 from cdd_agent.llm.direct.ollama_chat import OllamaReader
 from cdd_agent.llm.direct.protocol import ReplyReader
 from cdd_agent.llm.direct.response_reader import ResponseReader
@@ -498,7 +498,7 @@ SAID = {"type": "message", "phase": "final_answer", "content": [{"type": "output
     ("reader", "documents"),
     [
         (
-            Reply(),
+            ChatReply(),
             [
                 *({"choices": [{"delta": {"reasoning_content": half}}]} for half in HALVES),
                 {"choices": [{"delta": {}, "finish_reason": "stop"}]},
@@ -543,7 +543,7 @@ KINDS = {
     "responses": ("output_text.delta", "output_item.done", "reasoning_text.delta", "completed", "incomplete"),
 }
 READERS: dict[str, Callable[[], ReplyReader]] = {
-    "chat completions": Reply,
+    "chat completions": ChatReply,
     "messages": lambda: MessageReader("here"),
     "responses": lambda: ResponseReader("here"),
     "ollama": lambda: OllamaReader("here"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.llm.direct import answers, event_stream
 from cdd_agent.llm.direct.answers import documents
-from cdd_agent.llm.direct.chat_reply import Reply
+from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -277,7 +277,7 @@ async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def events_in(pieces: list[bytes]) -> list[ModelEvent]:
-    reply, response = Reply(), httpx.Response(200, content=one_by_one(pieces))
+    reply, response = ChatReply(), httpx.Response(200, content=one_by_one(pieces))
     events = [event async for text in documents(response) for event in reply.take(text)]
     return [*events, *reply.end()]
 

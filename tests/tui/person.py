@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from cdd_agent.events import Emit, Event, Notice
 from cdd_agent.frontend import Frontend
 from cdd_agent.session import FindServers, Session
-from cdd_agent.tui.answering import REST, Clock
+from cdd_agent.tui.answering import REST, KeyClock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
@@ -45,8 +45,8 @@ class FingerTime:
                 wakes.set_result(None)
 
     @property
-    def clock(self) -> Clock:
-        return Clock(lambda: self.now, lambda event: self.now, self.sleep)
+    def clock(self) -> KeyClock:
+        return KeyClock(lambda: self.now, lambda event: self.now, self.sleep)
 
 
 def shell(

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.tui.history import History
+from cdd_agent.tui.history import PromptHistory
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def file_of(project: Path) -> Path:
     return project / ".cdd" / "runs" / "history.jsonl"
 
 
-def walked(history: History) -> list[str]:
+def walked(history: PromptHistory) -> list[str]:
     """All lines, the latest first."""
     lines = []
     while (line := history.previous("")) is not None:
@@ -24,8 +24,8 @@ def walked(history: History) -> list[str]:
     return lines
 
 
-def filled(project: Path, *lines: str) -> History:
-    history = History(project)
+def filled(project: Path, *lines: str) -> PromptHistory:
+    history = PromptHistory(project)
     for line in lines:
         history.add(line)
     return history
@@ -48,7 +48,7 @@ def test_drafts_that_were_left_on_the_way_to_a_line_are_kept(project: Path) -> N
     history.previous("dra")
     history.previous("two, edited")
     history.add("one")
-    assert walked(History(project)) == ["one", "two, edited", "dra", "two", "one"]
+    assert walked(PromptHistory(project)) == ["one", "two, edited", "dra", "two", "one"]
 
 
 def test_empty_lines_and_repetitions_are_not_kept(project: Path) -> None:
@@ -66,14 +66,14 @@ def test_a_new_line_starts_the_walk_at_the_end_again(project: Path) -> None:
 @pytest.mark.parametrize("line", ["a\nb", "a\u2028b\x85c", "日本語", "\ud800 half a pair", 'quote " and \\'])
 def test_any_text_survives_the_session(project: Path, line: str) -> None:
     filled(project, "before", line)
-    assert walked(History(project)) == [line, "before"]
+    assert walked(PromptHistory(project)) == [line, "before"]
 
 
 def test_damaged_lines_are_passed_over(project: Path) -> None:
     file = file_of(project)
     file.parent.mkdir()
     file.write_bytes(b'"good"\n{not json\n42\n\xff\xfe\n' + b"[" * 100_000 + b'\n\n"also good"\n"torn of')
-    assert walked(History(project)) == ["also good", "good"]
+    assert walked(PromptHistory(project)) == ["also good", "good"]
 
 
 def test_a_line_after_a_torn_one_is_whole(project: Path) -> None:
@@ -81,14 +81,14 @@ def test_a_line_after_a_torn_one_is_whole(project: Path) -> None:
     file.parent.mkdir()
     file.write_text('"torn of')
     filled(project, "next", "last")
-    assert walked(History(project)) == ["last", "next"]
+    assert walked(PromptHistory(project)) == ["last", "next"]
 
 
 def test_only_the_latest_lines_are_read_again(project: Path) -> None:
     file = file_of(project)
     file.parent.mkdir()
     file.write_text("".join(f"{json.dumps(str(number))}\n" for number in range(2000)))
-    lines = walked(History(project))
+    lines = walked(PromptHistory(project))
     assert lines[0] == "1999"
     assert 400 < len(lines) <= 500
 
@@ -110,4 +110,4 @@ def test_a_place_that_cannot_be_written_costs_only_the_memory(project: Path, in_
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     assert walked(filled(project, "one")) == ["one"]
-    assert walked(History(project)) == []
+    assert walked(PromptHistory(project)) == []

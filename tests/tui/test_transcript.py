@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
 
 from cdd_agent.tui.transcript.blocks import BlockKind
-from cdd_agent.tui.transcript.lines import Gutter, Line, Mark
+from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.transcript.wrapping import wrap
@@ -151,7 +151,7 @@ class Shown(NamedTuple):
     marks: list[Mark]
 
 
-def described(lines: list[Line], width: int = 40) -> list[Shown]:
+def described(lines: list[TranscriptLine], width: int = 40) -> list[Shown]:
     rows = [row for line in lines for row in line.rows(width)]
     return [
         Shown(line.text[start:end], line.hang if start else line.gutter, line.ink, list(line.inks()))

@@ -55,7 +55,7 @@ class _Hunk:
 
 
 @dataclass
-class _Section:
+class _DiffSection:
     """What a diff says of one file."""
 
     old: str = ""
@@ -83,9 +83,9 @@ def has_hunks(lines: Sequence[str]) -> bool:
 
 def read_diff(lines: Sequence[str], path: str | None = None) -> list[Edit]:
     """The edits of a diff; `path` is the file of hunks without names. Raises `ReplyRefused`."""
-    sections: list[_Section] = []
+    sections: list[_DiffSection] = []
     if path is not None and not holds_diff(lines):
-        sections.append(_Section(path, path, has_names=True))
+        sections.append(_DiffSection(path, path, has_names=True))
     place = 0
     while place < len(lines):
         place = _take(lines, place, sections)
@@ -181,16 +181,16 @@ def _is_signature(lines: Sequence[str], place: int) -> bool:
     return lines[place].rstrip() == "--" and place + 1 < len(lines) and _SIGNATURE.match(lines[place + 1]) is not None
 
 
-def _take(lines: Sequence[str], place: int, sections: list[_Section]) -> int:
+def _take(lines: Sequence[str], place: int, sections: list[_DiffSection]) -> int:
     """Read one line of a head, or a whole hunk; the line after it."""
     line = lines[place]
     section = sections[-1] if sections else None
     if line.startswith("diff --git "):
         names = _GIT.match(line)
-        sections.append(_Section(*((_name(names["old"]), _name(names["new"])) if names else ("", ""))))
+        sections.append(_DiffSection(*((_name(names["old"]), _name(names["new"])) if names else ("", ""))))
     elif _names_follow(lines, place):
         if section is None or section.has_names or section.hunks:
-            section = _Section()
+            section = _DiffSection()
             sections.append(section)
         section.old, section.new = _names(lines[place], lines[place + 1])
         section.has_names = True
@@ -212,7 +212,7 @@ def _take(lines: Sequence[str], place: int, sections: list[_Section]) -> int:
     return place + 1
 
 
-def _extend(section: _Section, line: str) -> None:
+def _extend(section: _DiffSection, line: str) -> None:
     kind, _, name = line.partition(" from ") if " from " in line else line.partition(" to ")
     if kind == "rename":
         section.renamed_from, section.renamed_to = (
@@ -289,7 +289,7 @@ def _unquoted(name: str) -> str:
 _ESCAPED = {b"\\": b"\\", b'"': b'"', b"t": b"\t", b"n": b"\n"}
 
 
-def _edits(section: _Section) -> list[Edit]:
+def _edits(section: _DiffSection) -> list[Edit]:
     old, new = section.old, section.new
     if section.is_deleted or new == _NOWHERE:
         path = old if old != _NOWHERE else new

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-from cdd_agent.llm.direct.chat_reply import THOUGHTS, Reply
+from cdd_agent.llm.direct.chat_reply import THOUGHTS, ChatReply
 from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fields
 from cdd_agent.llm.direct.json_values import as_dict, as_list, read_json, sendable_arguments
 from cdd_agent.llm.direct.protocol import Call
@@ -94,8 +94,8 @@ class ChatCompletions:
         headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
         return Call({**fields, **self._options.body}, headers)
 
-    def reader(self) -> Reply:
-        return Reply(self._origin, keeps_text=self._dialect.keeps_text)
+    def reader(self) -> ChatReply:
+        return ChatReply(self._origin, keeps_text=self._dialect.keeps_text)
 
     def adapts_to(self, failure: Failure) -> bool:
         """Servers name the field that they do not know, or that they miss."""

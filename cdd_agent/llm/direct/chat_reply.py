@@ -77,7 +77,7 @@ def last_events(done: Done, calls: ToolCallPieces) -> Iterator[ModelEvent]:
     yield done
 
 
-class Reply:
+class ChatReply:
     """One reply in the making."""
 
     def __init__(self, origin: str = "", *, keeps_text: bool = False) -> None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
-from cdd_agent.tui.transcript.lines import Gutter, Line, Mark, Piece, blank
+from cdd_agent.tui.transcript.lines import Gutter, Mark, Piece, TranscriptLine, blank
 
 
 class BlockKind(StrEnum):
@@ -32,13 +32,13 @@ _GLYPHS = {
 _INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
-def space_between(above: BlockKind | None, below: BlockKind) -> list[Line]:
+def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptLine]:
     """Status blocks stand close together, and so does output."""
     together = above is below is BlockKind.OUTPUT or {above, below} <= _STATUS
-    return [] if above is None or together else [Line()]
+    return [] if above is None or together else [TranscriptLine()]
 
 
-def whole_block(kind: BlockKind, text: str) -> Iterator[Line]:
+def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
     """The lines of a block of a kind that does not grow."""
     gutter: Gutter = ((_GLYPHS[kind], kind),) if kind in _GLYPHS else ()
     hang = blank(gutter)
@@ -50,7 +50,7 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[Line]:
                 shown, marks = _without_backticks(shown)
             elif kind is BlockKind.HEADING:
                 shown += " "
-            yield Line(text=shown, marks=marks, ink=f"{kind}-text", gutter=gutter, hang=hang, fill=fill)
+            yield TranscriptLine(text=shown, marks=marks, ink=f"{kind}-text", gutter=gutter, hang=hang, fill=fill)
             gutter = hang
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.colouring import coloured
-from cdd_agent.tui.transcript.lines import Gutter, Line, Mark
+from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine
 
 _WINDOW_LINES = 200
 
@@ -36,7 +36,7 @@ class _Window:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class _CodeLine(Line):
+class _CodeLine(TranscriptLine):
     window: _Window
     number: int
 
@@ -72,27 +72,31 @@ class CodeBlock:
         self._wrapped = (*hang, ("↳", "code wrapped"))
         self._window = _Window(self._language)
 
-    def title(self) -> list[Line]:
+    def title(self) -> list[TranscriptLine]:
         if not self._path:
             return []
         title = sanitize_for_display(self._path)
-        return [Line(text=title, ink="code path", gutter=self._next_gutter(), hang=self._wrapped, fill=(" ", "code"))]
+        return [
+            TranscriptLine(
+                text=title, ink="code path", gutter=self._next_gutter(), hang=self._wrapped, fill=(" ", "code")
+            )
+        ]
 
-    def line(self, text: str) -> Line:
+    def line(self, text: str) -> TranscriptLine:
         if self._window.closed:
             self._window = _Window(self._language)
         text = sanitize_for_display(text)
         self._window.add(text)
         return self._line(text, self._window)
 
-    def preview(self, text: str) -> Line:
+    def preview(self, text: str) -> TranscriptLine:
         """A line that is still being written."""
         return self._line(sanitize_for_display(text), _Window(self._language))
 
     def close(self) -> None:
         self._window.closed = True
 
-    def _line(self, text: str, window: _Window) -> Line:
+    def _line(self, text: str, window: _Window) -> TranscriptLine:
         return _CodeLine(
             text=text,
             ink="code",
@@ -109,7 +113,7 @@ class CodeBlock:
         return gutter
 
 
-class Fence:
+class CodeFence:
     """A code block between fences, of which only the first one has come."""
 
     def __init__(self, indent: int, marker: str, info: str) -> None:
@@ -120,17 +124,17 @@ class Fence:
         """The line that is being written."""
 
     @classmethod
-    def opened_by(cls, line: str) -> "Fence | None":
+    def opened_by(cls, line: str) -> "CodeFence | None":
         opening = _FENCE.fullmatch(line)
         return cls(len(opening[1]), opening[2], opening[3]) if opening else None
 
     def is_closed_by(self, line: str) -> bool:
         return self._closing.fullmatch(line) is not None
 
-    def title(self) -> list[Line]:
+    def title(self) -> list[TranscriptLine]:
         return self._code.title()
 
-    def take(self, text: str, *, mid_line: bool) -> Iterator[Line]:
+    def take(self, text: str, *, mid_line: bool) -> Iterator[TranscriptLine]:
         """A line of code, or so much of a long one as has come."""
         if not mid_line:
             text = text[min(self._indent, len(text) - len(text.lstrip(" "))) :]
@@ -142,7 +146,7 @@ class Fence:
             yield self._code.line(self._partial)
             self._partial = ""
 
-    def tail(self, rest: str) -> list[Line]:
+    def tail(self, rest: str) -> list[TranscriptLine]:
         """How the line looks that is being written, with the rest that has not been taken."""
         text = self._partial + ("" if _UNDECIDED.fullmatch(rest) else rest)
         return [self._code.preview(text)] if text else []

@@ -1,7 +1,7 @@
 """Styled lines, which know no width, and the rows they are broken into. Nothing here draws.
 
-A `Line` names its looks with *inks*, words that `looks.py` maps to styles. So a new theme costs nothing, and a
-new width only costs new breaks between rows.
+A `TranscriptLine` names its looks with *inks*, words that `looks.py` maps to styles. So a new theme costs nothing, and
+a new width only costs new breaks between rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,13 +38,13 @@ def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterato
 class Row(NamedTuple):
     """What is shown of a line on one row of the screen."""
 
-    line: "Line"
+    line: "TranscriptLine"
     start: int
     end: int
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Line:
+class TranscriptLine:
     """A line of text before it is broken into rows."""
 
     text: str = ""

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Protocol
 
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between
-from cdd_agent.tui.transcript.lines import Line
+from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.output import OutputLines
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, Part
@@ -14,13 +14,13 @@ from cdd_agent.tui.transcript.thoughts import ThoughtsHeader, ThoughtsLines
 class _LineMaker(Protocol):
     """Makes lines of text that arrives in chunks. Every way to cut the text gives the same lines."""
 
-    def feed(self, text: str) -> list[Line]:
+    def feed(self, text: str) -> list[TranscriptLine]:
         """The lines that are settled by this text."""
 
-    def tail(self) -> list[Line]:
+    def tail(self) -> list[TranscriptLine]:
         """How the text that is not settled looks now."""
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> list[TranscriptLine]:
         """The lines that were left."""
 
 
@@ -82,15 +82,15 @@ class LiveBlock:
             parts.append(Part("", rest, begins=False))
         return parts
 
-    def tail(self) -> list[Line]:
+    def tail(self) -> list[TranscriptLine]:
         """How the handled text looks that is not settled."""
         return self._spaced(self._maker.tail())
 
-    def _settled(self, lines: list[Line]) -> list[Line]:
+    def _settled(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:
         spaced = self._spaced(lines)
         self.shown = self.shown or bool(lines)
         return spaced
 
-    def _spaced(self, lines: list[Line]) -> list[Line]:
+    def _spaced(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:
         """The lines, below the space where they are the first of their block."""
         return [*self._space, *lines] if lines and not self.shown else lines

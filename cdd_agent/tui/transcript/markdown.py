@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cdd_agent.tui.transcript.code import CodeBlock
 from cdd_agent.tui.transcript.inline import inline_texts
-from cdd_agent.tui.transcript.lines import Gutter, Ink, Line, blank
+from cdd_agent.tui.transcript.lines import Gutter, Ink, TranscriptLine, blank
 from cdd_agent.tui.transcript.tables import Cell, Table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _BULLETS = "•◦▪"
 _QUOTE_BAR: Gutter = (("▌ ", "bar"),)
 
 
-def markdown_lines(source: str) -> list[Line]:
+def markdown_lines(source: str) -> list[TranscriptLine]:
     writer = _LineWriter()
     writer.write(_parser().parse(source))
     return writer.lines
@@ -53,7 +53,7 @@ class _LineWriter:
     """Writes lines for the parser's flat tokens."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[TranscriptLine] = []
         self._open: list[_Container] = []
         self._gap = False
         """A blank line is owed before the next block."""
@@ -68,7 +68,7 @@ class _LineWriter:
                 case "fence" | "code_block":
                     self._leaf(self._code(token))
                 case "hr":
-                    self._leaf([Line(fill=("─", "rule"), gutter=self._gutter())])
+                    self._leaf([TranscriptLine(fill=("─", "rule"), gutter=self._gutter())])
                 case "table_open":
                     self._leaf([self._table(tokens, index)])
                 case "bullet_list_open" | "ordered_list_open":
@@ -86,18 +86,18 @@ class _LineWriter:
 
     def _leave(self) -> None:
         if not self._open[-1].used:
-            self.lines.append(Line(gutter=self._gutter()))
+            self.lines.append(TranscriptLine(gutter=self._gutter()))
         self._open.pop()
         self._gap = not self._tight()
 
-    def _leaf(self, lines: Iterable[Line]) -> None:
+    def _leaf(self, lines: Iterable[TranscriptLine]) -> None:
         self._separate()
         self.lines += lines
         self._gap = not self._tight()
 
     def _separate(self) -> None:
         if self._gap:
-            self.lines.append(Line(gutter=self._hang()))
+            self.lines.append(TranscriptLine(gutter=self._hang()))
         self._gap = False
 
     def _tight(self) -> bool:
@@ -124,19 +124,19 @@ class _LineWriter:
         first = ((marker, "bullet"),)
         return _Container(first=first, rest=blank(first), tight=parent.tight, used=False)
 
-    def _prose(self, inline: "Token", ink: Ink) -> Iterator[Line]:
+    def _prose(self, inline: "Token", ink: Ink) -> Iterator[TranscriptLine]:
         ink = " ".join(filter(None, (*(container.ink for container in self._open), ink)))
         for text, marks in inline_texts(inline):
-            yield Line(text=text, marks=marks, ink=ink, gutter=self._gutter(), hang=self._hang())
+            yield TranscriptLine(text=text, marks=marks, ink=ink, gutter=self._gutter(), hang=self._hang())
 
-    def _code(self, token: "Token") -> Iterator[Line]:
+    def _code(self, token: "Token") -> Iterator[TranscriptLine]:
         code = CodeBlock(token.info, self._gutter(), self._hang())
         yield from code.title()
         for text in token.content.removesuffix("\n").split("\n"):
             yield code.line(text)
         code.close()
 
-    def _table(self, tokens: "Sequence[Token]", start: int) -> Line:
+    def _table(self, tokens: "Sequence[Token]", start: int) -> TranscriptLine:
         rows: list[list[Cell]] = []
         aligns: list[str] = []
         for token in takewhile(lambda token: token.type != "table_close", tokens[start:]):

@@ -3,8 +3,8 @@
 import re
 
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
-from cdd_agent.tui.transcript.code import Fence
-from cdd_agent.tui.transcript.lines import Line
+from cdd_agent.tui.transcript.code import CodeFence
+from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown import markdown_lines
 
 _PEEK = 1_000
@@ -29,13 +29,13 @@ class MarkdownLines:
     """
 
     def __init__(self) -> None:
-        self._settled: list[Line] = []
+        self._settled: list[TranscriptLine] = []
         """Lines to hand out."""
         self._partial = ""
         """The start of a line that cannot be judged yet."""
         self._mid_line = False
         """Whether the start of the next text's line has been taken."""
-        self._fence: Fence | None = None
+        self._fence: CodeFence | None = None
         self._block = ""
         self._after_blank = False
         self._item_indent = 0
@@ -47,7 +47,7 @@ class MarkdownLines:
         self._continued = False
         """Whether the block is the rest of one that was cut."""
 
-    def feed(self, text: str) -> list[Line]:
+    def feed(self, text: str) -> list[TranscriptLine]:
         """Take a chunk; returns the lines that are settled by it."""
         *lines, self._partial = (self._partial + text).split("\n")
         for line in lines:
@@ -57,7 +57,7 @@ class MarkdownLines:
             self._partial = ""
         return self._hand_out()
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> list[TranscriptLine]:
         """The text is complete; returns the lines that were left."""
         if self._partial or self._mid_line:
             self._take(self._partial.removesuffix("\r") + "\n")
@@ -66,7 +66,7 @@ class MarkdownLines:
         self._close_fence()
         return self._hand_out()
 
-    def tail(self) -> list[Line]:
+    def tail(self) -> list[TranscriptLine]:
         """How the part that is not settled looks now."""
         rest = self._partial.removesuffix("\r")
         if self._fence is not None:
@@ -74,7 +74,7 @@ class MarkdownLines:
         source = self._block + ("" if _UNDECIDED.fullmatch(rest) else rest)
         return self._block_lines(source)
 
-    def _hand_out(self) -> list[Line]:
+    def _hand_out(self) -> list[TranscriptLine]:
         lines, self._settled = self._settled, []
         return lines
 
@@ -100,7 +100,7 @@ class MarkdownLines:
             return not self._block
         indent = len(line) - len(line.lstrip(" "))
         inside_item = 0 < self._item_indent <= indent
-        fence = None if inside_item else Fence.opened_by(line)
+        fence = None if inside_item else CodeFence.opened_by(line)
         item = None if inside_item else _ITEM.match(line)
         if fence or (not inside_item and self._ends_block(line, indent, bool(item))):
             self._settle_block()
@@ -128,9 +128,9 @@ class MarkdownLines:
         self._block = ""
         self._item_indent = self._item_start = 0
 
-    def _block_lines(self, source: str) -> list[Line]:
+    def _block_lines(self, source: str) -> list[TranscriptLine]:
         lines = markdown_lines(source) if source.strip() else []
-        return [Line(), *lines] if self._gap and not self._continued and lines else lines
+        return [TranscriptLine(), *lines] if self._gap and not self._continued and lines else lines
 
     def _cut_block(self) -> None:
         """Settle the beginning of an overlong block, if possible before an item, a line or a word."""
@@ -151,10 +151,10 @@ class MarkdownLines:
 
     # --- fences
 
-    def _open_fence(self, fence: Fence) -> None:
+    def _open_fence(self, fence: CodeFence) -> None:
         self._fence = fence
         if self._gap:
-            self._settled.append(Line())
+            self._settled.append(TranscriptLine())
         self._settled += fence.title()
 
     def _close_fence(self) -> None:

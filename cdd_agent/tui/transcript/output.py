@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
-from cdd_agent.tui.transcript.lines import Gutter, Line, Row
+from cdd_agent.tui.transcript.lines import Gutter, Row, TranscriptLine
 from cdd_agent.tui.transcript.wrapping import wrap
 
 _BAR: Gutter = (("│ ", "bar"),)
@@ -23,16 +23,16 @@ class OutputLines:
     def __init__(self) -> None:
         self._partial = ""
 
-    def feed(self, text: str) -> list[Line]:
+    def feed(self, text: str) -> list[TranscriptLine]:
         *complete, partial = (self._partial + text).split("\n")
         lines = [line for text in complete for line in _lines(_last_state(text))]
         *overlong, self._partial = bounded(_last_state(partial))
         return lines + [_line(text) for text in overlong]
 
-    def tail(self) -> list[Line]:
+    def tail(self) -> list[TranscriptLine]:
         return _lines(self._partial) if self._partial else []
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> list[TranscriptLine]:
         lines = self.tail()
         self._partial = ""
         return lines
@@ -44,16 +44,16 @@ def _last_state(text: str) -> str:
     return body.rpartition("\r")[2] + text[len(body) :]
 
 
-def _lines(text: str) -> list[Line]:
+def _lines(text: str) -> list[TranscriptLine]:
     return [_line(part) for part in bounded(text)]
 
 
-def _line(source: str) -> Line:
+def _line(source: str) -> TranscriptLine:
     text = _PROGRESS.sub(r"  \1", sanitize_for_display(without_escapes(source).expandtabs(8)))
     if rule := _rule_around(text):
         before, after = rule
-        return _Rule(text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after)
-    return Line(text=text, ink="output", gutter=_BAR, hang=_BAR)
+        return _OutputRule(text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after)
+    return TranscriptLine(text=text, ink="output", gutter=_BAR, hang=_BAR)
 
 
 def _rule_around(text: str) -> tuple[int, int] | None:
@@ -71,7 +71,7 @@ def _rule_around(text: str) -> tuple[int, int] | None:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class _Rule(Line):
+class _OutputRule(TranscriptLine):
     """A rule such as `==== 5 passed ====`. It is shortened at its ends so that it fits in one row."""
 
     before: int

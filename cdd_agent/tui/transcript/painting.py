@@ -7,7 +7,7 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from cdd_agent.tui.transcript.lines import MIN_ROOM, Gutter, Ink, Line, Row, clip
+from cdd_agent.tui.transcript.lines import MIN_ROOM, Gutter, Ink, Row, TranscriptLine, clip
 from cdd_agent.tui.transcript.looks import component_class
 
 
@@ -59,7 +59,7 @@ class RowPainter:
         yield from Segment.apply_style(self._segments(line, first, last), post_style=style)
         yield from self._segments(line, last, end)
 
-    def _segments(self, line: Line, start: int, end: int) -> Iterator[Segment]:
+    def _segments(self, line: TranscriptLine, start: int, end: int) -> Iterator[Segment]:
         for begin, stop, ink in clip(line.inks(), start, end):
             if start < begin:
                 yield Segment(line.text[start:begin], self._style(line.ink))

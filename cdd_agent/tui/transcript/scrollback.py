@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cdd_agent.tui.transcript.lines import Line, Row
+from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 
 MAX_LINES = 20_000
 """Rows that are kept; beyond, the oldest text is left out."""
@@ -18,7 +18,7 @@ class Part:
     """Some text of a block that was settled together; the unit in which old text is left out."""
 
     source: str
-    lines: list[Line]
+    lines: list[TranscriptLine]
     begins: bool
     """Whether it is the first of its block."""
     rows: int = 0
@@ -40,7 +40,7 @@ class Scrollback:
         self._parts: deque[Part] = deque()
         self._left_out = False
 
-    def place(self, parts: Iterable[Part], tail: Iterable[Line]) -> int:
+    def place(self, parts: Iterable[Part], tail: Iterable[TranscriptLine]) -> int:
         """Put new parts and then the tail where the tail was."""
         del self.rows[self.settled :]
         for part in parts:
@@ -48,7 +48,7 @@ class Scrollback:
             self._keep(part)
         return self._end_with(tail)
 
-    def fit(self, width: int, tail: Iterable[Line]) -> int:
+    def fit(self, width: int, tail: Iterable[TranscriptLine]) -> int:
         """Break all lines again."""
         self.width = width
         self.rows = self._notice() if self._left_out else []
@@ -86,7 +86,7 @@ class Scrollback:
         part.rows = len(rows)
         self.rows += rows
 
-    def _broken(self, lines: Iterable[Line]) -> list[Row]:
+    def _broken(self, lines: Iterable[TranscriptLine]) -> list[Row]:
         return [row for line in lines for row in line.rows(self.width)] if self.width else []
 
     def _keep(self, part: Part) -> None:
@@ -98,7 +98,7 @@ class Scrollback:
             last.lines += part.lines
             last.rows += part.rows
 
-    def _end_with(self, tail: Iterable[Line]) -> int:
+    def _end_with(self, tail: Iterable[TranscriptLine]) -> int:
         self.settled = len(self.rows)
         self.rows += self._broken(tail)
         return self._leave_out()
@@ -119,4 +119,4 @@ class Scrollback:
         return moved
 
     def _notice(self) -> list[Row]:
-        return Line(text="… earlier output is left out", ink="left-out").rows(self.width)[:1]
+        return TranscriptLine(text="… earlier output is left out", ink="left-out").rows(self.width)[:1]

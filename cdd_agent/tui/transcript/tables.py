@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 from rich.cells import cell_len
 
-from cdd_agent.tui.transcript.lines import MIN_ROOM, Ink, Line, Mark, Row, clip
+from cdd_agent.tui.transcript.lines import MIN_ROOM, Ink, Mark, Row, TranscriptLine, clip
 from cdd_agent.tui.transcript.wrapping import wrap
 
 Cell: TypeAlias = tuple[str, tuple[Mark, ...]]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Table(Line):
+class Table(TranscriptLine):
     """A table; which lines it has depends on the width."""
 
     head: list[Cell]
@@ -30,16 +30,16 @@ class Table(Line):
             rows += line.rows(width)
         return rows
 
-    def _grid(self, room: int) -> Iterator[Line]:
+    def _grid(self, room: int) -> Iterator[TranscriptLine]:
         natural = [max(cell_len(text) for text, _ in column) for column in zip(self.head, *self.body, strict=True)]
         cap = max(cap for cap in range(1, room + 1) if sum(min(width, cap) for width in natural) <= room)
         widths = [min(width, cap) for width in natural]
         yield from self._grid_lines(self.head, widths, "strong")
-        yield Line(text="─┼─".join("─" * width for width in widths), ink="rule")
+        yield TranscriptLine(text="─┼─".join("─" * width for width in widths), ink="rule")
         for cells in self.body:
             yield from self._grid_lines(cells, widths, "")
 
-    def _grid_lines(self, cells: list[Cell], widths: list[int], ink: Ink) -> Iterator[Line]:
+    def _grid_lines(self, cells: list[Cell], widths: list[int], ink: Ink) -> Iterator[TranscriptLine]:
         """One row of the table; it has as many lines as its longest cell needs."""
         wrapped = [wrap(text, width, by_words=True) for (text, _), width in zip(cells, widths, strict=True)]
         for parts in zip_longest(*wrapped, fillvalue=(0, 0)):
@@ -53,13 +53,13 @@ class Table(Line):
                 text += " " * left
                 marks += clip(inks, start, end, len(text) - start)
                 text += source[start:end] + " " * (space - left)
-            yield Line(text=text, marks=marks, ink=ink)
+            yield TranscriptLine(text=text, marks=marks, ink=ink)
 
-    def _records(self) -> Iterator[Line]:
+    def _records(self) -> Iterator[TranscriptLine]:
         for number, cells in enumerate(self.body):
             if number:
-                yield Line(text="───", ink="rule")
+                yield TranscriptLine(text="───", ink="rule")
             for (name, _), (text, marks) in zip(self.head, cells, strict=True):
                 label = f"{name}: "
                 inks = [(0, len(label), "strong"), *clip(marks, 0, len(text), len(label))]
-                yield Line(text=label + text, marks=inks)
+                yield TranscriptLine(text=label + text, marks=inks)

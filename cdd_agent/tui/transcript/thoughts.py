@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cdd_agent.tui.transcript.lines import Line, Row
+from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 from cdd_agent.tui.transcript.output import OutputLines
 
 _LONGEST_HEADER = 200
@@ -10,7 +10,7 @@ _LONGEST_HEADER = 200
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class ThoughtsHeader(Line):
+class ThoughtsHeader(TranscriptLine):
     """The line that stays. It is always one row."""
 
     measure: str = ""
@@ -36,11 +36,11 @@ class ThoughtsHeader(Line):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class _Thought(Line):
+class _Thought(TranscriptLine):
     """A line of thoughts, which has rows only while they are opened."""
 
     header: ThoughtsHeader
-    line: Line
+    line: TranscriptLine
 
     def rows(self, width: int) -> list[Row]:
         return self.line.rows(width) if self.header.is_open else []
@@ -54,18 +54,18 @@ class ThoughtsLines:
         self._thoughts = OutputLines()
         self._has_begun = False
 
-    def feed(self, text: str) -> list[Line]:
+    def feed(self, text: str) -> list[TranscriptLine]:
         lines = self._foldable(self._thoughts.feed(text))
         if self._has_begun:
             return lines
         self._has_begun = True
         return [self.header, *lines]
 
-    def tail(self) -> list[Line]:
+    def tail(self) -> list[TranscriptLine]:
         return self._foldable(self._thoughts.tail())
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> list[TranscriptLine]:
         return self._foldable(self._thoughts.finish())
 
-    def _foldable(self, lines: list[Line]) -> list[Line]:
+    def _foldable(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:
         return [_Thought(header=self.header, line=line) for line in lines]

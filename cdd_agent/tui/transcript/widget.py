@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
-from cdd_agent.tui.transcript.lines import Line
+from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.looks import LOOKS, LOOKS_CSS, component_class
 from cdd_agent.tui.transcript.painting import RowPainter
@@ -177,7 +177,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if live.is_waiting:
             self._draw_soon()
 
-    def _tail(self) -> list[Line]:
+    def _tail(self) -> list[TranscriptLine]:
         return self._live.tail() if self._live else []
 
     def _place(self, parts: Iterable[Part]) -> None:

@@ -12,7 +12,7 @@ from textual.widgets import OptionList, Static, TextArea
 
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
-from cdd_agent.tui.history import History
+from cdd_agent.tui.history import PromptHistory
 
 _WAITING = "  waits for the end of this · Esc restores it"
 _ASIDE = "  comes back when the question is answered"
@@ -82,7 +82,7 @@ class Prompt(GuardedWidget, Vertical):
     class Stopped(Message):
         """Escape, with nothing of the prompt's own to close."""
 
-    def __init__(self, complete: Callable[[str], list[str]], history: History) -> None:
+    def __init__(self, complete: Callable[[str], list[str]], history: PromptHistory) -> None:
         super().__init__()
         self._complete = complete
         self._history = history
