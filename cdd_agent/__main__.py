@@ -2,6 +2,6 @@
 
 import sys
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 
 sys.exit(main())

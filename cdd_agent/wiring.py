@@ -6,8 +6,8 @@ What a run needs is imported when one is opened; a shell that nobody has asked f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,137 +76,185 @@ async def _local_servers() -> Sequence[LocalServer]:
     return await find_local_servers()
 
 
-def open_session(
-    project: Project,
-    frontend: Frontend,
-    emit: Emit,
-    find_servers: FindServers = _local_servers,
-    *,
-    asked: Callable[[], Model] | None = None,
-    clock: Clock | None = None,
-) -> Session:
-    """A session whose agents use the configured models, made once and when first needed, or ones chosen later. What
-    happens in it is told by `emit`.
+@dataclass(frozen=True)
+class Wiring:
+    """A session, whose agents use the configured models, made once and when first needed, or ones chosen later. What
+    happens in it is told by `emit`."""
 
-    `asked` is a model to ask instead.
-    """
+    project: Project
+    """As it was at first: `session.project` has the settings that hold now."""
+    frontend: Frontend
+    emit: Emit
+    find_servers: FindServers = _local_servers
+    asked: Callable[[], Model] | None = None
+    """A model to ask instead of those configured."""
+    clock: Clock | None = None
+    watched: bool = True
+    """Whether somebody reads along; see `make_model`."""
+    tally: Tally = field(default_factory=Tally, init=False)
+    models: dict[Role, SwappableModel] = field(default_factory=dict, init=False)
 
-    @cache
-    def configured(role: Role) -> SwappableModel:
-        return SwappableModel(make_model(of_role(session.project.config, role), project.root, watched=True))
+    @cached_property
+    def session(self) -> Session:
+        openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
+        return Session(
+            self.project, openers, self.emit, self.tally, self.use, self.find_servers, open_chat=self.open_chat
+        )
 
-    def model_of(role: Role) -> Callable[[], Model]:
-        def model() -> Model:
-            config = of_role(session.project.config, role)
-            return with_fallbacks(asked() if asked else configured(role), config, project.root, watched=True)
-
-        return model
-
-    tally = Tally()
-    commands = cache(lambda: open_commands(project, frontend))  # what was always allowed stays so for the session
+    @cached_property
+    def commands(self) -> CommandRunner:
+        """One for the whole session: what was always allowed stays so."""
+        return open_commands(self.project, self.frontend)
 
     def open_executor(
-        ticket: Ticket, *, start_over: bool = False, is_visit: bool = False, lock: TicketLock | None = None
+        self, ticket: Ticket, *, start_over: bool = False, is_visit: bool = False, lock: TicketLock | None = None
     ) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
-        engine = open_engine(
-            session.project,
-            ticket,
-            frontend,
-            model_of("executor"),
-            commands(),
-            start_over=start_over,
-            tally=tally,
-            clock=clock,
-            lock=lock,
-            emit=emit,
-        )
+        engine = self.engine(ticket, start_over=start_over, lock=lock)
         if not is_visit:
             prepare_model(engine)
         return ExecutorAgent(engine, is_visit=is_visit)
 
-    def open_socrates(ticket: Ticket, *, start_over: bool = False) -> Agent:
+    def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.socrates import SocratesAgent
 
         def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
-            config = of_role(session.project.config, "socrates")
-            of_ticket = equipped(model_of("socrates")(), config, tally, spent=spent, lost=lost, clock=clock)
-            of_ticket.warm_up()
-            return of_ticket
+            config = of_role(self.session.project.config, "socrates")
+            model = self.equipped("socrates", config, spent=spent, lost=lost)
+            model.warm_up()
+            return model
 
-        now = session.project
+        tickets, config = self.session.project.tickets, self.session.project.config
         return SocratesAgent.open(
-            now.tickets,
+            tickets,
             ticket,
-            _redactor(now.config),
+            _redactor(config),
             of_this_ticket,
-            emit,
-            tool_calls=now.config.tool_calls,
+            self.emit,
+            tool_calls=config.tool_calls,
             start_over=start_over,
         )
 
-    def open_planner(ticket: Ticket) -> Agent:
+    def open_planner(self, ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        return PlannerAgent(
-            open_planning(session.project, ticket, model_of("planner"), commands(), emit, tally=tally, clock=clock)
-        )
+        return PlannerAgent(self.planning(ticket))
 
-    def use(config: Config) -> None:
-        now, exchanged = session.project.config, dict[Role, Model]()
+    def open_chat(self) -> ChatAgent:
+        """The general agent. Its model and its tools are made when they are first needed."""
+        from cdd_agent.agents.chat import ChatAgent
+
+        project = self.session.project
+        config = of_role(project.config, "chat")
+        model = cache(lambda: self.equipped("chat", config))
+        tools = cache(lambda: _chat_tools(project, self.frontend, self.commands))
+        return ChatAgent(project.root, model, tools, _redactor(config), self.emit, config.tool_calls)
+
+    def planning(self, ticket: Ticket, *, may_ask: bool = True) -> Planning:
+        """A ticket's planning, which holds the ticket until it is closed. Its model is made when it is asked, and has
+        the budget to itself. Raises `BadInput` for a spec that is not complete, and when another process is at work on
+        the ticket."""
+        from cdd_agent.agents.plan_desk import planning_log
+        from cdd_agent.agents.planning import Planning
+        from cdd_agent.agents.planning_notes import open_notes
+        from cdd_agent.events import ReplyLost
+        from cdd_agent.tools.read_only import read_only_tools
+
+        project = self.session.project
+        config = of_role(project.config, "planner")
+        desk = open_desk(project, ticket, self.commands)
+        desk.complete_spec()
+        log = planning_log(desk.record)
+
+        @cache
+        def model() -> Model:
+            return self.equipped("planner", config, lost=lambda usage: log.add(ReplyLost(usage)))
+
+        notes, tools = open_notes(desk.record), read_only_tools(project.root)
+        return Planning(desk, notes, model, tools, config.tool_calls, may_ask, self.emit)
+
+    def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
+        """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
+        needed. Raises `BadInput`."""
+        from cdd_agent.engine.engine import Engine
+        from cdd_agent.engine.step import StepRunner
+        from cdd_agent.events import PersonAnswered, ReplyLost
+        from cdd_agent.wording import question
+
+        project = self.session.project
+        config, root = of_role(project.config, "executor"), project.root
+
+        def log_answer(asked: Proposal | str, answer: str) -> None:
+            shown = asked if isinstance(asked, str) else question(asked)
+            record = engine.run.record
+            record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
+
+        @cache
+        def model() -> Model:
+            lost = engine.run.record.log
+            return self.equipped(
+                "executor", config, spent=_spent_before(engine), lost=lambda usage: lost.add(ReplyLost(usage))
+            )
+
+        person = AnswersTold(self.frontend, log_answer)
+        runner = StepRunner(
+            root,
+            model,
+            _asked_of_changes(config, person),
+            config.test_command,
+            config.test_timeout,
+            project.tickets.owns,
+            replace(self.commands, permit=_permit_of(person)),
+            config.tool_calls,
+        )
+        engine = Engine.open(
+            root,
+            ticket,
+            runner,
+            emit=self.emit,
+            own=[*project.tickets.places, *_within(root, config.record)],
+            commits=config.commit == "step",
+            require=None if config.require == "off" else config.require,
+            start_over=start_over,
+            lock=lock,
+        )
+        return engine
+
+    def equipped(
+        self,
+        role: Role,
+        config: Config,
+        *,
+        spent: Spent | None = None,
+        lost: Callable[[Usage], None] = lambda usage: None,
+    ) -> Model:
+        return equipped(self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock)
+
+    def model(self, role: Role) -> Model:
+        """What a role asks by the settings that hold now, with its fallbacks. Raises `BadInput`."""
+        config = of_role(self.session.project.config, role)
+        model = self.asked() if self.asked else self.swappable(role)
+        return with_fallbacks(model, config, self.project.root, watched=self.watched)
+
+    def swappable(self, role: Role) -> SwappableModel:
+        if role not in self.models:
+            config = of_role(self.session.project.config, role)
+            self.models[role] = SwappableModel(make_model(config, self.project.root, watched=self.watched))
+        return self.models[role]
+
+    def use(self, config: Config) -> None:
+        """Make these settings the project's, and exchange the models that they change. Raises `BadInput`, and changes
+        nothing then."""
+        now, exchanged = self.session.project.config, dict[Role, Model]()
         for role in ROLES:
             chosen = of_role(config, role)
             if chosen.model and (chosen != of_role(now, role) or config == now):
-                exchanged[role] = make_model(chosen, project.root, watched=True)
-                equipped(exchanged[role], chosen, tally)  # raises where its budget could not be kept to
-        session.project = replace(session.project, config=config)
+                exchanged[role] = make_model(chosen, self.project.root, watched=self.watched)
+                equipped(exchanged[role], chosen, self.tally)  # raises where its budget could not be kept to
+        self.session.project = replace(self.session.project, config=config)
         for role, model in exchanged.items():
-            configured(role).inner = model
-
-    session = Session(
-        project,
-        {"executor": open_executor, "socrates": open_socrates, "planner": open_planner},
-        emit,
-        tally,
-        use,
-        find_servers,
-        open_chat=lambda: open_chat(session.project, frontend, model_of("chat"), commands, tally, emit, clock),
-    )
-    return session
-
-
-def open_planning(
-    project: Project,
-    ticket: Ticket,
-    model: Callable[[], Model],
-    commands: CommandRunner,
-    emit: Emit,
-    *,
-    tally: Tally | None = None,
-    clock: Clock | None = None,
-    may_ask: bool = True,
-) -> Planning:
-    """A ticket's planning, which holds the ticket until it is closed. `model` is made when it is asked, and has the
-    budget to itself. Raises `BadInput` for a spec that is not complete, and when another process is at work on the
-    ticket."""
-    from cdd_agent.agents.plan_desk import planning_log
-    from cdd_agent.agents.planning import Planning
-    from cdd_agent.agents.planning_notes import open_notes
-    from cdd_agent.events import ReplyLost
-    from cdd_agent.tools.read_only import read_only_tools
-
-    config, root = of_role(project.config, "planner"), project.root
-    desk = open_desk(project, ticket, commands)
-    desk.complete_spec()
-    log = planning_log(desk.record)
-
-    @cache
-    def of_this_planning() -> Model:
-        return equipped(model(), config, tally or Tally(), lost=lambda usage: log.add(ReplyLost(usage)), clock=clock)
-
-    notes, tools = open_notes(desk.record), read_only_tools(root)
-    return Planning(desk, notes, of_this_planning, tools, config.tool_calls, may_ask, emit)
+            self.swappable(role).inner = model
 
 
 def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
@@ -217,31 +265,6 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     config, root = project.config, project.root
     record = RunRecord.of(root, ticket.slug, _redactor(config))
     return PlanDesk(root, ticket, record, commands, config.test_command)
-
-
-def open_chat(
-    project: Project,
-    frontend: Frontend,
-    model: Callable[[], Model],
-    commands: Callable[[], CommandRunner],
-    tally: Tally,
-    emit: Emit,
-    clock: Clock | None = None,
-) -> ChatAgent:
-    """The general agent. Its model and its tools are made when they are first needed."""
-    from cdd_agent.agents.chat import ChatAgent
-
-    config = of_role(project.config, "chat")
-
-    @cache
-    def tools() -> ChatTools:
-        return _chat_tools(project, frontend, commands())
-
-    @cache
-    def equipped_model() -> Model:
-        return equipped(model(), config, tally, clock=clock)
-
-    return ChatAgent(project.root, equipped_model, tools, _redactor(config), emit, config.tool_calls)
 
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
@@ -268,71 +291,6 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
     tools = sorted((*read_only_tools(project.root), *acting), key=lambda tool: tool.category == "Git")
     return ChatTools(tools, written, commands.clock)  # what a small window has no room for is the history
-
-
-def open_engine(
-    project: Project,
-    ticket: Ticket,
-    frontend: Frontend,
-    model: Callable[[], Model],
-    commands: CommandRunner,
-    *,
-    start_over: bool = False,
-    tally: Tally | None = None,
-    clock: Clock | None = None,
-    lock: TicketLock | None = None,
-    emit: Emit,
-) -> Engine:
-    """Open a ticket's run, with its `lock` if somebody here holds it already. `model` is made when a reply is needed;
-    `tally` is told what it takes. Raises `BadInput`."""
-    from cdd_agent.engine.engine import Engine
-    from cdd_agent.engine.step import StepRunner
-    from cdd_agent.events import PersonAnswered, ReplyLost
-    from cdd_agent.wording import question
-
-    config, root = of_role(project.config, "executor"), project.root
-
-    def log_answer(asked: Proposal | str, answer: str) -> None:
-        shown = asked if isinstance(asked, str) else question(asked)
-        record = engine.run.record
-        record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
-
-    person = AnswersTold(frontend, log_answer)
-
-    @cache
-    def of_this_run() -> Model:
-        return equipped(
-            model(),
-            config,
-            tally or Tally(),
-            spent=_spent_before(engine),
-            lost=lambda usage: engine.run.record.log.add(ReplyLost(usage)),
-            clock=clock,
-        )
-
-    runner = StepRunner(
-        root,
-        of_this_run,
-        _asked_of_changes(config, person),
-        config.test_command,
-        config.test_timeout,
-        project.tickets.owns,
-        replace(commands, permit=_permit_of(person)),
-        config.tool_calls,
-    )
-    own = [*project.tickets.places, *_within(root, config.record)]
-    engine = Engine.open(
-        root,
-        ticket,
-        runner,
-        emit=emit,
-        own=own,
-        commits=config.commit == "step",
-        require=None if config.require == "off" else config.require,
-        start_over=start_over,
-        lock=lock,
-    )
-    return engine
 
 
 def _redactor(config: Config) -> Redactor:
@@ -460,11 +418,6 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
     from cdd_agent.llm.cassette import Recorded
 
     return Recorded(model, root / config.record, _redactor(config))
-
-
-def configured_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """The configured model with its fallbacks. Raises `BadInput`."""
-    return with_fallbacks(make_model(config, root, watched=watched), config, root, watched=watched)
 
 
 def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -> Model:

@@ -24,7 +24,7 @@ from cdd_agent.frontend import Frontend
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.widgets.prompt import Prompt
-from cdd_agent.wiring import open_project, open_session
+from cdd_agent.wiring import Wiring, open_project
 
 _DOCS = Path(__file__).parent
 _TYPED_OR_SHOWN = re.compile(r"^❯ (?P<line>.+)$|^!\[[^]]*\]\((?P<picture>tutorial/[\w-]+\.svg)\)$", re.MULTILINE)
@@ -55,7 +55,7 @@ class Person:
 @asynccontextmanager
 async def person_in(root: Path, size: tuple[int, int], model: str | None = None) -> AsyncIterator[Person]:
     def opened(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
-        return open_session(open_project(root, {"model": model} if model else {}), frontend, emit), ()
+        return Wiring(open_project(root, {"model": model} if model else {}), frontend, emit).session, ()
 
     shell = Shell(root, opened)
     async with shell.run_test(size=size) as pilot:

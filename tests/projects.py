@@ -17,7 +17,7 @@ from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Project, Session
-from cdd_agent.wiring import open_commands, open_engine, open_project, open_session
+from cdd_agent.wiring import Wiring, open_project
 from tests.listening import collect, tell
 
 # As in an environment that was activated: `python` in a check is the one that runs the tests.
@@ -121,17 +121,10 @@ class Sandbox:
         return open_project(self.root, self.flags)
 
     def engine(self, *, start_over: bool = False) -> Engine:
-        project = self.project
-        return open_engine(
-            project,
-            project.tickets.find(SLUG),
-            self.frontend,
-            self.asked,
-            open_commands(project, self.frontend),
-            start_over=start_over,
-            clock=self.clock,
-            emit=tell,
-        )
+        return self.wiring().engine(self.project.tickets.find(SLUG), start_over=start_over)
+
+    def wiring(self, emit: Emit = tell) -> Wiring:
+        return Wiring(self.project, self.frontend, emit, asked=self.asked, clock=self.clock)
 
     def asked(self) -> Model:
         return self.real_model or self.model
@@ -141,7 +134,7 @@ class Sandbox:
         return self.time.clock if self.time else None
 
     def session(self, emit: Emit = tell) -> Session:
-        return open_session(self.project, self.frontend, emit, asked=self.asked, clock=self.clock)
+        return self.wiring(emit).session
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.edits import changes
 from cdd_agent.errors import BadInput
 from tests.edits.applying import CALC, PROJECT, tree, write

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,8 +14,12 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.cli import main
-from cdd_agent.doctor import examine
+from cdd_agent.cli.examining import examine
+from cdd_agent.cli.main import main
+from cdd_agent.commands.registry import SlashCommand, commands
+from cdd_agent.commands.terminal import JSON, Argument, TerminalForm, flag
+from cdd_agent.events import Notice
+from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.version import VERSION
 from tests.llm.listing import answering, listing
@@ -442,7 +447,9 @@ def test_doctor_shows_the_roles_with_a_model_or_settings_of_their_own(
 
 
 def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: Sandbox) -> None:
-    code = "import sys, cdd_agent.cli; cdd_agent.cli.main(['doctor']); print(*{'litellm', 'openai'} & set(sys.modules))"
+    code = (
+        "import sys, cdd_agent.cli.main as cli; cli.main(['doctor']); print(*{'litellm', 'openai'} & set(sys.modules))"
+    )
     environment = {**os.environ, "CDD_MODEL": "groq/llama", "GROQ_API_KEY": "a-key-for-tests"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=sandbox.root, env=environment, capture_output=True, text=True
@@ -451,8 +458,46 @@ def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: S
     assert done.stdout.endswith("\n\n")
 
 
+COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "run", "apply"]
+COMMANDS += ["context", "doctor"]
+
+
+def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE) == COMMANDS
+
+
+def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def greet(session: Session, *words: str) -> None:
+        session.emit(Notice(" ".join(["Hello", *words])))
+
+    form = TerminalForm(
+        "cdd greet Ada", Argument("name", "who", metavar="NAME"), flag("--out-loud", "with a voice"), JSON
+    )
+    monkeypatch.setitem(
+        commands(), "greet", SlashCommand("greet", "NAME [--out-loud]", greet, tuple, form, "say hello")
+    )
+
+    assert cdd(sandbox, "greet", "Ada", "--out-loud") == 0
+    assert capsys.readouterr().out == "Hello Ada --out-loud\n"
+    assert cdd(sandbox, "greet", "Ada", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["text"] == "Hello Ada"
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "greet               say hello" in capsys.readouterr().out
+
+
+def test_an_empty_slug_is_none(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    sandbox.write(*STEPS)
+    assert cdd(sandbox, "status", "") == 0
+    assert SLUG in capsys.readouterr().out
+
+
 def test_help_has_examples_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("demo", "init", "new", "list", "status", "plan", "exec", "doctor"):
+    for command in COMMANDS:
         with pytest.raises(SystemExit) as caught:
             main([command, "--help"])
         assert caught.value.code == 0
@@ -481,7 +526,7 @@ def test_the_shell_needs_a_terminal(sandbox: Sandbox) -> None:
 
 def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
     code = (
-        "import sys; from cdd_agent.cli import main; main(['--version'])\n"
+        "import sys; from cdd_agent.cli.main import main; main(['--version'])\n"
         "heavy = {'argparse_', 'litellm', 'openai', 'httpx', 'git', 'textual', 'pydantic', 'yaml', 'asyncio', 'rich'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -489,9 +534,21 @@ def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
     assert result.stdout == f"cdd-agent {VERSION}\n[]\n"
 
 
+def test_no_help_imports_what_a_command_needs_to_run() -> None:
+    code = (
+        "import sys; from contextlib import suppress; from cdd_agent.cli.main import main\n"
+        f"for arguments in [[], *([name] for name in {COMMANDS})]:\n"
+        "    with suppress(SystemExit): main([*arguments, '--help'])\n"
+        "heavy = {'asyncio', 'dataclasses', 'httpx', 'textual', 'pydantic', 'yaml', 'rich', 'cdd_agent.wiring'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
 def test_what_only_looks_at_tickets_imports_no_engine(sandbox: Sandbox) -> None:
     code = (
-        "import sys; from cdd_agent.cli import main; main(['list'])\n"
+        "import sys; from cdd_agent.cli.main import main; main(['list'])\n"
         "heavy = {'cdd_agent.engine.engine', 'cdd_agent.agents.planning', 'httpx', 'textual'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -516,11 +573,11 @@ def wait_for(condition: Any, seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("module", ["argparse", "cdd_agent.arguments", "cdd_agent.errors", "pathlib"])
+@pytest.mark.parametrize("module", ["argparse", "cdd_agent.cli.parser", "cdd_agent.errors", "pathlib"])
 def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
     code = f"""
 import os, signal, sys
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 
 class Interrupted:
     def find_spec(self, name, *_):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.config import VARIABLES, Config, load_config
 from cdd_agent.demo.sample import copy_sample, own_environment
 from cdd_agent.errors import ExitCode

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from tests.llm.server import Answer, LoopbackServer, failure
 
 USED_UP = "You have used up this hour."

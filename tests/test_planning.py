@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.events import About
 from cdd_agent.tickets.plan import ImplementationPlan
 from tests.agents.test_planner import GOOD_STEPS, SPEC, asking, plan, step

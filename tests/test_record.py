@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.tickets.status import StepStatus
 from tests.projects import SLUG, Sandbox, Step, check, says
 

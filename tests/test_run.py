@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.engine.action_plan import INTERRUPTED, STOPPED
 from tests.terminals import Terminal
 

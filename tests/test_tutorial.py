@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from tests.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -1,23 +1,22 @@
-"""The built-in slash commands. `cdd init`, `new`, `list` and `status` are the same functions without a screen."""
+"""The built-in slash commands, and how those that are commands of `cdd`, too, are typed there.
 
-import asyncio
+`cdd --help` reads these declarations: what a command needs is imported inside its function.
+"""
+
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from cdd_agent.agents.last_active import LastActive, last_active
-from cdd_agent.commands.listing import STATES, TYPES, listed, opened, view
 from cdd_agent.commands.registry import WrongUsage, command, commands
+from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, Argument, TerminalForm, flag
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    Answer,
-    Cleared,
-    ExitRequested,
-    Notice,
-    Tone,
-)
-from cdd_agent.session import Session
-from cdd_agent.tickets.store import Ticket
+
+if TYPE_CHECKING:
+    from cdd_agent.agents.last_active import LastActive
+    from cdd_agent.session import Session
+    from cdd_agent.tickets.store import Ticket
 
 _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
@@ -54,6 +53,12 @@ async def socrates(session: Session, slug: str, flag: str = "") -> None:
 @command("resume")
 async def resume(session: Session) -> None:
     """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
+    import asyncio
+
+    from cdd_agent.agents.last_active import last_active
+    from cdd_agent.commands.listing import view
+    from cdd_agent.events import About, Notice
+
     told = session.chat.resume()
     last = last_active(session.project.root)
     left = await asyncio.to_thread(_left_last, session)
@@ -78,6 +83,8 @@ async def resume(session: Session) -> None:
 
 def _left_last(session: Session) -> Ticket | None:
     """That of the run that was left last, before all of its steps were over."""
+    from cdd_agent.commands.listing import view
+
     begun: list[tuple[float, Ticket]] = []
     for ticket in session.project.tickets.list():
         with suppress(OSError):  # of most tickets no run was begun: their plans need not be read
@@ -109,7 +116,12 @@ async def diff(session: Session, *which: str) -> None:
     await _tell(session, "diff", which)
 
 
-@command("status", "[SLUG]")
+@command(
+    "status",
+    "[SLUG]",
+    terminal_help="show how far a ticket is",
+    terminal=TerminalForm("cdd status\ncdd status feature-user-auth", OPTIONAL_SLUG, JSON),
+)
 async def status(session: Session, slug: str | None = None) -> None:
     """Show how far a ticket is: the active one, the one named, or all of them."""
     if slug is None and session.agent is None:
@@ -119,12 +131,39 @@ async def status(session: Session, slug: str | None = None) -> None:
         for event in session.agent.view():
             session.emit(event)
     else:
+        from cdd_agent.commands.listing import opened
+
         session.emit(opened(session.project.tickets.find(slug or "")))
 
 
-@command("list", "[TYPE] [STATE]", words=(TYPES, STATES))
+def _types_and_states() -> tuple[tuple[str, ...], ...]:
+    from cdd_agent.commands.listing import STATES, TYPES
+
+    return TYPES, STATES
+
+
+@command(
+    "list",
+    "[TYPE] [STATE]",
+    _types_and_states,
+    terminal_help="list the tickets and how far each is",
+    terminal=TerminalForm(
+        "cdd list bug failed\ncdd list --json",
+        Argument(
+            "words",
+            "only those of a type (bug), in a state (failed, in-progress), or both",
+            metavar="FILTER",
+            nargs="*",
+        ),
+        JSON,
+    ),
+)
 async def list_tickets(session: Session, *words: str) -> None:
     """List the project's tickets and how far each is; with a type, a state or both, those alone."""
+    import asyncio
+
+    from cdd_agent.commands.listing import listed
+
     session.emit(await asyncio.to_thread(listed, session.project.tickets, words))
 
 
@@ -135,10 +174,29 @@ async def plan(session: Session, slug: str) -> None:
     await session.engage("planner", ticket)
 
 
-@command("new", "TYPE [KIND] NAME", words=((*TYPES, _DOCUMENTATION),))
+@command(
+    "new",
+    "TYPE [KIND] NAME",
+    lambda: ((*_types_and_states()[0], _DOCUMENTATION),),
+    terminal_help="make a ticket, or a page of documentation",
+    terminal=TerminalForm(
+        """
+        cdd new feature user-auth
+        cdd new bug "Login fails"
+        cdd new documentation guide "How to deploy"
+        """,
+        Argument("type", "feature, bug, enhancement, spike, refactor; or documentation", metavar="TYPE"),
+        Argument("kind", "of documentation: guide or feature", metavar="KIND", nargs="?"),
+        Argument("name", "in a few words; it becomes the name of a folder or file", metavar="NAME"),
+    ),
+)
 async def new(session: Session, kind: str, *words: str) -> None:
     """Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`."""
+    from cdd_agent.events import About, Notice, Tone
+
     if kind.lower() == _DOCUMENTATION:
+        import asyncio
+
         from cdd_agent.tickets.documentation import create_page
 
         if len(words) != 2:
@@ -163,7 +221,15 @@ async def new(session: Session, kind: str, *words: str) -> None:
     )
 
 
-@command("init", "[--templates]")
+@command(
+    "init",
+    "[--templates]",
+    terminal_help="make this project a cdd project",
+    terminal=TerminalForm(
+        "cdd init\ncdd init --templates -C ~/src/shop",
+        flag("--templates", "copy the templates for tickets to .cdd/templates, to be changed"),
+    ),
+)
 async def init(session: Session, flag: str = "") -> None:
     """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
     from cdd_agent.commands.initialise import initialise
@@ -177,6 +243,9 @@ async def init(session: Session, flag: str = "") -> None:
 @command("context", "[PATH...]")
 async def context(session: Session, *paths: str) -> None:
     """Show the project context that a model would get, with the files and folders named."""
+    import asyncio
+
+    from cdd_agent.events import Answer
     from cdd_agent.project.context import project_context
 
     found = await asyncio.to_thread(project_context, session.project.root, paths)
@@ -188,6 +257,7 @@ async def cost(session: Session, slug: str | None = None) -> None:
     """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
     from cdd_agent.engine.effort import effort_of
     from cdd_agent.engine.record import RunRecord
+    from cdd_agent.events import About, Notice
     from cdd_agent.redaction import Redactor
 
     if known := slug or session.last_ticket:
@@ -223,12 +293,13 @@ async def choose_model(session: Session, *words: str) -> None:
     await choose(session, words)
 
 
-@command("help", "[AGENT]", words=(("chat", "socrates", "planner", "executor"),))
+@command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),))
 async def show_help(session: Session, agent: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
     from cdd_agent.agents.executor import ExecutorAgent
     from cdd_agent.agents.planner import PlannerAgent
     from cdd_agent.agents.socrates import SocratesAgent
+    from cdd_agent.events import Answer
 
     words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
     if not agent:
@@ -245,6 +316,8 @@ async def show_help(session: Session, agent: str = "") -> None:
 @command("clear")
 async def clear(session: Session) -> None:
     """Empty the transcript, and begin a new conversation; `/resume` goes back to the old one."""
+    from cdd_agent.events import Cleared
+
     session.chat.begin_anew()
     session.emit(Cleared())
 
@@ -252,6 +325,8 @@ async def clear(session: Session) -> None:
 @command("exit")
 async def leave(session: Session) -> None:
     """Leave the active agent; where none is active, the shell."""
+    from cdd_agent.events import ExitRequested, Notice
+
     if session.agent is None:
         session.emit(ExitRequested())
         return

@@ -5,13 +5,10 @@ Help, usage errors and completion are made from the registry. Commands work with
 
 from __future__ import annotations
 
-import difflib
-import inspect
-import shlex
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from cdd_agent.commands.terminal import TerminalForm
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -19,22 +16,25 @@ if TYPE_CHECKING:
 
 _ONLY_IN_A_TERMINAL = ("apply", "demo", "doctor", "run")
 Run = Callable[..., Coroutine[object, object, None]]
+Words = Callable[[], tuple[tuple[str, ...], ...]]
 
 
-@dataclass(frozen=True)
-class SlashCommand:
+class SlashCommand(NamedTuple):
     """`usage` names the arguments, optional ones in brackets, the last one with dots if it may be there many times;
     `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this computer."""
 
     name: str
     usage: str
     run: Run
-    words: tuple[tuple[str, ...], ...] = ()
+    words: Words = tuple
     """Groups of words: an argument can be one of each group. Completion offers them."""
+    terminal: TerminalForm | None = None
+    """How the same is typed after `cdd`, where it can be; `cdd --help` shows `terminal_help`."""
+    terminal_help: str = ""
 
     @property
     def help(self) -> str:
-        return inspect.getdoc(self.run) or ""
+        return self.run.__doc__ or ""
 
     @property
     def synopsis(self) -> str:
@@ -60,11 +60,14 @@ def commands() -> dict[str, SlashCommand]:
     return _registered
 
 
-def command(name: str, usage: str = "", words: tuple[tuple[str, ...], ...] = ()) -> Callable[[Run], Run]:
-    """Register a function `(session, *arguments)` as `/name`."""
+def command(
+    name: str, usage: str = "", words: Words = tuple, terminal: TerminalForm | None = None, terminal_help: str = ""
+) -> Callable[[Run], Run]:
+    """Register a function `(session, *arguments)` as `/name`; with a `terminal` form as `cdd name`, too, where it gets
+    its arguments in the order in which the form has them."""
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, usage, run, words)
+        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help)
         return run
 
     return register
@@ -97,38 +100,44 @@ def complete(session: Session, line: str) -> list[str]:
     if not space:
         return [f"/{known}" for known in commands() if known.startswith(name) and known != name]
     known = commands().get(name)
-    if known is not None and known.words:
-        return _complete_word(known, line)
+    if known is not None and (groups := known.words()):
+        return _complete_word(groups, line)
     if known is None or " " in rest:
         return []
     words: list[str] = []
     if "SLUG" in known.usage:
         words = [ticket.slug for ticket in session.project.tickets.list()]
     elif "MODEL" in known.usage:
+        import shlex
+
         words = [shlex.quote(offer.name) for offer in session.offers]
     starting = [word for word in words if word.startswith(rest)]
     within = [word for word in words if rest in word and not word.startswith(rest)]
     return [f"/{name} {word}" for word in starting + within if word != rest]
 
 
-def _complete_word(known: SlashCommand, line: str) -> list[str]:
+def _complete_word(groups: tuple[tuple[str, ...], ...], line: str) -> list[str]:
     """The words that the last argument so far can become, of the groups that the ones before it leave."""
     before, _, last = line.rpartition(" ")
     typed = before.split()[1:]
-    left = [group for group in known.words if not set(group) & set(typed)]
-    if len(left) != len(known.words) - len(typed):  # some word before is of no group, or of the same as another
+    left = [group for group in groups if not set(group) & set(typed)]
+    if len(left) != len(groups) - len(typed):  # some word before is of no group, or of the same as another
         return []
     return [f"{before} {word}" for group in left for word in group if word.startswith(last) and word != last]
 
 
 def _command_of(line: str) -> tuple[SlashCommand, list[str]]:
     """The command that a line calls, with its arguments."""
+    import shlex
+
     try:
         name, *arguments = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
         raise BadInput(f"{line.strip()}: {error}", hint="Close the quotation mark.") from error
     known = commands().get(name.lower())
     if known is None:
+        import difflib
+
         near = [f"/{other}" for other in commands() if name and other.startswith(name.lower())]
         near = near or [f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)]
         hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."

@@ -34,7 +34,7 @@ from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
-from cdd_agent.wiring import NoModel, open_session
+from cdd_agent.wiring import NoModel, Wiring
 from tests.agents.asking import TEMPLATE, asks
 from tests.listening import collect, stop_at, tell
 from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
@@ -211,7 +211,7 @@ async def test_there_is_no_tool_to_ask_the_person_who_reads_along(project: Sandb
 
 
 async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(project: Sandbox) -> None:
-    session = open_session(project.project, project.frontend, tell)
+    session = Wiring(project.project, project.frontend, tell).session
     with pytest.raises(NoModel) as raised:
         await say(session, "hello")
     assert "`/model" in raised.value.hint
@@ -245,7 +245,7 @@ async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) ->
     }
     (project.root / "script.yaml").write_text(json.dumps(script))
     project.flags = {"model": "script:script.yaml", "approval": "ask"}
-    session = open_session(project.project, project.frontend, tell)
+    session = Wiring(project.project, project.frontend, tell).session
     assert seen(await say(session, "make it")) == "Made it."
     assert project.text("new.py") == "x = 1\n"
     assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]

@@ -128,9 +128,9 @@ async def test_what_the_setting_says_goes_before_what_is_known(project: Sandbox)
     (project.root / ".cdd" / "config.yaml").write_text("model: script:s.yaml\npictures: false\n")
     (project.root / "s.yaml").write_text("replies:\n  - reply: I cannot.\n")
     from cdd_agent.frontend import Nobody
-    from cdd_agent.wiring import open_session
+    from cdd_agent.wiring import Wiring
 
-    events = await say(open_session(project.project, Nobody(), tell), "@shot.png what is this?")
+    events = await say(Wiring(project.project, Nobody(), tell).session, "@shot.png what is this?")
     assert "cannot see pictures" in told(events)
 
 

@@ -31,7 +31,7 @@ from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_rewriting import WordsLost
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
-from cdd_agent.wiring import NoModel, open_commands, open_session
+from cdd_agent.wiring import NoModel, Wiring, open_commands
 from tests.listening import collect, stop_at, tell
 from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 
@@ -501,7 +501,7 @@ async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sa
 
 async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
-    session = open_session(ticket.project, Nobody(), tell)
+    session = Wiring(ticket.project, Nobody(), tell).session
     await say(session, f"/plan {SLUG}")
     with pytest.raises(NoModel):
         await say(session, "split step 1")
@@ -514,7 +514,7 @@ async def test_why_there_is_no_model_is_told_in_whole_sentences(ticket: Sandbox)
     ticket.flags = {"model": "script:s.yaml"}
     (told_first, *_) = [
         event.text
-        for event in await say(open_session(ticket.project, Nobody(), tell), f"/plan {SLUG}")
+        for event in await say(Wiring(ticket.project, Nobody(), tell).session, f"/plan {SLUG}")
         if isinstance(event, Notice)
     ]
     assert "words" in told_first
@@ -590,7 +590,7 @@ async def test_show_and_check_look_at_what_there_is(ticket: Sandbox) -> None:
 
 
 async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None:
-    session = open_session(ticket.project, Nobody(), tell)
+    session = Wiring(ticket.project, Nobody(), tell).session
     events = await say(session, f"/plan {SLUG}")
     assert About.NO_MODEL in noticed(events)
     assert re.search(r"`basic` proposes", told(events))

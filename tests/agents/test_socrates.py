@@ -23,7 +23,7 @@ from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
-from cdd_agent.wiring import NoModel, open_session
+from cdd_agent.wiring import NoModel, Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks, looks, shown, streamed, told
 from tests.listening import collect, stop_at, tell
 from tests.projects import SLUG, SPEC, Sandbox, Step, notice, noticed
@@ -576,7 +576,7 @@ async def test_a_projects_own_prompt_is_used(sandbox: Sandbox) -> None:
 
 
 async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
-    session = open_session(sandbox.write(spec=TEMPLATE).project, Nobody(), tell)
+    session = Wiring(sandbox.write(spec=TEMPLATE).project, Nobody(), tell).session
     with pytest.raises(NoModel):
         await say(session, OPEN)
     assert session.agent is None
@@ -586,7 +586,7 @@ async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
 async def test_the_configured_model_is_asked(sandbox: Sandbox) -> None:
     (sandbox.write(spec=TEMPLATE).root / "script.yaml").write_text(json.dumps({"replies": [{"reply": asks("Who?")}]}))
     sandbox.flags = {"model": "script:script.yaml"}
-    session = open_session(sandbox.project, Nobody(), tell)
+    session = Wiring(sandbox.project, Nobody(), tell).session
     assert "Who?" in streamed(await say(session, OPEN))
     assert session.tally.spent.tokens > 0
     session.leave()

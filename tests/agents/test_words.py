@@ -540,11 +540,11 @@ async def test_without_a_slug_it_is_about_the_active_agents_ticket(done: Sandbox
 
 
 async def test_looking_needs_no_model(done: Sandbox) -> None:
-    from cdd_agent.wiring import open_session
+    from cdd_agent.wiring import Wiring
 
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit")
-    without = open_session(done.project, done.frontend, tell)
+    without = Wiring(done.project, done.frontend, tell).session
     assert "+good" in str(await say(without, f"/diff {SLUG} 1"))
     await say(without, f"/undo {SLUG}")
     assert done.statuses()[0] == "pending"

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import TicketsListed

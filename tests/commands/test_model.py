@@ -12,7 +12,7 @@ from cdd_agent.events import About, Event, ModelChosen, ModelsFound, Notice, Rep
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer
 from cdd_agent.session import Session
-from cdd_agent.wiring import open_session
+from cdd_agent.wiring import Wiring
 from cdd_agent.wording import described
 from tests.listening import collect, tell
 from tests.projects import SLUG, Sandbox, Step, check, notice, says
@@ -28,7 +28,7 @@ def session_in(sandbox: Sandbox, *servers: LocalServer) -> Session:
     async def find_servers() -> Sequence[LocalServer]:
         return servers
 
-    return open_session(sandbox.project, Nobody(), tell, find_servers)
+    return Wiring(sandbox.project, Nobody(), tell, find_servers).session
 
 
 async def say(session: Session, line: str) -> list[Event]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import PlanOpened, SpecOpened

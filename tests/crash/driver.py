@@ -13,9 +13,8 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cdd_agent.errors import CddError
-from cdd_agent.headless import runs
-from cdd_agent.wiring import open_project
+from cdd_agent import wiring
+from cdd_agent.cli.main import main as cdd
 from tests.crash.points import Death, Point, Watch
 from tests.crash.story import STORIES, Story, Storyteller
 from tests.crash.views import contents
@@ -65,17 +64,12 @@ def drive(orders: Orders) -> int:
             watch.die(orders.death)
 
     model = Storyteller(STORIES[orders.story], orders.calls)
-    runs.configured_model = lambda config, root, *, watched: model  # type: ignore[attr-defined]  # it is imported there
+    wiring.make_model = lambda config, root, *, watched: model
     watch = Watch(root, reached)
     watch.begin()
+    command = ["exec"] if orders.undo is None else ["undo", "--step", str(orders.undo)]
     try:
-        project = open_project(root, {})
-        if orders.undo is not None:
-            return runs.run_undo(project, SLUG, orders.undo, as_json=True)
-        return runs.run_plan(project, SLUG, as_json=True)
-    except CddError as error:
-        sys.stderr.write(f"{error.message}\n{error.hint}\n")
-        return error.exit_code
+        return cdd([*command, SLUG, "--json", "-C", str(root)])
     finally:
         if orders.points is not None:
             orders.points.write_text(notes.to_json())

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from cdd_agent.cli.runs import run_plan
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import Event, ModelReplaced, ReplyDelayed, ReplyRestarted, StepFinished
-from cdd_agent.headless.runs import run_plan
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -119,7 +119,7 @@ async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
 @pytest.fixture
 def cdd_exec(ten: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[[], ExitCode]:
     """`cdd exec` as the command line calls it."""
-    monkeypatch.setattr("cdd_agent.headless.runs.configured_model", lambda *_, **__: ten.real_model or ten.model)
+    monkeypatch.setattr("cdd_agent.wiring.make_model", lambda *_, **__: ten.real_model or ten.model)
     return lambda: run_plan(ten.project, SLUG, as_json=True)
 
 

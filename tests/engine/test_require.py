@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import AttemptFailed, Event, RunFinished, StepFinished, Tone, to_json
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification

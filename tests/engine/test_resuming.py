@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from cdd_agent.cli.runs import run_plan
 from cdd_agent.engine.lock import LockGone
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
-from cdd_agent.frontend import Nobody
 from cdd_agent.git.command import NoGit
-from cdd_agent.headless.runs import run_plan
-from cdd_agent.wiring import open_commands, open_engine
-from tests.listening import collect, tell, told_to
+from tests.listening import collect, told_to
 from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -170,7 +168,7 @@ def test_a_run_that_waits_for_a_persons_edit_says_so_and_goes_on_when_asked_agai
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted_with(sandbox, edit="by hand\n")
-    monkeypatch.setattr("cdd_agent.headless.runs.configured_model", lambda *_, **__: sandbox.model)
+    monkeypatch.setattr("cdd_agent.wiring.make_model", lambda *_, **__: sandbox.model)
 
     first = run_plan(sandbox.project, SLUG, as_json=True)
 
@@ -344,18 +342,8 @@ async def test_another_tickets_run_in_the_same_project_is_named_once(sandbox: Sa
         (sandbox.root / "tickets" / other / "plan.md").write_text(
             (sandbox.ticket / "plan.md").read_text().replace(SLUG, other)
         )
-    project = sandbox.project
-    first, killed = (
-        open_engine(
-            project,
-            project.tickets.find(slug),
-            sandbox.frontend,
-            sandbox.asked,
-            open_commands(project, Nobody()),
-            emit=tell,
-        )
-        for slug in ("bug-other", "bug-third")
-    )
+    find, wiring = sandbox.project.tickets.find, sandbox.wiring()
+    first, killed = wiring.engine(find("bug-other")), wiring.engine(find("bug-third"))
     note = (sandbox.root / ".cdd/runs/bug-third/holder.json").read_bytes()
     killed.close()
     (sandbox.root / ".cdd/runs/bug-third/holder.json").write_bytes(note)  # as a kill leaves it

@@ -32,7 +32,7 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
-from cdd_agent.wiring import configured_model, equipped
+from cdd_agent.wiring import equipped, make_model, with_fallbacks
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.projects import FakeTime
 
@@ -161,7 +161,8 @@ async def test_over_http_each_is_asked_at_its_own_address_and_paid_at_its_own_pr
             fallbacks=(ModelSettings(model="openai/gpt-4o-mini", api_base=second.url, temperature=0.5),),
         )
         tally, events = Tally(), list[ModelEvent]()
-        model = equipped(configured_model(config, tmp_path, watched=False), config, tally)
+        chain = with_fallbacks(make_model(config, tmp_path, watched=False), config, tmp_path, watched=False)
+        model = equipped(chain, config, tally)
         assert await answer_of(model, events) == "Hello there."
     assert second.requests[0].body["temperature"] == 0.5
     price = known_model("openai/gpt-4o-mini").price
@@ -196,7 +197,7 @@ async def test_the_providers_words_for_no_money_are_understood(
     tmp_path: Path, status: int, words: str, code: str | None
 ) -> None:
     with LoopbackServer([failure(status, words, code)]) as server:
-        model = configured_model(Config(model="openai/x", api_base=server.url), tmp_path, watched=False)
+        model = make_model(Config(model="openai/x", api_base=server.url), tmp_path, watched=False)
         with pytest.raises(QuotaUsedUp):
             await answer_of(model, [])
 
@@ -204,7 +205,7 @@ async def test_the_providers_words_for_no_money_are_understood(
 async def test_a_limit_per_minute_is_no_used_up_quota(tmp_path: Path) -> None:
     words = "You exceeded your current quota. Please retry in 12s. Quota metric: requests per minute"
     with LoopbackServer([failure(429, words)]) as server:
-        model = configured_model(Config(model="openai/x", api_base=server.url), tmp_path, watched=False)
+        model = make_model(Config(model="openai/x", api_base=server.url), tmp_path, watched=False)
         with pytest.raises(RateLimited) as raised:
             await answer_of(model, [])
     assert raised.value.mends

@@ -19,7 +19,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wiring import open_session as open_session_in
+from cdd_agent.wiring import Wiring
 from tests.projects import Sandbox
 
 PATIENCE = 20.0
@@ -60,7 +60,7 @@ def shell(
     def open_session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         sandbox.frontend = frontend
         if find_servers is not None:
-            return open_session_in(sandbox.project, frontend, emit, find_servers), opening
+            return Wiring(sandbox.project, frontend, emit, find_servers).session, opening
         return sandbox.session(emit), opening
 
     return Shell(sandbox.root, open_session, first, (time or FingerTime()).clock)

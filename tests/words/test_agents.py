@@ -11,7 +11,7 @@ from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.port import StopReason
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
-from cdd_agent.wiring import open_session
+from cdd_agent.wiring import Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks
 from tests.agents.test_planner import SPEC, plan
 from tests.listening import tell, told_to
@@ -161,7 +161,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         ),
     )
     await is_said(
-        open_session(sandbox.project, Nobody(), tell),
+        Wiring(sandbox.project, Nobody(), tell).session,
         (
             "hello",
             [
@@ -257,7 +257,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
         ("/resume", ["Back in the last conversation: 2 messages of yours. It ended with:"]),
     )
     await is_said(
-        open_session(sandbox.project, Nobody(), tell, no_servers),
+        Wiring(sandbox.project, Nobody(), tell, no_servers).session,
         (
             "/model",
             [

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cdd_agent.cli import main
+from cdd_agent.cli.main import main
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 

@@ -1,15 +1,43 @@
-"""What every run without a screen begins and ends with: who may be there, and where it is printed."""
+"""What several commands share that run without a screen: their project, who may be there to answer, and where what
+happens is printed."""
 
 import asyncio
+import json
 import signal
+import sys
+from argparse import Namespace
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from cdd_agent.events import Event
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.session import Project
 from cdd_agent.terminal import Terminal, find_keyboard
+from cdd_agent.wiring import open_project
+
+
+def open_project_of(options: Namespace, *settings: str) -> Project:
+    """The project that a command is for; of its flags, the ones named are settings there. Raises `BadInput`."""
+    return open_project(options.project, {name: getattr(options, name) for name in settings})
+
+
+def reference(typed: str) -> str:
+    """A ticket as it was typed; a path is one from here, not from the project's root."""
+    is_path = "/" in typed or typed in (".", "..")
+    return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
+
+
+def print_text(text: str) -> None:
+    """Text from files: as it is into a file or a pipe, but a terminal is not steered by it."""
+    sys.stdout.write("\n".join(map(sanitize_for_display, text.split("\n"))) if sys.stdout.isatty() else text)
+
+
+def print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def printer_for(as_json: bool) -> Printer:

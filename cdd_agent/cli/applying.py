@@ -1,11 +1,11 @@
 """`cdd apply`: one saved reply, applied to a folder as a whole or not at all. No model and no run take part."""
 
 import difflib
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdd_agent.cli.without_screen import print_json
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.formats.known import KnownNames
@@ -50,7 +50,7 @@ def apply_reply(project: Project, source: str, *, dry_run: bool, as_json: bool) 
     if not outcome.failed and not dry_run:
         outcome = _applied(project.root, outcome)
     if as_json:
-        sys.stdout.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
+        print_json(outcome.to_json())
     elif dry_run:
         sys.stdout.write("".join(map(_shown, unified_diff(outcome.changes))))
     for line in _words(outcome, dry_run=dry_run):

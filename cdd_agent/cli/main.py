@@ -1,0 +1,82 @@
+"""`cdd`: exit codes, and the one place where a `CddError` becomes words.
+
+What a command needs is imported when it runs: `cdd --version` and `cdd --help` start at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from cdd_agent.version import VERSION
+
+TYPE_CHECKING = False  # the name that type checkers know; `typing` itself takes a tenth of the time of `--version`
+if TYPE_CHECKING:
+    import argparse
+
+    from cdd_agent.errors import CddError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command. Returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments in (["--version"], ["-V"]):
+        sys.stdout.write(f"cdd-agent {VERSION}\n")
+        return 0
+    try:
+        _open_streams()
+        from cdd_agent.cli.parser import parsed
+
+        return _carried_out(parsed(arguments))
+    except KeyboardInterrupt:
+        if "--debug" in arguments:
+            raise
+        return 130  # nothing was begun yet
+
+
+def _carried_out(options: argparse.Namespace) -> int:
+    from cdd_agent.errors import CddError, ExitCode
+
+    try:
+        code: int = options.carry_out(options)
+        return code
+    except CddError as error:
+        if options.debug:
+            raise
+        _complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        if options.debug:
+            raise
+        sys.stderr.write(f"\nInterrupted. {options.interrupted}\n")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has left
+        sys.stderr.close()
+        return ExitCode.FAILED
+    except OSError as error:
+        if options.debug or error.filename is not None:  # files are answered for where they are used
+            raise
+        sys.stderr.write(f"cdd: the output could not be written: {error.strerror or error}\n")
+        return ExitCode.FAILED
+
+
+def _open_streams() -> None:
+    """What the caller closed (`>&-`) goes nowhere, instead of being no stream at all; and a terminal that knows only
+    ASCII still gets the words."""
+    import io
+    import os
+    from pathlib import Path
+
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for as long as we run
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _complain(error: CddError) -> None:
+    from cdd_agent.sanitize import sanitize_for_display
+
+    for line in [*f"cdd: {error.message}".split("\n"), *error.hint.split("\n")]:
+        if line:
+            sys.stderr.write(sanitize_for_display(line) + "\n")

@@ -1,0 +1,145 @@
+"""`cdd plan`: a ticket's plan, made without a dialogue; shown; or compiled and its problems printed."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from cdd_agent.commands.terminal import MODEL_FLAGS, SLUG_HELP, Argument, flag, terminal_command
+from cdd_agent.errors import BadInput, ExitCode
+
+if TYPE_CHECKING:
+    from cdd_agent.agents.planning import Planning
+    from cdd_agent.session import Project
+    from cdd_agent.tickets.store import Ticket
+
+
+@terminal_command(
+    "plan",
+    """
+    cdd plan feature-user-auth
+    cdd plan feature-user-auth --basic       # without a model: a step for each acceptance criterion
+    cdd plan show feature-user-auth          # the plan as it was read
+    cdd plan check feature-user-auth         # compile it: exit code 1 where it has to be changed
+
+    Nobody is asked: what the model assumes is written into the plan's risks. In the shell, `/plan SLUG` is a
+    dialogue.
+    """,
+    Argument("words", SLUG_HELP, metavar="SLUG", nargs="+"),
+    flag("--json", "one event a line; of show and check, one JSON object"),
+    flag("--yes", "write the plan also where compiling it finds errors"),
+    flag("--regenerate", "in the place of a plan that is there; done steps stay"),
+    flag("--basic", "without a model"),
+    *MODEL_FLAGS,
+    usage="cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic] [--model M] [-C DIR]",
+    interrupted="What was learnt is kept; the same command goes on from here.",
+)
+def plan(options: Namespace) -> int:
+    *what, slug = options.words
+    if what not in ([], ["show"], ["check"]):
+        raise BadInput(f"There is no `cdd plan {' '.join(what)}`", hint="Usage: cdd plan [show | check] SLUG")
+    if what and (options.yes or options.regenerate or options.basic):
+        raise BadInput(f"--yes, --regenerate and --basic are for making a plan, not for `cdd plan {what[0]}`")
+    from cdd_agent.cli.without_screen import open_project_of, reference
+
+    project = open_project_of(options, *(() if what else ("model", "api_base", "record")))
+    ticket = project.tickets.find(reference(slug))
+    if what == ["show"]:
+        return _show(ticket, as_json=options.json)
+    if what == ["check"]:
+        return _check(project, ticket, as_json=options.json)
+    return _make(project, ticket, options)
+
+
+def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
+    from cdd_agent.cli.without_screen import print_json, print_text
+
+    plan = ticket.read_plan()
+    plan.check(ticket.shown(ticket.plan_path))
+    if as_json:
+        print_json(plan.to_json())
+    else:
+        print_text(plan.to_markdown())
+    return ExitCode.DONE
+
+
+def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
+    """Compile the plan and print its problems; FAILED where one is an error."""
+    from cdd_agent.cli.without_screen import print_json
+    from cdd_agent.events import PlanChecked
+    from cdd_agent.frontend import Nobody
+    from cdd_agent.printer import TextPrinter
+    from cdd_agent.tickets.plan_check import errors
+    from cdd_agent.wiring import open_commands, open_desk
+
+    desk = open_desk(project, ticket, open_commands(project, Nobody()))
+    present = desk.present()
+    problems = desk.problems(present.plan or ticket.read_plan(), ticket.read_spec(), present)
+    wrong = errors(problems)
+    if as_json:
+        found = [problem.to_json() for problem in problems]
+        print_json({"ticket_slug": ticket.slug, "ok": not wrong, "problems": found})
+    else:
+        TextPrinter().show(PlanChecked(ticket.slug, desk.shown_path, tuple(problems)))
+    return ExitCode.FAILED if wrong else ExitCode.DONE
+
+
+def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
+    """Make the plan and write it; one that is there stays, unless it is to be made anew.
+
+    FAILED where compiling the plan finds errors and they are not approved: it is kept, and not written. What was learnt
+    until an error or an interrupt is kept, too.
+    """
+    from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.events import About, Notice, Tone
+    from cdd_agent.frontend import Nobody
+    from cdd_agent.tickets.plan_check import errors
+    from cdd_agent.wiring import Wiring, open_desk
+
+    output = Output(printer := printer_for(options.json))
+    wiring = Wiring(project, Nobody(), output.emit, watched=False)
+    desk = open_desk(project, ticket, wiring.commands)
+    desk.complete_spec()
+    if desk.present().plan is not None and not options.regenerate:
+        text = f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."
+        printer.show(Notice(text, about=About.PLAN_KEPT))
+        return ExitCode.DONE
+
+    with closing(wiring.planning(ticket, may_ask=False)) as planning:
+        output.carry_out(_propose(planning, basic=options.basic, anew=options.regenerate))
+        wrong = errors(planning.problems())
+        if wrong and not options.yes:
+            text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
+            text += f"`cdd plan {ticket.slug} --yes` writes it as it is."
+            printer.show(Notice(text, Tone.ERROR, about=About.PLAN_NOT_WRITTEN))
+            return ExitCode.FAILED
+        planning.save()
+    text = f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out."
+    printer.show(Notice(text, Tone.GOOD, about=About.PLAN_WRITTEN))
+    return ExitCode.DONE
+
+
+async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
+    """Have a plan proposed: the one that an earlier planning left, or from where it was interrupted, or a new one."""
+    from cdd_agent.events import About, Notice
+
+    notes, emit = planning.notes, planning.recorder.emit
+    with planning.recorder.recording():
+        for notice in planning.kept.news:
+            emit(notice)
+        is_under_way = notes.is_open or notes.questions
+        if basic or (notes.proposal and not (anew or is_under_way)):
+            if not basic:
+                text = "Taking up the plan that was proposed before, and not written."
+                emit(Notice(text, about=About.PROPOSED_BEFORE))
+            for event in planning.basic() if basic else planning.shown():
+                emit(event)
+            return
+        planning.model().warm_up()
+        if notes.task == "plan" and is_under_way:
+            emit(Notice("Going on with the planning that was interrupted.", about=About.GOING_ON))
+            nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."
+            await (planning.go_on() if notes.is_open else planning.answer(nobody))
+        else:
+            await planning.plan()

@@ -1,0 +1,103 @@
+"""`cdd run`: a plan of actions, and its report. What it prints is without secrets."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdd_agent.commands.terminal import Argument, flag, terminal_command
+from cdd_agent.errors import BadInput, ExitCode
+
+if TYPE_CHECKING:
+    from cdd_agent.actions.plan import ActionPlan
+
+
+@terminal_command(
+    "run",
+    """
+    cdd run plan.yaml
+    cdd run plan.yaml --yes --json > report.json
+    cat plan.yaml | cdd run - --root ~/src/shop
+
+    The format is in docs/action-plan.md. In short:
+    - execute: "pytest -q"
+    - action: create_file
+      file_path: hello.txt
+      content: "hi"
+    """,
+    Argument("plan", "the plan; - reads it from standard input", metavar="PLAN.yaml"),
+    Argument(
+        "--root",
+        "the folder that no action leaves; its own settings hold (default: the project)",
+        type=Path,
+        metavar="DIR",
+    ),
+    flag("--yes", "do not ask before each action"),
+    one_of=(
+        flag("--json", "the report as one JSON object, nothing else on stdout"),
+        flag("--yaml", "the report as YAML"),
+    ),
+    interrupted="What was done is done; the rest was not begun.",
+)
+def run(options: Namespace) -> ExitCode:
+    """Questions of the plan are answered from standard input, where that is a pipe or a file and not the plan itself;
+    `NotApproved` where there is nobody to ask. A plan that cannot be read gives a report, too."""
+    from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
+    from cdd_agent.cli.without_screen import Output, print_json, whoever_is_there
+    from cdd_agent.dialogue.redacted_events import RedactedEvents
+    from cdd_agent.engine.action_plan import ActionPlanRun
+    from cdd_agent.events import ActionFinished
+    from cdd_agent.printer import TextPrinter
+    from cdd_agent.redaction import Redactor
+    from cdd_agent.terminal import AnswersFromPipe, find_pipe
+    from cdd_agent.wiring import open_project, open_runner
+
+    project = open_project(options.root or options.project, {}, exactly=options.root is not None)
+    printer = TextPrinter(to_stderr=options.json or options.yaml)
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+
+    def print_report(report: ExecutionReport) -> None:
+        """The text form is what the printer has shown already."""
+        told = redactor.redacted_json(report.to_json())
+        if options.json:
+            print_json(told)
+        elif options.yaml:
+            import yaml
+
+            yaml.safe_dump(told, sys.stdout, sort_keys=False, allow_unicode=True)
+
+    try:
+        plan = _read_plan(options.plan)
+    except BadInput as error:
+        words = "\n".join(filter(None, (error.message, error.hint)))
+        result = ActionResult(ParsePlanAction(), ActionStatus.FAILURE, error=words)
+        printer.show(redactor.redacted(ActionFinished(1, 1, result.action.title(), result.status, result.error)))
+        print_report(ExecutionReport.of(project.root, [result], datetime.now(UTC), 0.0))
+        return error.exit_code
+    frontend = whoever_is_there(printer)
+    if options.plan != "-" and (pipe := find_pipe()) is not None:
+        frontend = AnswersFromPipe(pipe, frontend)
+    output = Output(printer)
+    emit = RedactedEvents(redactor, output.emit).emit
+    actions = ActionPlanRun(open_runner(project, frontend), frontend, plan, not options.yes, emit)
+    try:
+        output.carry_out(actions.run())
+    finally:
+        print_report(actions.report())
+    return actions.exit_code
+
+
+def _read_plan(source: str) -> ActionPlan:
+    from cdd_agent.actions.plan import ActionPlan
+    from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
+
+    if source == "-":
+        data = sys.stdin.buffer.read(LARGEST + 1)
+        return ActionPlan.from_yaml(decoded(data, "standard input"), "standard input")
+    text = read_file(Path(source)) if source else None
+    if text is None:
+        raise BadInput(f"There is no file {source!r}", hint="Give a YAML file with a list of actions, or - for a pipe.")
+    return ActionPlan.from_yaml(text, source)

@@ -1,0 +1,141 @@
+"""A ticket's run: `cdd exec` carries its plan out to the end; `cdd undo`, `redo` and `diff` go through what it did."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, Argument, flag, terminal_command
+from cdd_agent.errors import ExitCode
+
+if TYPE_CHECKING:
+    from cdd_agent.cli.without_screen import Output
+    from cdd_agent.engine.engine import Engine
+    from cdd_agent.session import Project
+
+_STEP = Argument("--step", "the step (default: the last one)", type=int, metavar="N")
+
+
+@terminal_command(
+    "exec",
+    """
+    cdd exec feature-user-auth --yes
+    cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
+    cdd exec feature-user-auth --require verified --json
+    CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
+    """,
+    SLUG,
+    flag("--yes", "approve everything (`approval: auto`)"),
+    flag("--json", "one event a line, nothing else on standard output"),
+    *MODEL_FLAGS,
+    Argument("--max-attempts", "model attempts a step, the first included", type=int, metavar="N"),
+    Argument(
+        "--require",
+        "verified: a step that is only unharmed, unverified or skipped fails the run (exit code 1)",
+        choices=("verified", "off"),
+    ),
+    flag("--start-over", "from the first step; the old run's record is kept"),
+)
+def execute(options: Namespace) -> int:
+    from cdd_agent.cli.without_screen import reference
+    from cdd_agent.wiring import open_project
+
+    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
+    project = open_project(options.project, flags | ({"approval": "auto"} if options.yes else {}))
+    return run_plan(project, reference(options.slug), as_json=options.json, start_over=options.start_over)
+
+
+@terminal_command(
+    "undo",
+    """
+    cdd undo feature-user-auth
+    cdd undo feature-user-auth --step 2      # step 2 and all that were carried out after it
+    cdd redo feature-user-auth               # undo the undo
+    """,
+    SLUG,
+    JSON,
+    _STEP,
+)
+def undo(options: Namespace) -> int:
+    return _going_through(options, lambda engine: engine.undo(options.step))
+
+
+@terminal_command("redo", "cdd redo feature-user-auth", SLUG, JSON)
+def redo(options: Namespace) -> int:
+    return _going_through(options, lambda engine: engine.redo())
+
+
+@terminal_command(
+    "diff",
+    """
+    cdd diff feature-user-auth
+    cdd diff feature-user-auth --step 2 > step-2.patch
+    """,
+    SLUG,
+    JSON,
+    _STEP,
+)
+def diff(options: Namespace) -> int:
+    return _going_through(options, lambda engine: engine.diff(options.step), only_on_stderr=True)
+
+
+def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
+    """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
+    from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.events import About, Notice, Tone
+    from cdd_agent.wiring import prepare_model
+
+    output = Output(printer_for(as_json))
+    engine = _open_engine(project, slug, output, start_over=start_over)
+    prepare_model(engine)
+
+    async def whole_run() -> None:
+        await engine.recover()
+        engine.emit(engine.run.opened())
+        if engine.stopped_by is not None:
+            return
+        if engine.run.next_step is None:
+            engine.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+        await engine.run_all(attempts=project.config.max_attempts)
+
+    return _recorded(engine, whole_run(), output)
+
+
+def _going_through(
+    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, only_on_stderr: bool = False
+) -> ExitCode:
+    from cdd_agent.cli.without_screen import Output, open_project_of, reference
+    from cdd_agent.printer import JsonPrinter, TextPrinter
+
+    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=only_on_stderr))
+    engine = _open_engine(open_project_of(options), reference(options.slug), output)
+    _recorded(engine, what(engine), output)
+    return ExitCode.DONE
+
+
+def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Output) -> ExitCode:
+    """Do it, and record it; at the end, however it comes, the ticket is let go of."""
+    from cdd_agent.tickets.status import RunStatus
+
+    async def recorded() -> None:
+        with engine.recording():
+            await work
+
+    with closing(engine):
+        output.carry_out(recorded())
+        if engine.stopped_by is not None:
+            return engine.stopped_by.exit_code
+        return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
+
+
+def _open_engine(project: Project, slug: str, output: Output, *, start_over: bool = False) -> Engine:
+    from cdd_agent.cli.without_screen import whoever_is_there
+    from cdd_agent.frontend import Nobody
+    from cdd_agent.printer import JsonPrinter
+    from cdd_agent.wiring import Wiring
+
+    frontend = Nobody() if isinstance(output.printer, JsonPrinter) else whoever_is_there(output.printer)
+    wiring = Wiring(project, frontend, output.emit, watched=False)
+    return wiring.engine(project.tickets.find(slug), start_over=start_over)

@@ -1,0 +1,49 @@
+"""`cdd` without a command: the shell."""
+
+import os
+import sys
+from argparse import Namespace
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import Emit, Notice, Tone
+from cdd_agent.files.paths import find_root
+from cdd_agent.frontend import Frontend
+from cdd_agent.session import Session
+
+_OPENING = (
+    "Ask anything. `/new` makes a ticket, `/socrates` asks until it is clear, `/plan` plans it, `/exec` carries it "
+    "out; `/help` says more."
+)
+
+
+def open_shell(options: Namespace) -> int:
+    """Open it, on a terminal that can draw a screen. Raises `BadInput` where there is none."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+        raise BadInput(
+            "The shell needs a terminal that can draw a screen", hint="Without one: cdd exec SLUG --json, cdd --help."
+        )
+    return run_shell(options)
+
+
+def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
+    """Run the shell to its end, from the words that it says first and a line that is typed for the person."""
+    from cdd_agent.tui.app import Shell
+
+    def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
+        """Called when the first screen is drawn."""
+        from cdd_agent.cli.without_screen import open_project_of
+        from cdd_agent.wiring import NO_MODEL_HINT, Wiring
+
+        project = open_project_of(options, "model", "api_base", "record")
+        notices = [Notice(note)]
+        if not (project.root / ".cdd").is_dir():
+            notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
+        if project.config.model is None:
+            notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
+        return Wiring(project, frontend, emit).session, tuple(notices)
+
+    shell = Shell(find_root(options.project), session, first)
+    error = shell.run()
+    if error is not None:
+        raise error
+    return shell.return_code or 0

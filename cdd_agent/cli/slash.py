@@ -1,0 +1,34 @@
+"""A slash command that can be typed after `cdd`, too: carried out without a screen."""
+
+from argparse import Namespace
+
+from cdd_agent.cli.without_screen import Output, open_project_of, printer_for, reference
+from cdd_agent.commands.registry import SlashCommand, WrongUsage
+from cdd_agent.commands.terminal import OPTIONAL_SLUG, SLUG
+from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.frontend import Nobody
+from cdd_agent.wiring import Wiring
+
+
+def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
+    """The command gets what was typed in the order in which its form has it; a flag as it is, without a value."""
+    assert command.terminal is not None
+    typed, words = vars(options), list[str]()
+    for argument in command.terminal.arguments:
+        name = argument.names[-1]
+        match typed[name.removeprefix("--").replace("-", "_")]:
+            case "" if argument.options.get("nargs") == "?":
+                pass  # as if it was not there
+            case True if name != "--json":
+                words.append(name)
+            case str(word):
+                words.append(reference(word) if argument in (SLUG, OPTIONAL_SLUG) else word)
+            case list(several):
+                words += several
+    output = Output(printer_for(typed.get("json", False)))
+    session = Wiring(open_project_of(options), Nobody(), output.emit).session
+    try:
+        output.carry_out(command.run(session, *words))
+    except WrongUsage as error:
+        raise BadInput(f"Usage: cdd {error.usage}", hint=error.hint) from error
+    return ExitCode.DONE

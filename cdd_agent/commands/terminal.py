@@ -1,0 +1,61 @@
+"""How it is declared what can be typed after `cdd`: a command's examples, arguments and flags."""
+
+from argparse import SUPPRESS, Namespace
+from collections.abc import Callable
+from typing import Any
+
+Run = Callable[[Namespace], int]
+
+
+class Argument:
+    """An argument or a flag, in the words of `argparse`. A flag may have two names."""
+
+    def __init__(self, names: str, help_: str, **options: Any) -> None:
+        self.names, self.options = names.split(), {**options, "help": help_}
+
+
+def flag(name: str, help_: str) -> Argument:
+    return Argument(name, help_, action="store_true")
+
+
+SLUG_HELP = "a ticket's slug, a unique prefix, or a path"
+SLUG = Argument("slug", SLUG_HELP, metavar="SLUG")
+OPTIONAL_SLUG = Argument("slug", SLUG_HELP, metavar="SLUG", nargs="?")
+JSON = flag("--json", "one event a line")
+MODEL_FLAGS = (  # one that is not given leaves alone what was given before the command
+    Argument("--model", "any litellm model string, script:FILE or replay:FILE", metavar="M", default=SUPPRESS),
+    Argument("--record", "keep what the model is asked and answers, for replay:FILE", metavar="FILE", default=SUPPRESS),
+    Argument("--api-base", "the endpoint, for a server of your own", metavar="URL", default=SUPPRESS),
+)
+
+
+class TerminalForm:
+    """A command as it is typed after `cdd`."""
+
+    def __init__(
+        self,
+        examples: str,
+        *arguments: Argument,
+        one_of: tuple[Argument, ...] = (),
+        usage: str | None = None,
+        interrupted: str = "What was done is saved; the same command goes on from here.",
+    ) -> None:
+        """`examples` may be followed by notes, such as exit codes of its own; flags of `one_of` exclude each other.
+        `usage` is how it is written where `argparse` cannot tell; `interrupted` is what whoever ends it is told."""
+        self.examples, self.arguments, self.one_of = examples, arguments, one_of
+        self.usage, self.interrupted = usage, interrupted
+
+
+declared: dict[str, tuple[TerminalForm, Run]] = {}
+"""The commands that are not those of the shell, as far as their modules are imported."""
+
+
+def terminal_command(name: str, examples: str, *arguments: Argument, **others: Any) -> Callable[[Run], Run]:
+    """Make a function the command `cdd NAME`, of this `TerminalForm`: it gets the arguments by name and returns the
+    exit code, or raises `CddError`."""
+
+    def declare(run: Run) -> Run:
+        declared[name] = TerminalForm(examples, *arguments, **others), run
+        return run
+
+    return declare
