@@ -24,15 +24,19 @@ import asyncio, sys, time
 
 {ask}
 
+first = []
+
+def hear(piece):
+    if not first:
+        first.append(time.time())
+
 async def main():
-    async for _ in ask():
-        break
-    print(time.time())
+    await ask(hear)
+    print(first[0])
     times = []
     for _ in range({calls}):
         before = time.perf_counter()
-        async for _ in ask():
-            pass
+        await ask(hear)
         times.append(time.perf_counter() - before)
     print(min(times))
     print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
@@ -43,7 +47,7 @@ _HTTPX = """
 import json, ssl
 import httpx
 
-async def ask():
+async def ask(hear):
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": "Hello."}],
@@ -56,13 +60,13 @@ async def ask():
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):
                     choices = json.loads(line[6:])["choices"]
-                    yield choices[0]["delta"].get("content") if choices else None
+                    hear(choices[0]["delta"].get("content") if choices else None)
 """
 _ADAPTER = """
 from cdd_agent.llm.port import Message, Request
 
-def ask():
-    return model.stream(Request((Message("user", "Hello."),)))
+def ask(hear):
+    return model.reply(Request((Message("user", "Hello."),)), hear)
 """
 _DIRECT = """
 from cdd_agent.llm.direct.model import DirectModel
@@ -95,8 +99,7 @@ async def main():
     times = []
     for number in range({rounds}):
         before = time.perf_counter()
-        async for _ in model.stream(Request(tuple(asked))):
-            pass
+        await model.reply(Request(tuple(asked)), lambda event: None)
         times.append(time.perf_counter() - before)
         call = ToolCall(str(number), "read_file", "{{}}")
         asked += [Message("assistant", "", (call,)), Message("tool", "so it is " * 100, tool_call_id=call.id)]

@@ -8,7 +8,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, takewhile
 from typing import Any, Literal
@@ -39,6 +38,7 @@ from cdd_agent.llm.port import (
     Done,
     Message,
     Model,
+    ModelEvent,
     Picture,
     PicturesRefused,
     Replaced,
@@ -351,6 +351,7 @@ class _Round:
         """How it ended, when it is over."""
         self._native_calls: list[ToolCall] = []
         self._said: list[str] = []
+        self._thinking = Thinking(step, dialogue.clock)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -386,44 +387,43 @@ class _Round:
     async def listen(self, messages: tuple[Message, ...]) -> None:
         emit, model, step = self._dialogue.emit, self._dialogue.model, self._step
         request = self._dialogue._request(messages, self._is_native)
-        thinking = Thinking(step, self._dialogue.clock)
         emit(ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request)))
-        async with aclosing(model.stream(request)) as stream:
-            async for item in stream:
-                if not isinstance(item, port.ThinkingDelta):
-                    thinking.pause()
-                match item:
-                    case TextDelta(text=text):
-                        self._said.append(text)
-                        if shown := self.screen.hear(text):
-                            emit(ReplyDelta(step, shown))
-                    case port.ThinkingDelta(text=text):
-                        emit(thinking.hear(text))
-                    case ToolCall():
-                        self._native_calls.append(item)
-                    case Waiting(seconds=seconds, reason=reason):
-                        emit(ReplyDelayed(step, seconds, reason))
-                    case Replaced(model=name, instead_of=before, reason=reason):
-                        emit(ModelReplaced(step, name, before, reason))
-                    case StartedAgain():
-                        self.screen = HiddenBlockFilter(self._hidden)
-                        self._said.clear()
-                        self._native_calls.clear()
-                        for told in thinking.finished():
-                            emit(told)
-                        thinking = Thinking(step, self._dialogue.clock)
-                        emit(ReplyRestarted(step))
-                    case WasThought():
-                        self.screen = HiddenBlockFilter(self._hidden)
-                        self._said.clear()
-                        emit(ReplyRestarted(step, was_thought=True))
-                    case Done():
-                        self.end = item
-                        if rest := self.screen.end():
-                            emit(ReplyDelta(step, rest))
-                        for told in thinking.finished(item.usage):
-                            emit(told)
-                        emit(ReplyFinished(step, item.usage))
+        self.end = await model.reply(request, self._hear)
+        if rest := self.screen.end():
+            emit(ReplyDelta(step, rest))
+        for told in self._thinking.finished(self.end.usage):
+            emit(told)
+        emit(ReplyFinished(step, self.end.usage))
+
+    def _hear(self, event: ModelEvent) -> None:
+        emit, step = self._dialogue.emit, self._step
+        if not isinstance(event, port.ThinkingDelta):
+            self._thinking.pause()
+        match event:
+            case TextDelta(text=text):
+                self._said.append(text)
+                if shown := self.screen.hear(text):
+                    emit(ReplyDelta(step, shown))
+            case port.ThinkingDelta(text=text):
+                emit(self._thinking.hear(text))
+            case ToolCall():
+                self._native_calls.append(event)
+            case Waiting(seconds=seconds, reason=reason):
+                emit(ReplyDelayed(step, seconds, reason))
+            case Replaced(model=name, instead_of=before, reason=reason):
+                emit(ModelReplaced(step, name, before, reason))
+            case StartedAgain():
+                self.screen = HiddenBlockFilter(self._hidden)
+                self._said.clear()
+                self._native_calls.clear()
+                for told in self._thinking.finished():
+                    emit(told)
+                self._thinking = Thinking(step, self._dialogue.clock)
+                emit(ReplyRestarted(step))
+            case WasThought():
+                self.screen = HiddenBlockFilter(self._hidden)
+                self._said.clear()
+                emit(ReplyRestarted(step, was_thought=True))
 
 
 def _new_pictures(messages: Sequence[Message]) -> tuple[Picture, ...]:

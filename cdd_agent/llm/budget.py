@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
@@ -12,6 +11,7 @@ from cdd_agent.llm.pictures import picture_tokens
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
+    Hear,
     Model,
     ModelError,
     ModelEvent,
@@ -122,22 +122,20 @@ class Budgeted(ModelWrapper):
     def spent(self) -> Spent:
         return self._account.spent
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
         self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
+
+        def measure(event: ModelEvent) -> None:
+            call.hear(event)
+            if call.usage.completion_tokens > CEILING:
+                self._expect_room_for(call.usage, "a reply has grown to {}; it was stopped")
+            hear(event)
+
         is_owed = True
         try:
-            async with aclosing(self.inner.stream(request)) as events:
-                async for event in events:
-                    if isinstance(event, Done):
-                        usage, is_owed = call.counted(event.usage), False
-                        self._count(usage)
-                        yield replace(event, usage=usage)
-                        continue
-                    call.hear(event)
-                    if call.usage.completion_tokens > CEILING:
-                        self._expect_room_for(call.usage, "a reply has grown to {}; it was stopped")
-                    yield event
+            done = await self.inner.reply(request, measure)
+            is_owed = False
         except EmptyReply as error:
             call.told = error.usage
             raise
@@ -149,6 +147,9 @@ class Budgeted(ModelWrapper):
                 usage = call.counted(call.told)
                 self._count(usage)
                 self._lost(usage)
+        usage = call.counted(done.usage)
+        self._count(usage)
+        return replace(done, usage=usage)
 
     def _count(self, usage: Usage) -> None:
         self._account.add(usage)

@@ -3,8 +3,7 @@
 import json
 import os
 import time
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import TypeAdapter
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.port import (
     Done,
+    Hear,
     Message,
     Model,
     ModelError,
@@ -30,23 +30,28 @@ from cdd_agent.llm.scripted import ERRORS
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.redaction import Redactor
 
-_KINDS: dict[str, type[ModelEvent]] = {
+_KINDS: dict[str, type[ModelEvent | Done]] = {
     "text": TextDelta,
     "thinking": ThinkingDelta,
     "was_thought": WasThought,
     "tool_call": ToolCall,
     "done": Done,
 }
+"""All that an adapter says, which makes exactly one call, by the names in the file."""
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 _REQUEST = TypeAdapter(Request)
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call as it was recorded. `events` have their seconds since its beginning; `error` is what ended it early."""
+    """One call as it was recorded."""
 
     request: Request
     events: tuple[tuple[float, ModelEvent], ...]
-    error: ModelError | None = None
+    """Each with its seconds since the beginning of the call."""
+    seconds: float
+    """The same of its end."""
+    end: Done | ModelError
 
 
 class Recorded(ModelWrapper):
@@ -59,24 +64,32 @@ class Recorded(ModelWrapper):
         super().__init__(model)
         self._path, self._redactor = path, redactor
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        began, events = time.monotonic(), list[tuple[float, ModelEvent]]()
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        began, events = time.monotonic(), list[tuple[float, ModelEvent | Done]]()
+
+        def note(event: ModelEvent | Done) -> None:
+            events.append((round(time.monotonic() - began, 3), event))
+
+        def tell(event: ModelEvent) -> None:
+            note(event)
+            hear(event)
+
         try:
-            async with aclosing(self.inner.stream(request)) as stream:
-                async for event in stream:
-                    events.append((round(time.monotonic() - began, 3), event))
-                    if isinstance(event, Done):
-                        self._keep(request, events)
-                    yield event
+            done = await self.inner.reply(request, tell)
         except ModelError as error:
             self._keep(request, events, error)
             raise
+        note(done)
+        self._keep(request, events)
+        return done
 
-    def _keep(self, request: Request, events: list[tuple[float, ModelEvent]], error: ModelError | None = None) -> None:
+    def _keep(
+        self, request: Request, events: list[tuple[float, ModelEvent | Done]], error: ModelError | None = None
+    ) -> None:
         line = {
             "model": self.name,
             "request": _REQUEST.dump_python(redacted(request, self._redactor), mode="json"),
-            "events": [[at, *_event_to_json(event)] for at, event in self._presentable(events)],
+            "events": [[at, _NAMES[type(event)], asdict(event)] for at, event in self._presentable(events)],
             "error": self._error(error) if error else None,
         }
         data = json.dumps(line, ensure_ascii=False) + "\n"
@@ -91,7 +104,7 @@ class Recorded(ModelWrapper):
                 hint="Check that its folder is writable and that the disk has space.",
             ) from failure
 
-    def _presentable(self, events: list[tuple[float, ModelEvent]]) -> Iterator[tuple[float, ModelEvent]]:
+    def _presentable(self, events: list[tuple[float, ModelEvent | Done]]) -> Iterator[tuple[float, ModelEvent | Done]]:
         """The same without secrets, which can lie across two pieces."""
         stream, at = self._redactor.stream(), 0.0
         kind: type[TextDelta | ThinkingDelta] = TextDelta
@@ -142,26 +155,24 @@ def _calls(lines: list[str], path: Path) -> Iterator[RecordedCall]:
 
 
 def _call(line: dict[str, Any]) -> RecordedCall:
-    events = tuple((float(at), _event(kind, fields)) for at, kind, fields in line["events"])
-    told, error = line["error"], None
+    request, told = _REQUEST.validate_python(line["request"]), line["error"]
+    events, seconds, end = list[tuple[float, ModelEvent]](), 0.0, None
+    for at, kind, fields in line["events"]:
+        if (usage := fields.get("usage")) and "reasoning_tokens" in usage:  # as older records call them
+            fields = {**fields, "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]}}  # noqa: PLW2901
+        seconds, event = float(at), TypeAdapter(_KINDS[kind]).validate_python(fields)
+        if isinstance(event, Done):
+            end = event
+        else:
+            events.append((seconds, event))
     if told is not None:
         error = ERRORS[told["kind"]](told["message"], hint=told["hint"])
         if isinstance(error, RateLimited):
             error.retry_after = told["retry_after"]
-    return RecordedCall(_REQUEST.validate_python(line["request"]), events, error)
-
-
-def _event(kind: str, fields: dict[str, Any]) -> ModelEvent:
-    usage = fields.get("usage")
-    if usage and "reasoning_tokens" in usage:  # as older records call them
-        fields = {**fields, "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]}}
-    event: ModelEvent = TypeAdapter(_KINDS[kind]).validate_python(fields)
-    return event
-
-
-def _event_to_json(event: ModelEvent) -> tuple[str, dict[str, Any]]:
-    """Its kind and its fields. An adapter, which makes exactly one call, says nothing else than these kinds."""
-    return next(name for name, kind in _KINDS.items() if isinstance(event, kind)), asdict(event)
+        return RecordedCall(request, tuple(events), seconds, error)
+    if end is None:
+        raise ValueError("it has no end")
+    return RecordedCall(request, tuple(events), seconds, end)
 
 
 def redacted(request: Request, redactor: Redactor) -> Request:

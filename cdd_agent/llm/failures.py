@@ -14,7 +14,9 @@ from cdd_agent.llm.port import (
     BadAnswer,
     ConnectionFailed,
     ContextTooLong,
+    Hear,
     ModelError,
+    ModelEvent,
     ModelNotFound,
     NotAReply,
     PicturesRefused,
@@ -75,6 +77,21 @@ def translated(failure: Failure, model: str, api_base: str | None, key_hint: Cal
         hint = f"It asks to wait for {failure.retry_after:g} s."
         become = partial(RateLimited, retry_after=failure.retry_after)
     return become(f"{message}: {quote}" if quote else f"{message}.", hint=hint)
+
+
+class Listener:
+    """Tells `hear`, and remembers what that raised: it is no failure of the call, whatever its kind."""
+
+    def __init__(self, hear: Hear) -> None:
+        self._hear = hear
+        self.raised: Exception | None = None
+
+    def __call__(self, event: ModelEvent) -> None:
+        try:
+            self._hear(event)
+        except Exception as error:
+            self.raised = error
+            raise
 
 
 def unfinished(name: str, *, empty: bool) -> ModelError:

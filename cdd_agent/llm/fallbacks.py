@@ -1,13 +1,14 @@
 """Fallbacks: where a model's provider is down, or has no quota left, the next model is asked, and that is told."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import as_seen_by, has_pictures
 from cdd_agent.llm.port import (
+    Done,
     EmptyReply,
+    Hear,
     Model,
     ModelError,
     ModelEvent,
@@ -63,19 +64,23 @@ class WithFallbacks(ModelWrapper):
     def window(self) -> int | None:
         return self._in_turn()[0].window
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        has_begun = False
+
+        def note(event: ModelEvent) -> None:
+            nonlocal has_begun
+            has_begun = has_begun or not isinstance(event, Waiting)
+            hear(event)
+
         model, *left = self._in_turn()
-        left = [other for other in left if _has_room(other, request)]
+        size = estimated_prompt(request)
+        left = [other for other in left if other.window is None or size <= other.window]
         if (before := self._asked_last) is not None and innermost(before) is not innermost(model):
-            yield Replaced(model.name, before.name, "It is its turn again.")
+            hear(Replaced(model.name, before.name, "It is its turn again."))
         while True:
-            self._asked_last, has_begun = model, False
+            self._asked_last = model
             try:
-                async with aclosing(model.stream(as_seen_by(model, request))) as events:
-                    async for event in events:
-                        has_begun = has_begun or not isinstance(event, Waiting)
-                        yield event
-                return
+                return await model.reply(as_seen_by(model, request), note)
             except ModelError as error:
                 if not _is_out_of_service(error):
                     raise
@@ -86,9 +91,10 @@ class WithFallbacks(ModelWrapper):
                 reason = error.message
                 if has_pictures(request) and model.sees is False:
                     reason += " It cannot see pictures, and goes on without them."
-            yield Replaced(model.name, failed.name, reason)
+            hear(Replaced(model.name, failed.name, reason))
             if has_begun:
-                yield StartedAgain()
+                hear(StartedAgain())
+                has_begun = False
 
     def _in_turn(self) -> list[Model]:
         """Those that can be asked, the first first; where all of them rest, all."""
@@ -107,7 +113,3 @@ class WithFallbacks(ModelWrapper):
 def _is_out_of_service(error: ModelError) -> bool:
     """Whether the provider is down or has no quota left. An empty reply is the model's own, and no sign of it."""
     return isinstance(error, QuotaUsedUp) or (error.mends and not isinstance(error, EmptyReply))
-
-
-def _has_room(model: Model, request: Request) -> bool:
-    return model.window is None or estimated_prompt(request) <= model.window

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from functools import cache, partial
 from typing import Any
@@ -20,10 +20,10 @@ from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
-from cdd_agent.llm.failures import Failure, translated, unfinished
+from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import Price, has_provider, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import Message, ModelEvent, Request
+from cdd_agent.llm.port import Done, Hear, Message, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
 DUMMY_KEY = "no-key"
@@ -58,11 +58,11 @@ class LitellmModel:
         """Begin the slow import without waiting for it; the first call joins it."""
         threading.Thread(target=_import_early, name="import-litellm", daemon=True).start()
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
         _forget_clients_of_other_loops(litellm)
-        reply, empty = ChatReply(self._origin), True
+        reply, empty, listener = ChatReply(self._origin), True, Listener(hear)
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):
@@ -71,17 +71,19 @@ class LitellmModel:
                     piece = chunk.model_dump(exclude_none=True, warnings=False)
                     as_dict(piece.get("usage")).pop("cost", None)  # by litellm's table, and not the provider's word
                     for event in reply.read(piece):
-                        yield event
-            if _was_finished(chunks):
-                for event in reply.end():
-                    yield event
+                        listener(event)
+            if not _was_finished(chunks):
+                raise unfinished(self.name, empty=empty)
+            for event in reply.end():
+                listener(event)
+            return reply.done
         except ServerFailed as error:
             raise translated(error.failure, self.name, self.api_base, lambda: "") from error
         except _vendor_errors(litellm) as error:
+            if error is listener.raised:
+                raise
             key_hint = partial(_key_hint, litellm, self.name)
             raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
-        if not _was_finished(chunks):
-            raise unfinished(self.name, empty=empty)
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""

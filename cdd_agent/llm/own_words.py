@@ -111,7 +111,8 @@ class OwnWords:
         if 0 <= age < (_A_DAY if found else _AN_HOUR):
             return
         answer = fetched(f"{self._endpoint.base}/models", self._endpoint.key, _PATIENCE * 10)
-        if entries := [_what_is_kept(entry) for entry in map(as_dict, as_list(as_dict(answer).get("data")))]:
+        listed = map(as_dict, as_list(as_dict(answer).get("data")))
+        if entries := [{name: entry[name] for name in _FIELDS if name in entry} for entry in listed]:
             _Kept(self._endpoint.base, time.time(), entries).write()
             self._facts = _facts_of(name, entries, self._facts) or self._facts
 
@@ -126,7 +127,7 @@ def window_here(endpoint: Endpoint) -> int | None:
         ("/api/v0/models", lambda said: _named(model, said.get("data"), "loaded_context_length", "id")),
     )
     end = time.monotonic() + _PATIENCE_HERE
-    if found := _ollamas_window(endpoint, _PATIENCE_HERE):
+    if found := _window_among(_loaded_by_ollama(endpoint, _PATIENCE_HERE), endpoint):
         return found
     for path, windows in asked:
         left = end - time.monotonic()
@@ -176,10 +177,6 @@ def sees_here(endpoint: Endpoint) -> bool | None:
         return None
     can = as_list(said("/api/show", {"model": model}).get("capabilities"))
     return "vision" in can if can else None
-
-
-def _ollamas_window(endpoint: Endpoint, patience: float) -> int | None:
-    return _window_among(_loaded_by_ollama(endpoint, patience), endpoint)
 
 
 def _loaded_by_ollama(endpoint: Endpoint, patience: float) -> list[Any] | None:
@@ -261,10 +258,7 @@ def _place() -> Path:
 
 
 _FIELDS = ("id", "context_length", "pricing", "supported_parameters", "top_provider", "architecture")
-
-
-def _what_is_kept(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: entry[name] for name in _FIELDS if name in entry}
+"""Those of an entry that are kept."""
 
 
 def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -> KnownModel | None:

@@ -1,6 +1,6 @@
 """The model port: what the program needs of a language model, and how that can go wrong."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
@@ -22,7 +22,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """The model wants a tool to be used. As an event of a stream it is whole: its pieces were put together."""
+    """The model wants a tool to be used. As an event of a reply it is whole: its pieces were put together."""
 
     id: str
     name: str
@@ -145,7 +145,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Done:
-    """The reply is over. Always the last event of a stream that did not raise."""
+    """How a reply ended."""
 
     stop_reason: StopReason = StopReason.STOP
     usage: Usage | None = None
@@ -179,14 +179,16 @@ class Replaced:
     """Why, as a sentence."""
 
 
-ModelEvent = TextDelta | ThinkingDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced | Done
+ModelEvent = TextDelta | ThinkingDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
+Hear = Callable[[ModelEvent], None]
+"""Is told what comes of a reply, as it comes. It returns at once."""
 
 
 class Model(Protocol):
     """A language model. Adapters: litellm (every provider), direct (over httpx), scripted (demo, tests) and replayed
     (a recorded run).
 
-    What else a run needs of one is a model around a model (`around.py`): an adapter makes exactly one call.
+    What else a run needs of one is a model around a model (`wrapper.py`): an adapter makes exactly one call.
     """
 
     @property
@@ -218,10 +220,11 @@ class Model(Protocol):
         """Begin, without waiting, whatever is slow before the first answer."""
         ...
 
-    def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, then one `Done`. Raises `ModelError`, never a vendor's error.
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        """Ask for a reply, and tell `hear` of its text, thoughts and calls as they arrive, and of waits on the way.
 
-        Closing the iterator early (`aclose`) ends the call and its connection.
+        Raises `ModelError`, never a vendor's error. To cancel it ends the call and its connection; so does what `hear`
+        raises (`BudgetExhausted`, say), which comes out as it is.
         """
         ...
 

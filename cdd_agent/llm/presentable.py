@@ -12,13 +12,10 @@ def presentable(text: str) -> str:
     """One short line without keys, markup or control characters; names of models and hosts stay readable."""
     if re.search(r"<!doctype|<html", text, re.IGNORECASE):
         text = _MARKUP.sub(" ", text)
-    text = _SAID_TO_BE_A_KEY.sub(_without_value, Redactor.of_environment().redact(text))
+    text = Redactor.of_environment().redact(text)
+    text = _SAID_TO_BE_A_KEY.sub(lambda found: f"{found['assigned'] or found['named'] or ''}[redacted]", text)
     line = "".join(c for c in " ".join(text.split()) if c.isprintable())
     return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"
-
-
-def _without_value(match: re.Match[str]) -> str:
-    return f"{match['assigned'] or match['named'] or ''}[redacted]"
 
 
 _MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)

@@ -142,6 +142,15 @@ class Endpoint:
         return self.needs_key and self.key is None
 
     @property
+    def bearer(self) -> dict[str, str]:
+        """The key in the header that most servers want it in, if there is one."""
+        return {"Authorization": f"Bearer {self.key}"} if self.key is not None else {}
+
+    def origin(self, protocol: str = "") -> str:
+        """Where its model's own data comes from (`ProviderData`); with the protocol, where several are spoken there."""
+        return f"{self.model}{protocol and f' by {protocol}'} at {self.base}"
+
+    @property
     def compatible_base(self) -> str:
         """Where its server lists its models as OpenAI's does."""
         return f"{self.base}/v1" if self.speaks is Speaks.OLLAMA_CHAT else self.base

@@ -2,14 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Self
 
 from cdd_agent.llm.cassette import RecordedCall, read_calls, redacted
 from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.pictures import has_pictures
-from cdd_agent.llm.port import Message, ModelEvent, Request
+from cdd_agent.llm.port import Done, Hear, Message, Request
 from cdd_agent.llm.scripted import NoReplyLeft
 from cdd_agent.redaction import Redactor
 
@@ -59,15 +58,17 @@ class ReplayedModel:
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         call, now = self._take(redacted(request, self._redactor)), 0.0
-        for at, event in call.events:
+        for at, event in (*call.events, (call.seconds, None)):
             if self._in_time:
                 await asyncio.sleep(max(0.0, at - now))
             now = at
-            yield event
-        if call.error is not None:
-            raise call.error
+            if event is not None:
+                hear(event)
+        if isinstance(call.end, Done):
+            return call.end
+        raise call.end
 
     def _take(self, request: Request) -> RecordedCall:
         wanted = _compared(request)

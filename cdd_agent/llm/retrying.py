@@ -5,12 +5,22 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cdd_agent.llm.port import EmptyReply, Model, ModelError, ModelEvent, RateLimited, Request, StartedAgain, Waiting
+from cdd_agent.llm.port import (
+    Done,
+    EmptyReply,
+    Hear,
+    Model,
+    ModelError,
+    ModelEvent,
+    RateLimited,
+    Request,
+    StartedAgain,
+    Waiting,
+)
 from cdd_agent.llm.wrapper import ModelWrapper
 
 LONGEST_WAIT = 120.0
@@ -45,16 +55,18 @@ class Retrying(ModelWrapper):
         super().__init__(model)
         self._clock = clock or Clock()
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         failures: Counter[type[ModelError]] = Counter()
+        has_begun = False
+
+        def note(event: ModelEvent) -> None:
+            nonlocal has_begun
+            has_begun = True
+            hear(event)
+
         while True:
-            has_begun = False
             try:
-                async with aclosing(self.inner.stream(request)) as events:
-                    async for event in events:
-                        has_begun = True
-                        yield event
-                return
+                return await self.inner.reply(request, note)
             except ModelError as error:
                 kind = type(error)
                 failures[kind] += 1
@@ -64,12 +76,16 @@ class Retrying(ModelWrapper):
                     self._expect_worth_waiting(error, failures[kind])
                 elif failures[kind] >= _CALLS.get(kind, _OTHER_CALLS):
                     raise
-                seconds, reason = self._wait(error, failures[kind]), _as_sentence(error.message)
-            async with aclosing(self._countdown(seconds, reason)) as waits:
-                async for wait in waits:
-                    yield wait
+                seconds, reason = self._wait(error, failures[kind]), error.message
+                if not reason.endswith((".", "!", "?", "…")):
+                    reason += "."
+            end = self._clock.seconds() + seconds
+            while (left := end - self._clock.seconds()) > 0:
+                hear(Waiting(math.ceil(left), reason))
+                await self._clock.sleep(min(left, 1.0))
             if has_begun:
-                yield StartedAgain()
+                hear(StartedAgain())
+                has_begun = False
 
     def _expect_worth_waiting(self, error: RateLimited, calls: int) -> None:
         """Raises the error anew, with words that say when to come back, where waiting here makes no sense."""
@@ -90,16 +106,6 @@ class Retrying(ModelWrapper):
             return asked + self._clock.chance()  # never sooner than asked
         doubled: float = 2.0 ** (failures - 1)
         return doubled * (0.75 + self._clock.chance() / 2)
-
-    async def _countdown(self, seconds: float, reason: str) -> AsyncGenerator[Waiting, None]:
-        end = self._clock.seconds() + seconds
-        while (left := end - self._clock.seconds()) > 0:
-            yield Waiting(math.ceil(left), reason)
-            await self._clock.sleep(min(left, 1.0))
-
-
-def _as_sentence(words: str) -> str:
-    return words if words.endswith((".", "!", "?", "…")) else f"{words}."
 
 
 def _in_words(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -14,8 +14,8 @@ from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
     Done,
+    Hear,
     ModelError,
-    ModelEvent,
     ModelNotFound,
     PicturesRefused,
     ProviderData,
@@ -71,7 +71,8 @@ class ScriptedReply:
     """What it wants back with its message."""
 
     def fits(self, request: Request) -> bool:
-        return self.when is None or self.when in _last_user_message(request)
+        said = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
+        return self.when is None or self.when in said
 
 
 class ScriptedModel:
@@ -149,7 +150,7 @@ class ScriptedModel:
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         reply = self.next_reply(request)
         was_heard = False
         try:
@@ -161,7 +162,7 @@ class ScriptedModel:
             for kind, text in ((ThinkingDelta, reply.thinking), (TextDelta, reply.text[: reply.cut])):
                 for piece in pieces(text):
                     await asyncio.sleep(len(piece) / self.pace if self.pace else 0)
-                    yield kind(piece)
+                    hear(kind(piece))
             was_heard = True
         finally:
             if not was_heard:  # nobody waited for its end: it can be asked for again
@@ -170,8 +171,8 @@ class ScriptedModel:
             raise ConnectionFailed(f"The reply of {self.name} broke off, as its script says.", hint="Try again.")
         if reply.stop is StopReason.STOP:
             for call in reply.tool_calls:
-                yield call
-        yield Done(reply.stop, _usage(request, reply), reply.provider_data)
+                hear(call)
+        return Done(reply.stop, _usage(request, reply), reply.provider_data)
 
 
 def pieces(text: str) -> list[str]:
@@ -187,10 +188,6 @@ def _entry(line: str | ModelError | ScriptedReply) -> ScriptedReply:
             return ScriptedReply(error=line)
         case ScriptedReply():
             return line
-
-
-def _last_user_message(request: Request) -> str:
-    return next((m.content for m in reversed(request.messages) if m.role == "user"), "")
 
 
 def _usage(request: Request, reply: ScriptedReply) -> Usage:

@@ -1,10 +1,7 @@
 """A model whose window somebody has set."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import ContextTooLong, Model, ModelEvent, NotAReply, Request
+from cdd_agent.llm.port import ContextTooLong, Done, Hear, Model, NotAReply, Request
 from cdd_agent.llm.wrapper import ModelWrapper
 
 
@@ -19,11 +16,9 @@ class WindowLimited(ModelWrapper):
     def window(self) -> int:
         return self._window
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         try:
-            async with aclosing(self.inner.stream(request)) as events:
-                async for event in events:
-                    yield event
+            return await self.inner.reply(request, hear)
         except NotAReply as error:
             if (size := estimated_prompt(request)) <= self._window:
                 raise

@@ -1,10 +1,18 @@
 """What every model around a model has in common, and the smallest of them."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-
 from cdd_agent.llm.known_models import Price
-from cdd_agent.llm.port import Done, EmptyReply, Model, ModelEvent, Request, StopReason, TextDelta, ToolCall, WasThought
+from cdd_agent.llm.port import (
+    Done,
+    EmptyReply,
+    Hear,
+    Model,
+    ModelEvent,
+    Request,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    WasThought,
+)
 
 
 class ModelWrapper:
@@ -40,35 +48,34 @@ class ModelWrapper:
 class SwappableModel(ModelWrapper):
     """A model that can be exchanged for another (`inner`): whoever holds this one asks that from the next call on."""
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(self.inner.stream(request)) as events:
-            async for event in events:
-                yield event
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        return await self.inner.reply(request, hear)
 
 
 class RejectEmpty(ModelWrapper):
     """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use. One that was cut stays cut."""
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         is_empty = True
-        async with aclosing(self.inner.stream(request)) as events:
-            async for event in events:
-                match event:
-                    case TextDelta(text=text):
-                        is_empty = is_empty and not text.strip()
-                    case WasThought():
-                        is_empty = True
-                    case ToolCall():
-                        is_empty = False
-                    case Done(stop_reason=StopReason.STOP, usage=usage) if is_empty:
-                        raise EmptyReply(
-                            f"{self.name} sent an empty reply.",
-                            hint="Ask again, or use another model.",
-                            usage=usage,
-                        )
-                    case _:
-                        pass
-                yield event
+
+        def look(event: ModelEvent) -> None:
+            nonlocal is_empty
+            match event:
+                case TextDelta(text=text):
+                    is_empty = is_empty and not text.strip()
+                case WasThought():
+                    is_empty = True
+                case ToolCall():
+                    is_empty = False
+                case _:
+                    pass
+            hear(event)
+
+        done = await self.inner.reply(request, look)
+        if is_empty and done.stop_reason is StopReason.STOP:
+            hint = "Ask again, or use another model."
+            raise EmptyReply(f"{self.name} sent an empty reply.", hint=hint, usage=done.usage)
+        return done
 
 
 def innermost(model: Model) -> Model:

@@ -1,8 +1,6 @@
 """Slash commands, without a screen."""
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
@@ -11,7 +9,7 @@ from cdd_agent.commands.registry import commands, complete, handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Answer, Cleared, Event, ExitRequested, Notice, PlanOpened, TicketsListed
 from cdd_agent.llm.known_models import Price
-from cdd_agent.llm.port import Done, ModelEvent, Request, Usage
+from cdd_agent.llm.port import Done, Hear, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.printer import TextPrinter
@@ -86,11 +84,9 @@ class Caching(ModelWrapper):
     def price(self) -> Price | None:
         return self._price
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(self.inner.stream(request)) as events:
-            async for event in events:
-                usage = Usage(10_000, 100, cached_tokens=9_000, cache_write_tokens=500, thinking_tokens=50)
-                yield replace(event, usage=usage) if isinstance(event, Done) else event
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        usage = Usage(10_000, 100, cached_tokens=9_000, cache_write_tokens=500, thinking_tokens=50)
+        return replace(await self.inner.reply(request, hear), usage=usage)
 
 
 @pytest.mark.parametrize(

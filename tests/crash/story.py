@@ -5,13 +5,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.llm.known_models import FREE, Price
-from cdd_agent.llm.port import Done, ModelEvent, Request, TextDelta, ToolCall
+from cdd_agent.llm.port import Done, Hear, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
 from tests.projects import SLUG, SPEC, Step, check, plan, says
 
@@ -90,7 +90,7 @@ class Storyteller:
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         question = next(message.content for message in request.messages if message.role == "user")
         step, is_repair = int(_STEP.findall(question)[-1]), _REPAIR in question
         call = f"{step} {2 if is_repair else 1}"
@@ -104,14 +104,13 @@ class Storyteller:
         if answered < len(rounds):
             sys.audit(MODEL_HALFWAY, call)
             for tool_call in rounds[answered]:
-                yield tool_call
-            yield Done()
-            return
+                hear(tool_call)
+            return Done()
         text = self.story.answer(step, is_repair=is_repair)
-        yield TextDelta(text[: len(text) // 2])
+        hear(TextDelta(text[: len(text) // 2]))
         sys.audit(MODEL_HALFWAY, call)
-        yield TextDelta(text[len(text) // 2 :])
-        yield Done()
+        hear(TextDelta(text[len(text) // 2 :]))
+        return Done()
 
 
 def git(root: Path, *words: str) -> str:

@@ -1,8 +1,6 @@
 """A model with tools: rounds, answers, bounds, and what is kept when it is stopped."""
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -25,9 +23,9 @@ from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
     Done,
+    Hear,
     Message,
     ModelError,
-    ModelEvent,
     ProviderData,
     Request,
     RequestRejected,
@@ -321,12 +319,10 @@ class _Breaks:
     def warm_up(self) -> None:
         pass
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         if len(request.messages) > len(ASKED):
             raise ConnectionFailed("gone")
-        async with aclosing(self._inner.stream(request)) as events:
-            async for event in events:
-                yield event
+        return await self._inner.reply(request, hear)
 
 
 async def test_what_was_added_stays_and_the_turn_can_be_taken_up_again(root: Path) -> None:
@@ -446,9 +442,10 @@ async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> Non
 
 async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(root: Path) -> None:
     class LateToTell(ScriptedModel):
-        async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-            for event in (TextDelta("Look:\n```tool\n{}\n```\n"), WasThought(), TextDelta("Done."), Done()):
-                yield event
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            for event in (TextDelta("Look:\n```tool\n{}\n```\n"), WasThought(), TextDelta("Done.")):
+                hear(event)
+            return Done()
 
     result = await heard(Dialogue(LateToTell([]), read_only_tools(root), "off"))
 
@@ -460,15 +457,15 @@ async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_es
     class Thinker(ScriptedModel):
         usage: Usage | None = None
 
-        async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+        async def reply(self, request: Request, hear: Hear) -> Done:
             for event in (
                 port.ThinkingDelta("Hm, so. "),
                 TextDelta("Well: "),
                 port.ThinkingDelta("Yes."),
                 TextDelta("1"),
             ):
-                yield event
-            yield Done(usage=self.usage)
+                hear(event)
+            return Done(usage=self.usage)
 
     model, ticks = Thinker([]), count()
     estimated = await heard(Dialogue(model, clock=lambda: float(next(ticks))))
@@ -484,9 +481,9 @@ async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(root
     class Hidden(ScriptedModel):
         thoughts = 80
 
-        async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-            yield TextDelta("1")
-            yield Done(usage=Usage(10, 90, thinking_tokens=self.thoughts))
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            hear(TextDelta("1"))
+            return Done(usage=Usage(10, 90, thinking_tokens=self.thoughts))
 
     model = Hidden([])
     assert (await heard(Dialogue(model))).of(ThinkingFinished) == [ThinkingFinished(None, None, 80, False)]

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +12,7 @@ from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
+    Hear,
     Message,
     ModelError,
     ModelEvent,
@@ -24,6 +25,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
+from tests.replies import all_of, stopped
 
 REQUEST = Request((Message("user", "Say hello, please."),))  # 3 words, which are the script's tokens
 PROMPT = estimated_prompt(REQUEST)
@@ -32,9 +34,8 @@ PROMPT = estimated_prompt(REQUEST)
 class Uncounted(ModelWrapper):
     """A provider that tells no usage."""
 
-    async def stream(self, request: Request):  # type: ignore[no-untyped-def]
-        async for event in self.inner.stream(request):
-            yield Done(event.stop_reason) if isinstance(event, Done) else event
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        return replace(await self.inner.reply(request, hear), usage=None)
 
 
 class Books:
@@ -61,8 +62,8 @@ class Books:
             lost=self.lost.append,
         )
 
-    async def ask(self) -> list[ModelEvent]:
-        return [event async for event in self.model.stream(REQUEST)]
+    async def ask(self) -> list[ModelEvent | Done]:
+        return await all_of(self.model, REQUEST)
 
 
 async def test_each_call_is_counted_as_the_provider_counted_it() -> None:
@@ -147,20 +148,15 @@ async def test_an_empty_reply_is_lost_and_counted_as_the_provider_did() -> None:
 
 async def test_a_reply_that_nobody_waits_for_any_more_is_lost() -> None:
     books = Books("Hello there, you.")
-    async with aclosing(books.model.stream(REQUEST)) as events:
-        async for _ in events:
-            break
+    await stopped(books.model, REQUEST)
     assert books.lost == [Usage(PROMPT, 2, estimated=True)]
 
 
-async def test_a_whole_reply_whose_end_was_not_waited_for_is_counted_once() -> None:
-    books = Books("Hello")
-    async with aclosing(books.model.stream(REQUEST)) as events:
-        async for event in events:
-            if isinstance(event, Done):
-                break
+async def test_a_reply_that_came_whole_before_it_was_cancelled_is_counted_once() -> None:
+    books = Books("Hello there, you.")
+    await stopped(books.model, REQUEST, after=3)
     assert books.lost == []
-    assert books.tally.spent.tokens == 4
+    assert books.tally.spent.tokens == 3 + 3
 
 
 async def test_a_call_that_was_refused_took_nothing() -> None:
@@ -182,13 +178,13 @@ def test_the_estimate_is_rather_too_much_and_knows_tools() -> None:
 
 async def test_calls_of_tools_are_a_part_of_the_reply() -> None:
     class Calling(ModelWrapper):
-        async def stream(self, request: Request):  # type: ignore[no-untyped-def]
-            yield TextDelta("I look. ")
-            yield ToolCall("1", "read_file", '{"path": "a.txt"}')
-            yield Done()
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            hear(TextDelta("I look. "))
+            hear(ToolCall("1", "read_file", '{"path": "a.txt"}'))
+            return Done()
 
     model = Budgeted(Calling(ScriptedModel([])), Limit())
-    *_, done = [event async for event in model.stream(REQUEST)]
+    *_, done = await all_of(model, REQUEST)
     assert done == Done(usage=Usage(PROMPT, 12, estimated=True))
 
 
@@ -230,13 +226,13 @@ def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
 
 async def test_what_is_cached_is_counted_and_told() -> None:
     class Caching(ModelWrapper):
-        async def stream(self, request: Request):  # type: ignore[no-untyped-def]
-            yield TextDelta("Hello.")
-            yield Done(usage=Usage(1_000, 10, cached_tokens=800, cache_write_tokens=100))
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            hear(TextDelta("Hello."))
+            return Done(usage=Usage(1_000, 10, cached_tokens=800, cache_write_tokens=100))
 
     tally = Tally()
     model = Budgeted(Caching(ScriptedModel([])), Limit(), price=lambda: Price(0.01, 0.1, 0.001, 0.02), spend=tally.add)
-    *_, done = [event async for event in model.stream(REQUEST)]
+    *_, done = await all_of(model, REQUEST)
 
     assert isinstance(done, Done)
     assert done.usage is not None

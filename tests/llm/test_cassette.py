@@ -1,7 +1,6 @@
 """Cassettes: a recorded run is the same run again, without a network and without anybody's secrets."""
 
 import json
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from cdd_agent.llm.port import (
     BadAnswer,
     ConnectionFailed,
     Done,
+    Hear,
     Message,
     Model,
     ModelError,
@@ -23,6 +23,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.replay import ReplayedModel
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
+from tests.replies import all_of, stopped
 
 SECRET = "hunter2-hunter2-42"
 REDACTOR = Redactor({SECRET: "SERVICE_TOKEN"})
@@ -37,14 +38,8 @@ def ask(text: str) -> Request:
     return Request((Message("system", "Be brief."), Message("user", text)))
 
 
-async def heard(model: Model, text: str) -> list[ModelEvent]:
-    return [event async for event in model.stream(ask(text))]
-
-
-async def listen(model: Model, heard: list[ModelEvent]) -> None:
-    """Also what came before an error is heard."""
-    async for event in model.stream(ask("one")):
-        heard.append(event)  # noqa: PERF401
+async def heard(model: Model, text: str) -> list[ModelEvent | Done]:
+    return await all_of(model, ask(text))
 
 
 def recorded(path: Path, *script: str | ModelError | ScriptedReply) -> Recorded:
@@ -81,7 +76,7 @@ async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(
     assert (raised.value.hint, raised.value.retry_after) == ("Wait.", 2.0)
     pieces: list[ModelEvent] = []
     with pytest.raises(ConnectionFailed):
-        await listen(again, pieces)
+        await again.reply(ask("one"), pieces.append)
     assert pieces == [TextDelta("Hello ")]
     assert await heard(again, "one") == good
 
@@ -98,21 +93,18 @@ async def test_a_record_with_an_older_word_for_thoughts_is_replayed(path: Path) 
 
 async def test_a_reply_that_nobody_waited_for_is_not_kept(path: Path) -> None:
     model = recorded(path, "first words")
-    async with aclosing(model.stream(ask("one"))) as events:
-        async for _ in events:
-            break
+    await stopped(model, ask("one"))
     assert not path.exists()
 
 
 async def test_no_secret_is_in_the_file_also_not_one_in_pieces(path: Path) -> None:
     class InPieces(ScriptedModel):
-        async def stream(self, request: Request):  # type: ignore[no-untyped-def]
-            async for event in super().stream(request):
-                if isinstance(event, TextDelta):
-                    for letter in event.text:
-                        yield TextDelta(letter)
-                else:
-                    yield event
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            def spell(event: ModelEvent) -> None:
+                for piece in map(TextDelta, event.text) if isinstance(event, TextDelta) else (event,):
+                    hear(piece)
+
+            return await super().reply(request, spell)
 
     model = Recorded(InPieces([f"It is {SECRET}, keep it.", RateLimited(f"{SECRET}?")]), path, REDACTOR)
     passed_on = await heard(model, f"What is {SECRET}?")
@@ -152,7 +144,7 @@ async def test_a_request_that_was_not_recorded_says_what_differs(path: Path) -> 
 async def test_other_differences_have_words_too(path: Path, request_made: Request, words: str) -> None:
     await heard(recorded(path, "Hello"), "one")
     with pytest.raises(BadAnswer) as raised:
-        _ = [event async for event in replayed(path).stream(request_made)]
+        await all_of(replayed(path), request_made)
     assert words in raised.value.message
 
 
@@ -197,6 +189,16 @@ def test_a_file_that_is_no_cassette_is_refused(tmp_path: Path, text: str | None,
     with pytest.raises(BadInput, match=words) as raised:
         replayed(path)
     assert "--record" in raised.value.hint
+
+
+async def test_a_call_without_an_end_is_none(path: Path) -> None:
+    await heard(recorded(path, "Hello"), "one")
+    line = json.loads(path.read_text())
+    assert line["events"].pop()[1] == "done"
+    path.write_text(json.dumps(line))
+
+    with pytest.raises(BadInput, match=":1: this is no recorded call"):
+        replayed(path)
 
 
 async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:

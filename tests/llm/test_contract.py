@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdd_agent.dialogue.turns import definitions
-from cdd_agent.errors import ExitCode
+from cdd_agent.errors import BudgetExhausted, ExitCode
 from cdd_agent.llm import timeouts
+from cdd_agent.llm.budget import CEILING, Budgeted, Limit
 from cdd_agent.llm.direct.anthropic_messages import MessageReader
 from cdd_agent.llm.direct.chat_reply import ChatReply, ToolCallPieces
 from cdd_agent.llm.direct.ollama_chat import OllamaReader
@@ -45,6 +46,7 @@ from cdd_agent.llm.providers import Speaks
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
+from tests.replies import all_of, stopped
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
 pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
@@ -108,8 +110,8 @@ def model(request: pytest.FixtureRequest) -> Iterator[MakeModel]:
         yield scripted if request.param == "scripted" else asking_a_server
 
 
-async def events_of(model: Model, request: Request = REQUEST) -> list[ModelEvent]:
-    return [event async for event in model.stream(request)]
+async def events_of(model: Model, request: Request = REQUEST) -> list[ModelEvent | Done]:
+    return await all_of(model, request)
 
 
 def text_of(events: list[ModelEvent]) -> str:
@@ -216,14 +218,10 @@ async def test_a_model_answers_again_after_a_failure(model: MakeModel) -> None:
     assert text_of(await events_of(tried)) == "Hello"
 
 
-async def test_closing_early_ends_the_stream(model: MakeModel) -> None:
+async def test_a_call_that_was_cancelled_is_over_and_can_be_made_again(model: MakeModel) -> None:
     tried = model(["one two three", "one two three"])
-    stream = tried.stream(REQUEST)
-    assert await anext(stream) == TextDelta("one ")
-    await stream.aclose()
 
-    with pytest.raises(StopAsyncIteration):
-        await anext(stream)
+    assert (await stopped(tried, REQUEST))[0] == TextDelta("one ")
     assert text_of(await events_of(tried)) == "one two three"
 
 
@@ -450,11 +448,30 @@ async def ended(recorded: Recorded) -> bool:
     return await asyncio.to_thread(recorded.ended.wait, 5)
 
 
-async def test_closing_early_closes_the_connection(served: MakeServed) -> None:
+async def test_cancelling_at_a_piece_closes_the_connection(served: MakeServed) -> None:
     with LoopbackServer([Answer("word " * 50, pause=0.05)]) as server:
-        stream = served(server.url).stream(REQUEST)
-        await anext(stream)
-        await stream.aclose()
+        assert await stopped(served(server.url), REQUEST) == [TextDelta("word ")]
+
+        assert await ended(server.requests[0])
+    assert server.requests[0].client_left
+
+
+async def test_what_the_listener_raises_is_no_failure_of_the_model_and_ends_the_call(served: MakeServed) -> None:
+    def hear(event: ModelEvent) -> None:
+        raise BrokenPipeError("whoever read the output has left")
+
+    with LoopbackServer([Answer("word " * 50, pause=0.05)]) as server:
+        with pytest.raises(BrokenPipeError):
+            await served(server.url).reply(REQUEST, hear)
+
+        assert await ended(server.requests[0])
+    assert server.requests[0].client_left
+
+
+async def test_a_reply_that_is_stopped_by_its_budget_closes_the_connection(served: MakeServed) -> None:
+    with LoopbackServer([Answer(cut_at=("word " * 5_000,) * 50, pause=0.05)]) as server:
+        with pytest.raises(BudgetExhausted, match="it was stopped"):
+            await events_of(Budgeted(served(server.url), Limit(tokens=CEILING + 1_000)))
 
         assert await ended(server.requests[0])
     assert server.requests[0].client_left
@@ -523,11 +540,10 @@ SAID = {"type": "message", "phase": "final_answer", "content": [{"type": "output
 def test_what_a_provider_wants_back_can_be_saved(reader: ReplyReader, documents: list[object]) -> None:
     for document in documents:
         list(reader.take(json.dumps(document)))
-    *_, done = reader.end()
+    list(reader.end())
 
-    assert isinstance(done, Done)
-    assert done.provider_data is not None
-    assert "Hm \U0001f600 \ufffd" in done.provider_data.data
+    assert reader.done.provider_data is not None
+    assert "Hm \U0001f600 \ufffd" in reader.done.provider_data.data
 
 
 NAMES = (
@@ -568,7 +584,6 @@ def test_whatever_shape_pieces_have_they_break_nothing(
         kind = kinds[number % len(kinds)]
         list(reader.take(json.dumps({**fields, "type": f"response.{kind}" if protocol == "responses" else kind})))
 
-    *_, done = reader.end()
-    assert isinstance(done, Done)
-    if done.provider_data is not None:
-        done.provider_data.data.encode()
+    list(reader.end())
+    if (data := reader.done.provider_data) is not None:
+        data.data.encode()

@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator
 from itertools import pairwise
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +36,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer, failure
+from tests.replies import all_of
 
 MODEL = "openai/test-model"
 REQUEST = Request((Message("user", "Say hello."),))
@@ -53,11 +53,11 @@ async def one_by_one(pieces: list[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def events_of(model: DirectModel) -> list[ModelEvent]:
-    return [event async for event in model.stream(REQUEST)]
+async def events_of(model: DirectModel) -> list[ModelEvent | Done]:
+    return await all_of(model, REQUEST)
 
 
-async def events_on(*script: Answer | str) -> list[ModelEvent]:
+async def events_on(*script: Answer | str) -> list[ModelEvent | Done]:
     with LoopbackServer(list(script)) as server:
         return await events_of(model_at(server.url))
 
@@ -89,9 +89,9 @@ SPREAD = json.dumps(json.loads(HELLO), indent=1)
 async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> None:
     body = '{"a": "\u00fc"}\n\n{"b": [\n{"c": 1}\r\n{"d": '.encode()
     cuts = sorted({0, len(body), *(place % len(body) for place in places)})
-    response = httpx.Response(200, content=one_by_one([body[start:end] for start, end in pairwise(cuts)]))
+    pieces = one_by_one([body[start:end] for start, end in pairwise(cuts)])
 
-    assert [text.strip() async for text in documents(response)] == ['{"a": "\u00fc"}', '{"b": [', '{"c": 1}']
+    assert [text.strip() async for text in documents(pieces)] == ['{"a": "\u00fc"}', '{"b": [', '{"c": 1}']
 
 
 @pytest.mark.parametrize(
@@ -276,10 +276,10 @@ async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
         assert isinstance(await failure_on(raw(body)), BadAnswer)
 
 
-async def events_in(pieces: list[bytes]) -> list[ModelEvent]:
-    reply, response = ChatReply(), httpx.Response(200, content=one_by_one(pieces))
-    events = [event async for text in documents(response) for event in reply.take(text)]
-    return [*events, *reply.end()]
+async def events_in(pieces: list[bytes]) -> list[ModelEvent | Done]:
+    reply = ChatReply()
+    events = [event async for text in documents(one_by_one(pieces)) for event in reply.take(text)]
+    return [*events, *reply.end(), reply.done]
 
 
 UGLY = (
@@ -376,7 +376,7 @@ async def test_a_key_that_no_header_can_hold_is_not_shown(key: str, monkeypatch:
 async def test_a_conversation_may_hold_what_is_not_unicode() -> None:
     with LoopbackServer(["Hello"]) as server:
         request = Request((Message("user", "odd: \udcff"),))
-        events = [event async for event in model_at(server.url).stream(request)]
+        events = await all_of(model_at(server.url), request)
 
     assert isinstance(events[-1], Done)
 

@@ -57,7 +57,7 @@ class Asked:
         first, *others = models
         chain = WithFallbacks(first, others)
         self.model = equipped(chain, Config(), self.tally, clock=self.time.clock)
-        self.events: list[ModelEvent] = []
+        self.events: list[ModelEvent | Done] = []
 
     async def answer(self) -> str:
         return await answer_of(self.model, self.events)
@@ -67,10 +67,11 @@ class Asked:
         return [(event.instead_of, event.model) for event in self.events if isinstance(event, Replaced)]
 
 
-async def answer_of(model: Model, events: list[ModelEvent]) -> str:
+async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
     """The reply, as a caller puts it together."""
     text: list[str] = []
-    async for event in model.stream(REQUEST):
+
+    def hear(event: ModelEvent) -> None:
         events.append(event)
         match event:
             case TextDelta(text=piece):
@@ -79,6 +80,8 @@ async def answer_of(model: Model, events: list[ModelEvent]) -> str:
                 text.clear()
             case _:
                 pass
+
+    events.append(await model.reply(REQUEST, hear))
     return "".join(text)
 
 
@@ -160,7 +163,7 @@ async def test_over_http_each_is_asked_at_its_own_address_and_paid_at_its_own_pr
             api_base=first.url,
             fallbacks=(ModelSettings(model="openai/gpt-4o-mini", api_base=second.url, temperature=0.5),),
         )
-        tally, events = Tally(), list[ModelEvent]()
+        tally, events = Tally(), list[ModelEvent | Done]()
         chain = with_fallbacks(make_model(config, tmp_path, watched=False), config, tmp_path, watched=False)
         model = equipped(chain, config, tally)
         assert await answer_of(model, events) == "Hello there."

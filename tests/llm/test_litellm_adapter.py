@@ -27,6 +27,7 @@ from tests.llm.server import Answer, LoopbackServer, failure
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Json, Said
 from tests.llm.simulators.chat import DeepSeek
+from tests.replies import all_of
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for every test.
 pytestmark = [
@@ -41,7 +42,7 @@ REQUEST = Request((Message("user", "Say hello."),))
 
 
 async def reply_of(model: LitellmModel) -> str:
-    return "".join([event.text async for event in model.stream(REQUEST) if isinstance(event, TextDelta)])
+    return "".join([event.text for event in await all_of(model, REQUEST) if isinstance(event, TextDelta)])
 
 
 async def failure_of(model: LitellmModel) -> ModelError:
@@ -132,7 +133,7 @@ async def test_a_first_piece_without_choices_is_no_reply_and_no_error(
     raw = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces) + "data: [DONE]\n\n"
     with LoopbackServer([Answer(raw=raw, content_type="text/event-stream")]) as server:
         base = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
-        events = [event async for event in LitellmModel(name, base).stream(REQUEST)]
+        events = await all_of(LitellmModel(name, base), REQUEST)
 
     assert events == [TextDelta("Hello."), ToolCall("call_1", "look", "{}"), Done(usage=Usage(9, 2))]
 
@@ -174,7 +175,7 @@ async def test_a_refused_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_bug_of_ours_keeps_its_own_type() -> None:
     with pytest.raises(AttributeError):
-        await anext(LitellmModel(MODEL, "http://127.0.0.1:9").stream(Request(("not a message",))))  # type: ignore[arg-type]
+        await all_of(LitellmModel(MODEL, "http://127.0.0.1:9"), Request(("not a message",)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
@@ -205,7 +206,7 @@ async def test_the_api_base_of_the_configuration_wins(monkeypatch: pytest.Monkey
 
 
 async def usage_of(name: str, base: str) -> Usage:
-    *_, done = [event async for event in LitellmModel(name, base).stream(REQUEST)]
+    *_, done = await all_of(LitellmModel(name, base), REQUEST)
     assert isinstance(done, Done)
     assert done.usage is not None
     return done.usage
@@ -278,7 +279,7 @@ async def call(name, base):
     model = LitellmModel(name, base)
     model.warm_up()
     try:
-        return [event async for event in model.stream(Request((Message("user", "Hello."),)))]
+        return await model.reply(Request((Message("user", "Hello."),)), lambda event: None)
     except ModelError as error:
         return error
 
@@ -321,8 +322,8 @@ from cdd_agent.llm.port import Message, ModelError, Request
 
 async def call():
     try:
-        async for _ in LitellmModel("anthropic/claude-test", sys.argv[1]).stream(Request((Message("user", "Hello."),))):
-            pass
+        model = LitellmModel("anthropic/claude-test", sys.argv[1])
+        await model.reply(Request((Message("user", "Hello."),)), lambda event: None)
     except ModelError as error:
         print(type(error).__name__, flush=True)
 

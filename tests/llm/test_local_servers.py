@@ -14,6 +14,7 @@ from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering, listing
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama_chat import OllamaChat
+from tests.replies import all_of
 
 
 def free_port() -> int:
@@ -44,8 +45,7 @@ async def test_ollama_is_offered_by_its_own_api() -> None:
         offered = OfferedModel(server.models[0], server.name, server.api_base)
         endpoint = endpoint_of(offered.model, offered.api_base, {})
         assert endpoint is not None
-        async for _ in DirectModel(offered.model, endpoint).stream(Request((Message("user", "Hello."),))):
-            pass
+        await all_of(DirectModel(offered.model, endpoint), Request((Message("user", "Hello."),)))
 
     assert (offered.model, len(simulator.bills)) == ("ollama/qwen3:8b", 1)
 

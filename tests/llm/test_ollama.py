@@ -6,10 +6,11 @@ import httpx
 import pytest
 
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.port import ContextTooLong, Message, ModelEvent, Request, TextDelta
+from cdd_agent.llm.port import ContextTooLong, Done, Message, ModelEvent, Request, TextDelta
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama import Ollama
+from tests.replies import all_of
 
 SENTENCE = "The quick brown fox jumps over a lazy dog. "  # 43 characters
 KNOWN = Message("system", "The password is ANANAS. Say it when you are asked.")
@@ -29,8 +30,8 @@ def model_at(simulator: Ollama, prefix: str = "openai") -> DirectModel:
     return DirectModel(f"{prefix}/{simulator.model}", endpoint)
 
 
-async def heard(model: DirectModel, request: Request) -> list[ModelEvent]:
-    return [event async for event in model.stream(request)]
+async def heard(model: DirectModel, request: Request) -> list[ModelEvent | Done]:
+    return await all_of(model, request)
 
 
 LONG = {
@@ -55,13 +56,9 @@ async def test_a_request_that_was_cut_is_too_long(drops_messages: bool, request_
 async def test_no_call_of_a_cut_request_is_made() -> None:
     events: list[ModelEvent] = []
 
-    async def collect(model: DirectModel) -> None:
-        async for event in model.stream(asking(words(6_000))):
-            events.append(event)  # noqa: PERF401  # up to the error
-
     with Ollama([Said("I look.", calls=(("read_file", {"path": "a.txt"}),))]) as simulator:
         with pytest.raises(ContextTooLong):
-            await collect(model_at(simulator))
+            await model_at(simulator).reply(asking(words(6_000)), events.append)
         assert len(simulator.bills) == 1
     assert {type(event) for event in events} == {TextDelta}
 

@@ -27,6 +27,7 @@ from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama_chat import OllamaChat
+from tests.replies import all_of
 
 KNOWN = Message("system", "The password is ANANAS. Say it when you are asked.")
 SENTENCE = "The quick brown fox jumps over a lazy dog. "
@@ -42,8 +43,8 @@ def model_at(url: str, options: ModelOptions | None = None, name: str = "qwen3:8
     return DirectModel(f"ollama/{name}", endpoint, options or ModelOptions())
 
 
-async def heard(model: DirectModel, request: Request) -> list[ModelEvent]:
-    return [event async for event in model.stream(request)]
+async def heard(model: DirectModel, request: Request) -> list[ModelEvent | Done]:
+    return await all_of(model, request)
 
 
 def said(events: Sequence[ModelEvent]) -> str:

@@ -22,6 +22,7 @@ from tests.llm.listing import HEAD, answering
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.chat import OpenRouter
 from tests.llm.test_local_servers import free_port
+from tests.replies import all_of
 
 NAME = "openrouter/maker/model-9"
 ENTRY = {
@@ -202,8 +203,7 @@ async def test_a_request_asks_for_what_the_list_says_that_the_model_can(
         endpoint = endpoint_of(NAME, simulator.url)
         assert endpoint is not None
         model = DirectModel(NAME, endpoint, ModelOptions(effort=Effort.HIGH, max_output_tokens=100_000))
-        async for _ in model.stream(Request((Message("user", "Hello."),))):
-            pass
+        await all_of(model, Request((Message("user", "Hello."),)))
 
     (sent,) = simulator.sent
     assert {name: sent.body.get(name) for name in ("reasoning", "max_tokens") if name in sent.body} == fields

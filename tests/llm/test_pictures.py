@@ -43,6 +43,7 @@ from tests.llm.test_contract import SERVED
 from tests.llm.test_own_words import ENTRY, asked_at, listed
 from tests.llm.test_provider_rules import LOOKS, PROVIDERS, Provider, as_saved
 from tests.pictures import ALL, gif, jpeg, png, webp
+from tests.replies import all_of
 
 pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
@@ -55,7 +56,7 @@ REQUEST = Request(ASKED)
 
 
 async def done(model: Model, request: Request = REQUEST) -> None:
-    events = [event async for event in model.stream(request)]
+    events = await all_of(model, request)
     assert isinstance(events[-1], Done)
 
 
@@ -341,7 +342,7 @@ def test_servers_on_this_computer_say_it_themselves(said: object, sees: bool | N
 async def test_a_fallback_that_sees_none_gets_the_words_and_that_is_told() -> None:
     first = ScriptedModel([QuotaUsedUp("Pay.")], name="first")
     second = ScriptedModel(["I cannot see it."], name="second", sees=False)
-    events = [event async for event in WithFallbacks(first, [second]).stream(REQUEST)]
+    events = await all_of(WithFallbacks(first, [second]), REQUEST)
 
     (replaced,) = [event for event in events if isinstance(event, Replaced)]
     assert "cannot see pictures" in replaced.reason

@@ -32,6 +32,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer, failure
+from tests.replies import all_of
 
 Json = dict[str, Any]
 REQUEST = Request((Message("system", "Be brief."), Message("user", "Say hello.")))
@@ -44,9 +45,9 @@ def model_at(base: str, name: str = "gpt-5.6", options: ModelOptions | None = No
     return DirectModel(f"openai/responses/{name}", endpoint, options or ModelOptions())
 
 
-async def events_on(*script: Answer, request: Request = REQUEST) -> list[ModelEvent]:
+async def events_on(*script: Answer, request: Request = REQUEST) -> list[ModelEvent | Done]:
     with LoopbackServer(list(script)) as server:
-        return [event async for event in model_at(server.url).stream(request)]
+        return await all_of(model_at(server.url), request)
 
 
 def stream(*events: Json) -> Answer:
@@ -230,9 +231,9 @@ async def test_usage_knows_what_was_cached_written_and_thought() -> None:
 def data_of(*output: Json) -> list[Json] | None:
     reader = ResponseReader("here")
     list(reader.take(json.dumps(response(*output))))
-    *_, last = reader.end()
-    assert isinstance(last, Done)
-    return None if last.provider_data is None else json.loads(last.provider_data.data)
+    list(reader.end())
+    data = reader.done.provider_data
+    return None if data is None else json.loads(data.data)
 
 
 def test_what_goes_back_is_all_or_nothing() -> None:
@@ -355,7 +356,7 @@ async def test_what_a_server_does_not_take_is_left_out_from_then_on(refusal: str
     with LoopbackServer([failure(400, refusal), stream(over(HELLO)), stream(over(HELLO))]) as server:
         model = model_at(server.url, "of-ones-own", options)
         for _ in range(2):
-            events = [event async for event in model.stream(REQUEST)]
+            events = await all_of(model, REQUEST)
             assert events[0] == TextDelta("Hello")
 
     first, *others = (request.body for request in server.requests)
@@ -369,7 +370,7 @@ async def test_a_part_of_the_reasoning_is_left_out_alone(param: str, left: Json)
     refusal = Answer(status=400, raw=json.dumps({"error": {"message": "Unsupported value.", "param": param}}))
     with LoopbackServer([refusal, stream(over(HELLO))]) as server:
         model = model_at(server.url, options=ModelOptions(effort=Effort.HIGH, watched=True))
-        assert [event async for event in model.stream(REQUEST)]
+        assert await all_of(model, REQUEST)
 
     assert server.requests[1].body["reasoning"] == left
 
@@ -379,7 +380,7 @@ async def test_a_part_of_the_reasoning_is_left_out_alone(param: str, left: Json)
 )
 async def test_what_cannot_be_left_out_is_not_asked_again(words: str) -> None:
     with LoopbackServer([failure(400, words)]) as server, pytest.raises(RequestRejected):
-        assert [event async for event in model_at(server.url).stream(REQUEST)]
+        assert await all_of(model_at(server.url), REQUEST)
 
     assert len(server.requests) == 1
 

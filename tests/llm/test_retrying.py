@@ -1,7 +1,6 @@
 """Patience: what mends is asked for again, after a wait that can be seen and ended; what does not is told at once."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -30,6 +29,7 @@ from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.llm.wrapper import RejectEmpty
 from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.projects import FakeTime
+from tests.replies import all_of, stopped
 
 REQUEST = Request((Message("user", "Say hello."),))
 
@@ -41,12 +41,13 @@ class Asked:
         self.time = FakeTime()
         self.script = ScriptedModel(script)
         self.model = Retrying(RejectEmpty(self.script), self.time.clock)
-        self.events: list[ModelEvent] = []
+        self.events: list[ModelEvent | Done] = []
 
     async def answer(self) -> str:
         """The reply, as a caller puts it together."""
         text: list[str] = []
-        async for event in self.model.stream(REQUEST):
+
+        def hear(event: ModelEvent) -> None:
             self.events.append(event)
             match event:
                 case TextDelta(text=piece):
@@ -55,13 +56,15 @@ class Asked:
                     text.clear()
                 case _:
                     pass
+
+        self.events.append(await self.model.reply(REQUEST, hear))
         return "".join(text)
 
     @property
     def calls(self) -> int:
         return len(self.script.requests)
 
-    def of(self, kind: type[ModelEvent]) -> list[ModelEvent]:
+    def of(self, kind: type[ModelEvent]) -> list[ModelEvent | Done]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -93,7 +96,7 @@ async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(cha
     model = Retrying(
         ScriptedModel([RateLimited("x", retry_after=5), "Hello"]), replace(time.clock, chance=lambda: chance)
     )
-    _ = [event async for event in model.stream(REQUEST)]
+    await all_of(model, REQUEST)
     assert time.waited == pytest.approx(5 + chance)
 
 
@@ -185,10 +188,8 @@ async def test_a_script_that_is_used_up_is_not_asked_again() -> None:
 
 async def test_leaving_ends_the_wait_and_no_call_is_made() -> None:
     asked = Asked(RateLimited("Slow down.", retry_after=60), "Hello")
-    async with aclosing(asked.model.stream(REQUEST)) as events:
-        async for _ in events:
-            break
-    assert (asked.calls, asked.time.waited) == (1, 0)
+    await stopped(asked.model, REQUEST)
+    assert (asked.calls, asked.time.waited) == (1, 1)  # the second in which it was stopped
 
 
 # --- Over a real connection ------------------------------------------------------------------------------------------
@@ -199,15 +200,9 @@ async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
     with LoopbackServer(script) as server:
         model = Retrying(RejectEmpty(directly(server.url)), FakeTime().clock)
         text = ""
-        async for event in _mended(model):
+        for event in await all_of(model, REQUEST):
             text = "" if isinstance(event, StartedAgain) else text + getattr(event, "text", "")
         return text, len(server.requests)
-
-
-async def _mended(model: Retrying) -> AsyncGenerator[ModelEvent, None]:
-    async with aclosing(model.stream(REQUEST)) as events:
-        async for event in events:
-            yield event
 
 
 @pytest.mark.parametrize(

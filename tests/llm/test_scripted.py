@@ -16,6 +16,7 @@ from cdd_agent.llm.port import (
     Done,
     Message,
     ModelError,
+    ModelEvent,
     RateLimited,
     Request,
     StopReason,
@@ -23,6 +24,7 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.scripted import ERRORS, ScriptedModel, ScriptedReply
+from tests.replies import all_of
 
 SCRIPT = """\
 pace: 0
@@ -42,13 +44,7 @@ def ask(text: str, *earlier: Message) -> Request:
 
 
 async def reply_to(model: ScriptedModel, request: Request) -> str:
-    return "".join([event.text async for event in model.stream(request) if isinstance(event, TextDelta)])
-
-
-async def listen(model: ScriptedModel, pieces: list[str]) -> None:
-    """Also what came before an error is heard."""
-    async for event in model.stream(ask("a")):
-        pieces.append(getattr(event, "text", ""))  # noqa: PERF401
+    return "".join([event.text for event in await all_of(model, request) if isinstance(event, TextDelta)])
 
 
 async def test_plays_replies_in_order_and_keeps_what_it_was_asked() -> None:
@@ -92,7 +88,7 @@ async def test_a_script_that_is_used_up_says_so() -> None:
 
 
 async def test_counts_words_as_tokens() -> None:
-    *_, last = [event async for event in ScriptedModel(["three small words"]).stream(ask("Hello there"))]
+    *_, last = await all_of(ScriptedModel(["three small words"]), ask("Hello there"))
 
     assert last == Done(StopReason.STOP, Usage(prompt_tokens=4, completion_tokens=3))
 
@@ -115,10 +111,10 @@ replies:
   - reply: at last
     slow: 0.1
 """)
-    pieces: list[str] = []
+    pieces: list[ModelEvent] = []
     with pytest.raises(ConnectionFailed):
-        await listen(model, pieces)
-    assert pieces == ["Hello ", "th"]
+        await model.reply(ask("a"), pieces.append)
+    assert pieces == [TextDelta("Hello "), TextDelta("th")]
     with pytest.raises(RateLimited) as raised:
         await reply_to(model, ask("a"))
     assert raised.value.retry_after == 2.0
@@ -144,7 +140,7 @@ async def test_reads_a_script_file(tmp_path: Path) -> None:
     assert await reply_to(model, ask("Do Step 1.")) == "first"
     with pytest.raises(RateLimited):
         await reply_to(model, ask("Do Step 1."))
-    *_, last = [event async for event in model.stream(ask("Do Step 1."))]
+    *_, last = await all_of(model, ask("Do Step 1."))
     assert last == Done(StopReason.LENGTH, Usage(5, 1))
 
 

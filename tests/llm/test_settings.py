@@ -9,6 +9,7 @@ from cdd_agent.config import Config, OwnRequest
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.wiring import make_model
 from tests.llm.server import LoopbackServer, Recorded
+from tests.replies import all_of
 
 REQUEST = Request((Message("user", "Say hello."),))
 LITELLM = pytest.param(
@@ -25,8 +26,7 @@ async def arrives(tmp_path: Path, **settings: Any) -> Recorded:
     """The request that a server gets under these settings."""
     with LoopbackServer(["Hello."]) as server:
         config = Config(api_base=server.url, **{"model": "openai/gpt-5.1", **settings})
-        async for _ in make_model(config, tmp_path, watched=False).stream(REQUEST):
-            pass
+        await all_of(make_model(config, tmp_path, watched=False), REQUEST)
     (request,) = server.requests
     return request
 

@@ -31,6 +31,7 @@ from tests.llm.server import Answer, LoopbackServer, directly
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Said, Simulator
 from tests.llm.simulators.chat import DeepSeek
+from tests.replies import all_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
@@ -60,7 +61,7 @@ def streamed(*deltas: dict[str, object], stop: str = "stop") -> Answer:
 
 
 async def events_of(model: Model, request: Request = Request(ASKED)) -> list[ModelEvent]:  # noqa: B008  # it is frozen
-    return [event async for event in model.stream(request)]
+    return await all_of(model, request)
 
 
 def joined(events: list[ModelEvent], kind: type[TextDelta | ThinkingDelta]) -> str:

@@ -7,6 +7,7 @@ from cdd_agent.llm.window_limited import WindowLimited
 from tests.llm.server import Answer, LoopbackServer
 from tests.llm.test_direct import model_at
 from tests.projects import Sandbox, Step, run_all
+from tests.replies import all_of
 
 NOTHING = Answer(raw="", content_type="text/event-stream")
 LONG = Request((Message("user", "a word " * 1_000),))
@@ -16,14 +17,14 @@ async def test_a_request_longer_than_the_window_is_said_to_be_too_long() -> None
     with LoopbackServer([NOTHING]) as server:
         model = WindowLimited(model_at(server.url), 2_000)
         with pytest.raises(ContextTooLong, match=r"about 2,3\d\d tokens, and it takes in 2,000"):
-            [event async for event in model.stream(LONG)]
+            await all_of(model, LONG)
 
 
 async def test_one_that_has_room_met_something_else() -> None:
     with LoopbackServer([NOTHING]) as server:
         model = WindowLimited(model_at(server.url), 4_000)
         with pytest.raises(BadAnswer, match="not a model's reply"):
-            [event async for event in model.stream(LONG)]
+            await all_of(model, LONG)
 
 
 async def test_it_is_not_asked_again(sandbox: Sandbox) -> None:

@@ -1,14 +1,15 @@
 """What a real model is asked and answers, over a real connection, through both adapters."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import aclosing
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
@@ -17,9 +18,10 @@ from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.failures import Failure, translated
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
-from cdd_agent.llm.port import BadAnswer, ContextTooLong, Done, Message, Model, Request, TextDelta
+from cdd_agent.llm.port import BadAnswer, ContextTooLong, Message, Model, ModelEvent, Request, TextDelta
 from cdd_agent.llm.providers import endpoint_of
 from tests.model.conftest import Server
+from tests.replies import all_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
@@ -116,14 +118,18 @@ def test_the_model_writes_the_code_of_a_step_and_its_check_passes(tmp_path: Path
 
 
 async def test_a_reply_comes_in_pieces_while_it_is_written(model: Model) -> None:
-    arrived, text = [], ""
-    async with aclosing(model.stream(request_of("Write a story about a ship, with many chapters."))) as events:
-        async for event in events:
-            assert isinstance(event, TextDelta)
-            arrived.append(time.monotonic())
-            text += event.text
-            if len(arrived) == 40:  # it would go on for long
-                break
+    arrived, text = list[float](), ""
+
+    def hear(event: ModelEvent) -> None:
+        nonlocal text
+        arrived.append(time.monotonic())
+        text += cast("TextDelta", event).text
+        if len(arrived) == 40:  # it would go on for long
+            call.cancel()
+
+    call = asyncio.ensure_future(model.reply(request_of("Write a story about a ship, with many chapters."), hear))
+    await asyncio.wait([call])
+    assert call.cancelled()
     assert "ship" in text.lower()
     gaps = [later - earlier for earlier, later in pairwise(arrived)]
     assert sum(gap > 0.001 for gap in gaps) > len(gaps) / 2  # not all at once
@@ -132,25 +138,27 @@ async def test_a_reply_comes_in_pieces_while_it_is_written(model: Model) -> None
 async def test_leaving_closes_the_connection_at_once_and_the_next_call_is_answered(
     model: Model, server: Server
 ) -> None:
-    events = model.stream(request_of("Write a very long story about a ship, with many chapters."))
-    assert isinstance(await anext(events), TextDelta)
+    begun = asyncio.Event()
+    words = request_of("Write a very long story about a ship, with many chapters.")
+    call = asyncio.ensure_future(model.reply(words, lambda event: begun.set()))
+    await begun.wait()
     assert server.connections == 1
 
     began = time.monotonic()
-    await events.aclose()
+    call.cancel()
+    await asyncio.wait([call])
     while server.connections:
         assert time.monotonic() < began + 10
         time.sleep(0.01)
     assert time.monotonic() < began + 5
 
-    last = [event async for event in model.stream(request_of("Say hello."))][-1]
-    assert isinstance(last, Done)
+    assert await all_of(model, request_of("Say hello."))
 
 
 async def test_a_prompt_that_is_too_long_is_never_taken_for_an_answered_one(model: Model) -> None:
     """This server has begun a stream when it notices, and ends it without a word: nobody can know, but it is named."""
     with pytest.raises(BadAnswer) as raised:
-        [event async for event in model.stream(request_of("All work and no play. " * 2_000))]
+        await all_of(model, request_of("All work and no play. " * 2_000))
     assert "context" in raised.value.hint
 
 

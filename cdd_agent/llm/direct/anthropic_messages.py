@@ -27,7 +27,6 @@ from cdd_agent.llm.port import (
     StopReason,
     ThinkingDelta,
     ToolCall,
-    ToolDefinition,
     Usage,
 )
 from cdd_agent.llm.providers import Endpoint
@@ -58,6 +57,7 @@ class AnthropicMessages:
 
     def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
         self._endpoint, self._options = endpoint, options
+        self._origin = endpoint.origin()
         self._known = known_model(name)
         self._longest_reply = options.max_output_tokens or self._known.longest_reply or _LONGEST_REPLY
         self._left_out: set[str] = set()
@@ -78,7 +78,10 @@ class AnthropicMessages:
         if system:
             body["system"] = [{"type": "text", "text": system}]
         if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+                for tool in request.tools
+            ]
         if "cache_control" not in self._left_out:
             _mark_for_the_cache(body)
         fields = {**self._thinking(), **self._temperature()}
@@ -101,10 +104,6 @@ class AnthropicMessages:
         refused = {name for name, wording in _OPTIONAL.items() if re.search(wording, words)} - self._left_out
         self._left_out |= refused
         return bool(refused)
-
-    @property
-    def _origin(self) -> str:
-        return f"{self._endpoint.model} at {self._endpoint.base}"
 
     def _thinking(self) -> dict[str, Any]:
         """How much it thinks, and whether its thoughts can be read."""
@@ -157,10 +156,6 @@ class AnthropicMessages:
             for call in message.tool_calls
         ]
         return [*text, *calls] or [{"type": "text", "text": "…"}]
-
-
-def _tool(tool: ToolDefinition) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
 
 
 def _said(message: Message) -> list[dict[str, Any]]:
@@ -261,15 +256,21 @@ class MessageReader:
 
     def end(self) -> Iterator[ModelEvent]:
         yield from self._text.end()
-        blocks = [block for _, block in sorted(self._blocks.items())]
-        calls = [block.call for block in blocks if block.began.get("type") == "tool_use"]
+        calls = [block.call for block in self._blocks_in_order if block.began.get("type") == "tool_use"]
         if self._done.stop_reason is StopReason.STOP:
             yield from calls or self._text.calls()
-        data = None
+
+    @property
+    def done(self) -> Done:
+        blocks, data = self._blocks_in_order, None
         if any(as_string(block.began.get("type")) in _THOUGHTS for block in blocks):
             whole = [block.whole for block in blocks if block.began.get("type") != "text" or block.text("text").strip()]
             data = ProviderData(self._origin, whole_characters(json.dumps(whole, ensure_ascii=False)))
-        yield Done(self._done.stop_reason, self._usage, data, self._done.stop_word)
+        return Done(self._done.stop_reason, self._usage, data, self._done.stop_word)
+
+    @property
+    def _blocks_in_order(self) -> list[_Block]:
+        return [block for _, block in sorted(self._blocks.items())]
 
     def _message(self, message: dict[str, Any]) -> Iterator[ModelEvent]:
         """A whole answer, as some servers send though a stream was asked for."""

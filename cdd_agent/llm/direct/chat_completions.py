@@ -69,6 +69,7 @@ class ChatCompletions:
     def __init__(self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]) -> None:
         """`facts`: what is known of the model by now."""
         self._endpoint, self._options, self._facts = endpoint, options, facts
+        self._origin = endpoint.origin()
         self._dialect = DIALECTS.get(endpoint.provider, PLAIN)
         self._left_out: set[str] = set()
         """Fields that the server has refused."""
@@ -90,9 +91,7 @@ class ChatCompletions:
         fields = {name: value for name, value in {**body, **self._settings()}.items() if name not in self._left_out}
         if request.tools and self._tools_or_thoughts:
             fields["reasoning_effort"] = "none"
-        key = self._endpoint.key
-        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-        return Call({**fields, **self._options.body}, headers)
+        return Call({**fields, **self._options.body}, self._endpoint.bearer)
 
     def reader(self) -> ChatReply:
         return ChatReply(self._origin, keeps_text=self._dialect.keeps_text)
@@ -117,10 +116,6 @@ class ChatCompletions:
         refused = {name for name, wording in _OPTIONAL.items() if re.search(wording, words)} - self._left_out
         self._left_out |= refused
         return bool(refused)
-
-    @property
-    def _origin(self) -> str:
-        return f"{self._endpoint.model} at {self._endpoint.base}"
 
     def _settings(self) -> dict[str, Any]:
         """What a person has chosen, and what the provider knows besides, in its own words."""

@@ -70,13 +70,6 @@ class ToolCallPieces:
         return [ToolCall(*map(whole_characters, part)) for part in parts]
 
 
-def last_events(done: Done, calls: ToolCallPieces) -> Iterator[ModelEvent]:
-    """How a reply ends: its calls, then `Done`. Of a reply that is not whole no call is given: it may be cut, too."""
-    if done.stop_reason is StopReason.STOP:
-        yield from calls.whole()
-    yield done
-
-
 class ChatReply:
     """One reply in the making."""
 
@@ -123,9 +116,12 @@ class ChatReply:
     def end(self) -> Iterator[ModelEvent]:
         yield from self._text.end()
         leaked = self._text.calls()
-        if leaked and not self._calls.whole() and self._stop_reason is StopReason.STOP:
-            yield from leaked
-        yield from last_events(Done(self._stop_reason, self._usage, self._data, self._stop_word), self._calls)
+        if self._stop_reason is StopReason.STOP:  # otherwise a call may be cut, too
+            yield from self._calls.whole() or leaked
+
+    @property
+    def done(self) -> Done:
+        return Done(self._stop_reason, self._usage, self._data, self._stop_word)
 
     @property
     def _data(self) -> ProviderData | None:

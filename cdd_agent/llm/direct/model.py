@@ -1,7 +1,7 @@
 """Models that are asked over httpx, in whichever protocol: a fraction of a second to import, not three.
 
 One call, one connection: calls share nothing but the certificates that are trusted. So a model can be used from any
-event loop, and closing the iterator closes the connection.
+event loop, and cancelling the call closes the connection.
 """
 
 import asyncio
@@ -9,11 +9,10 @@ import json
 import ssl
 import sys
 import threading
-from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
@@ -22,7 +21,7 @@ from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
-from cdd_agent.llm.failures import Failure, translated, unfinished
+from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.own_words import OwnWords
@@ -30,8 +29,8 @@ from cdd_agent.llm.port import (
     AuthenticationFailed,
     ConnectionFailed,
     Done,
+    Hear,
     ModelError,
-    ModelEvent,
     ModelNotFound,
     Request,
     Usage,
@@ -41,6 +40,8 @@ from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT, silence_tim
 from cdd_agent.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     import httpx
 
 
@@ -80,32 +81,35 @@ class DirectModel:
         self._own_words.begin()
         threading.Thread(target=prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True).start()
 
-    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
         self._check_key()
         await asyncio.to_thread(self._prepare)
         import httpx
 
-        reply = self.protocol.reader()
+        reader, listener = self.protocol.reader(), Listener(hear)
         try:
-            async with aclosing(self._texts(request)) as texts:
-                async for text in texts:
-                    for event in reply.take(text):
-                        yield event
+            url = _url(self.endpoint.base, self.protocol.path)
+            async with client_for(url, silence_timeout(self._own_words.known)) as client:
+                while (refusal := await self._ask(client, url, request, reader, listener)) is not None:
+                    if not self.protocol.adapts_to(refusal):
+                        raise ServerFailed(refusal)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ServerFailed, NoReply) as error:
-            if not (reply.finished and isinstance(error, httpx.TransportError)):  # then it came whole all the same
-                raise self._error(error, outer, reply) from error
-        if not reply.finished:
-            raise unfinished(self.name, empty=reply.empty)
+            if error is listener.raised:
+                raise
+            if not (reader.finished and isinstance(error, httpx.TransportError)):  # then it came whole all the same
+                raise self._error(error, outer, reader) from error
+        if not reader.finished:
+            raise unfinished(self.name, empty=reader.empty)
         try:
-            last = list(reply.end())
+            last = list(reader.end())
         except ServerFailed as error:
-            raise self._error(error, outer, reply) from error
+            raise self._error(error, outer, reader) from error
+        if (usage := reader.done.usage) is not None:
+            await self._expect_read_whole(request, usage)
         for event in last:
-            if isinstance(event, Done) and event.usage is not None:
-                await self._expect_read_whole(request, event.usage)
-        for event in last:
-            yield event
+            hear(event)
+        return reader.done
 
     def _prepare(self) -> None:
         prepare(self.endpoint.base)
@@ -123,33 +127,26 @@ class DirectModel:
         if window is not None or self.endpoint.provider.startswith("ollama"):
             expect_read_whole(self.name, request, usage, window)
 
-    async def _texts(self, request: Request) -> AsyncGenerator[str, None]:
-        """The JSON texts of the answer. Closing it closes the connection."""
-        url = _url(self.endpoint.base, self.protocol.path)
-        async with (
-            client_for(url, silence_timeout(self._own_words.known)) as client,
-            aclosing(await self._send(client, url, request)) as response,
-            aclosing(documents(response)) as texts,
-        ):
-            async for text in texts:
-                yield text
-
-    async def _send(self, client: "httpx.AsyncClient", url: "httpx.URL", request: Request) -> "httpx.Response":
-        """The server's answer, when it begins. Raises `ServerFailed` where it is a refusal."""
+    async def _ask(
+        self, client: "httpx.AsyncClient", url: "httpx.URL", request: Request, reader: ReplyReader, hear: Hear
+    ) -> Failure | None:
+        """Send the request and read its reply to the end; the failure where it is refused."""
         import httpx
 
-        while True:
-            call = self.protocol.call(request)
-            headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
-            headers.update(self.options.headers)  # a name may be written in other letters
-            post = client.build_request("POST", url, content=json.dumps(call.body).encode(), headers=headers)
-            response = await client.send(post, stream=True)
-            if response.is_success:
-                return response
-            async with aclosing(response):
-                failure = await read_complaint(response)
-            if not self.protocol.adapts_to(failure):
-                raise ServerFailed(failure)
+        call = self.protocol.call(request)
+        headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
+        headers.update(self.options.headers)  # a name may be written in other letters
+        async with (
+            client.stream("POST", url, content=json.dumps(call.body).encode(), headers=headers) as response,
+            aclosing(cast("AsyncGenerator[bytes, None]", response.aiter_bytes())) as pieces,
+        ):
+            if not response.is_success:
+                return await read_complaint(response, pieces)
+            async with aclosing(documents(pieces)) as texts:
+                async for text in texts:
+                    for event in reader.take(text):
+                        hear(event)
+        return None
 
     def _check_key(self) -> None:
         """Raise before a call that cannot succeed, or cannot even be written."""

@@ -6,6 +6,7 @@ The rules are those of docs.ollama.com (chat, thinking, tool calling, errors) an
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cdd_agent.llm.budget import CEILING, estimated_prompt
@@ -54,6 +55,7 @@ class OllamaChat:
 
     def __init__(self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]) -> None:
         self._endpoint, self._options, self._facts = endpoint, options, facts
+        self._origin = endpoint.origin("ollama")
         self._window = 0
         """What was asked for last."""
         self._think: tuple[bool | str, ...] = ()
@@ -75,9 +77,7 @@ class OllamaChat:
             body["tools"] = tools_of(request)
         if self._think:
             body["think"] = self._think[0]
-        key = self._endpoint.key
-        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-        return Call({**body, **own}, headers)
+        return Call({**body, **own}, self._endpoint.bearer)
 
     def reader(self) -> "OllamaReader":
         return OllamaReader(self._origin)
@@ -88,10 +88,6 @@ class OllamaChat:
         if is_refused:
             self._think = () if "does not support" in failure.all_words else self._think[1:]
         return bool(is_refused)
-
-    @property
-    def _origin(self) -> str:
-        return f"{self._endpoint.model} by ollama at {self._endpoint.base}"
 
     def _settings(self, request: Request) -> dict[str, Any]:
         options = self._options
@@ -178,10 +174,13 @@ class OllamaReader:
         yield from self._text.end()
         if self._done.stop_reason is StopReason.STOP:
             yield from self._calls or self._text.calls()
+
+    @property
+    def done(self) -> Done:
         data = None
         if thoughts := whole_characters("".join(self._thoughts)):
             data = ProviderData(self._origin, json.dumps({"thinking": thoughts}, ensure_ascii=False))
-        yield Done(self._done.stop_reason, self._done.usage, data, self._done.stop_word)
+        return replace(self._done, provider_data=data)
 
     def _call(self, id_: str, function: dict[str, Any]) -> None:
         arguments = function.get("arguments")

@@ -19,7 +19,7 @@ from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import UNKNOWN, known_model
 from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import data_url
-from cdd_agent.llm.port import Message, Request, ToolDefinition
+from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import Endpoint
 
 _LONGEST_CALL_ID = 64
@@ -47,6 +47,7 @@ class OpenAIResponses:
 
     def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
         self._endpoint, self._options = endpoint, options
+        self._origin = endpoint.origin("responses")
         self._known = known_model(name)
         self._left_out: set[str] = set()
         """What this server or model has refused."""
@@ -67,11 +68,18 @@ class OpenAIResponses:
         if system:
             body["instructions"] = "\n\n".join(system)
         if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                    "strict": False,  # the default here would want every parameter to be required
+                }
+                for tool in request.tools
+            ]
         fields = {name: value for name, value in body.items() if name not in self._left_out}
-        key = self._endpoint.key
-        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-        return Call({**fields, **self._options.body}, headers)
+        return Call({**fields, **self._options.body}, self._endpoint.bearer)
 
     def reader(self) -> ResponseReader:
         return ResponseReader(self._origin)
@@ -87,10 +95,6 @@ class OpenAIResponses:
         refused = named - self._left_out
         self._left_out |= refused
         return bool(refused)
-
-    @property
-    def _origin(self) -> str:
-        return f"{self._endpoint.model} by responses at {self._endpoint.base}"
 
     def _settings(self) -> dict[str, Any]:
         """What a person has chosen, as far as the model takes it."""
@@ -160,15 +164,3 @@ def _in_our_words(message: Message) -> list[dict[str, Any]]:
 def _call_id(id_: str) -> str:
     """An id as OpenAI takes it: some that other models' calls have are longer."""
     return id_ if len(id_) <= _LONGEST_CALL_ID else sha256(id_.encode(errors="replace")).hexdigest()
-
-
-def _tool(tool: ToolDefinition) -> dict[str, Any]:
-    """Not strict, which is the default here: that would want every parameter to be required."""
-    parameters = dict(tool.parameters)
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": parameters,
-        "strict": False,
-    }

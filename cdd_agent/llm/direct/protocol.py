@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import ModelEvent, Request
+from cdd_agent.llm.port import Done, ModelEvent, Request
 
 
 class ServerFailed(Exception):
@@ -33,7 +33,12 @@ class ReplyReader(Protocol):
         ...
 
     def end(self) -> Iterator[ModelEvent]:
-        """The calls, and `Done`; once, after the last text of a reply that is `finished`."""
+        """The rest of the text, and the calls; once, after the last text of a reply that is `finished`."""
+        ...
+
+    @property
+    def done(self) -> Done:
+        """How a reply ended that is `finished`."""
         ...
 
 

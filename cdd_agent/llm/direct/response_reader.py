@@ -55,7 +55,8 @@ class ResponseReader:
         if not (is_whole or kind.startswith("response.")):
             return  # a piece of another kind, as some servers mix in
         self.empty = False
-        place, piece = self._place(document), as_string(document.get("delta"))
+        index, piece = as_int(document.get("output_index")), as_string(document.get("delta"))
+        place = len(self._items) if index is None else index
         match kind.removeprefix("response."):
             case "output_text.delta":
                 yield from self._say(place, piece)
@@ -80,7 +81,10 @@ class ResponseReader:
         calls = [_call(item) for item in self._output if item.get("type") == "function_call"]
         if self._stop_reason is StopReason.STOP:
             yield from calls or self._text.calls()
-        yield Done(self._stop_reason, self._usage, self._data, self._stop_word)
+
+    @property
+    def done(self) -> Done:
+        return Done(self._stop_reason, self._usage, self._data, self._stop_word)
 
     @property
     def _output(self) -> list[dict[str, Any]]:
@@ -98,10 +102,6 @@ class ResponseReader:
         if all(as_string(item.get("type")) in _PLAIN and not item.get("phase") for item in items):
             return None
         return ProviderData(self._origin, whole_characters(json.dumps(items, ensure_ascii=False)))
-
-    def _place(self, document: dict[str, Any]) -> int:
-        place = as_int(document.get("output_index"))
-        return len(self._items) if place is None else place
 
     def _say(self, place: int, piece: str) -> Iterator[ModelEvent]:
         """A piece of the text; what is said in another item begins a paragraph."""
