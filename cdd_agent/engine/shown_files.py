@@ -24,6 +24,7 @@ from cdd_agent.project.context import repo_tree
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.verification.test_id import TestId
 
 _LARGEST_SHOWN = 200_000
 """Bytes of a file that is shown; a larger one is named, never half shown."""
@@ -202,7 +203,7 @@ def _checked_files(root: Path, step: PlanStep) -> list[str]:
         words = shlex.split(step.verify or "")
     except ValueError:
         return []
-    names = [word.partition("::")[0] for word in words]
+    names = [TestId.parse(word).file for word in words]
     return [name for name in names if not name.startswith("-") and _is_file(root, name)]
 
 

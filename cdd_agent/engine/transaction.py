@@ -24,6 +24,7 @@ from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.frontend import ChangesApproved, Frontend
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.test_id import TestId
 from cdd_agent.work_clock import WorkClock
 
 
@@ -162,7 +163,7 @@ class StepTransaction:
 
         def may_delete(path: str) -> bool:
             places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))
-            return path in asked.notes or any(map(asked.to_remove, places))
+            return path in asked.notes or any(asked.to_remove(TestId(place)) for place in places)
 
         return EditPolicy(self._seen, may_delete, asked.to_shorten)
 

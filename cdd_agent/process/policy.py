@@ -304,9 +304,10 @@ class CommandRunner:
         *,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
+        copies: Path | None = None,
         hear: Hear = unheard,
     ) -> CommandResult:
-        """Run a judged command without a question, and `hear` its output."""
+        """Run a judged command without a question, and `hear` its output; `copies` is as for `run_command`."""
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
@@ -317,6 +318,7 @@ class CommandRunner:
             env=self._with_own_programs(env) if command.in_shell else env,
             hide=self.settings.hide_env,
             passed=self.settings.pass_env,
+            copies=copies,
             hear=hear,
         )
         end = "its time was up" if result.timed_out else f"code {result.return_code}"

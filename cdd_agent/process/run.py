@@ -28,6 +28,7 @@ from cdd_agent.threads import in_thread, to_its_end
 if TYPE_CHECKING:
     import psutil
 
+LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
 _GRACE = 2.0
@@ -128,6 +129,7 @@ async def run_command(
     stdin: Path | None = None,
     stdout: Path | None = None,
     most: int | None = None,
+    copies: Path | None = None,
     hear: Hear = unheard,
 ) -> CommandResult:
     """Run `argv` in `cwd` for at most `limit` seconds.
@@ -136,7 +138,8 @@ async def run_command(
     the program never waits for it. The result has the beginning and the end of each stream. With `most`, it has all
     of stdout instead, up to so many characters (`WHOLE`: all): then it is `cut`, and the program is ended.
 
-    What it reads is closed, or a file; with a file for `stdout`, all of that stream goes there, byte for byte.
+    What it reads is closed, or a file; with a file for `stdout`, all of that stream goes there, byte for byte. With a
+    folder for `copies`, both streams are in files there too, `stdout` and `stderr`, up to a little over `LARGEST_COPY`.
 
     A program without a path is looked up as this process would, whatever `env` says about PATH. `env`, `hide` and
     `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
@@ -153,7 +156,7 @@ async def run_command(
         return CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
         return CommandResult("", f"{argv[0]} could not be started: {_reason(error, cwd)}", 126, started=False)
-    output = _Output(process, hear, most)
+    output = _Output(process, hear, most, copies)
     ended_by_itself = False
     try:
         await output.end(until=started + limit)
@@ -288,7 +291,7 @@ def _alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
 class _Output:
     """Both pipes of a process, read by a thread each so that neither can block the other or the program."""
 
-    def __init__(self, process: subprocess.Popen[bytes], hear: Hear, most: int | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], hear: Hear, most: int | None, copies: Path | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._hear = hear
         self._shown, self._shown_at = _Shown(), -SHOWN_EVERY
@@ -308,7 +311,8 @@ class _Output:
         for name, pipe in streams:
             if pipe is not None:
                 ends_early = most is not None and name == "stdout"
-                threading.Thread(target=self._read, args=(name, pipe, ends_early), daemon=True).start()
+                copy = _Copy(copies / name if copies else None)
+                threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
 
     @property
     def is_full(self) -> bool:
@@ -345,11 +349,12 @@ class _Output:
         """Let the readers stop, and close the pipes: whoever still writes into them is told so by the system."""
         self._closed.set()
 
-    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool) -> None:
+    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_Copy") -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         _widen(pipe)
-        with pipe:
+        with pipe, copy:
             while not self._closed.is_set() and (data := pipe.read1(_PIPE)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
+                copy.add(data)
                 self._add(decoder.decode(data), name)
                 if ends_early and self._kept[name].cut:
                     self._tell(_settle, self._full)
@@ -381,6 +386,33 @@ class _Output:
         if (chunk := self._shown.taken()) is not None:
             self._shown_at = self._loop.time()
             self._hear(chunk)
+
+
+class _Copy:
+    """A stream in a file, where one is wanted; what cannot be written whole is not there at all."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._length = path, 0
+        self._file = path.open("xb", buffering=0) if path else None
+
+    def __enter__(self) -> "_Copy":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def add(self, data: bytes) -> None:
+        if self._file is None or self._path is None or self._length > LARGEST_COPY:
+            return
+        self._length += len(data)
+        try:
+            self._file.write(data)
+        except OSError:
+            self._file.close()
+            self._file = None
+            with contextlib.suppress(OSError):
+                self._path.unlink()
 
 
 def _settle(future: "asyncio.Future[None]") -> None:

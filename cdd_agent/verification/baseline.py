@@ -15,7 +15,6 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
 from cdd_agent.verification.outcomes import Result, SuiteRun
-from cdd_agent.verification.pytest_run import NOTHING_COLLECTED
 
 
 class Baseline(JsonFile):
@@ -52,8 +51,8 @@ def is_of_use(steps: Iterable[PlanStep], test_command: str | None, commands: Com
     try:
         project = project_check(test_command, commands)
         own = (check_for(step, test_command, commands) for step in steps if step.verify is not None)
-        tests = project is None or project.is_pytest
-        return any(step.verify is None for step in steps) or any(check.is_pytest and tests for check in own if check)
+        tests = project is None or project.invocation is not None
+        return any(step.verify is None for step in steps) or any(check.invocation and tests for check in own if check)
     except BadInput:  # that is a matter of the steps that use it
         return False
 
@@ -95,9 +94,9 @@ def _baseline(step: int, check: Check, ran: Ran) -> Baseline:
     problem = ""
     if result.timed_out:
         problem = f"it was still running after {result.limit:g} s and was ended"
-    elif check.is_pytest and ran.tests is None:
+    elif check.always_reports and ran.tests is None:
         problem = f"it left no report of its tests (exit code {result.return_code})"
-    elif ran.tests and (not ran.tests.is_finished or result.return_code not in (0, 1, NOTHING_COLLECTED)):
+    elif ran.tests and (not ran.tests.is_finished or not check.came_to_its_end(result)):
         problem = f"it did not come to its end (exit code {result.return_code})"
     return Baseline(
         step=step,

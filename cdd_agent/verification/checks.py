@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ from cdd_agent.process.policy import Command, CommandRefused, CommandRunner, spl
 from cdd_agent.process.programs import as_started
 from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
 from cdd_agent.tickets.plan import NO_CHECK, PlanStep
-from cdd_agent.verification import pytest_run
-from cdd_agent.verification.junit import ReportUnreadable
+from cdd_agent.verification.invocation import Invocation, invocation
 from cdd_agent.verification.outcomes import SuiteRun
+from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable
 
 _BEGINNING = "check-"
 """Of the names of the folders in which checks report."""
@@ -53,15 +54,34 @@ class Check:
     @property
     def script(self) -> str:
         """The file of the project that the command runs, where its words name one."""
-        if self.command.in_shell or self.is_pytest:
+        if self.command.in_shell or self.invocation:
             return ""
         program, *words = split(self.shown).argv
         named = words[0] if words and _INTERPRETERS.fullmatch(program) else program
         return named.removeprefix("./")
 
+    @cached_property
+    def invocation(self) -> Invocation | None:
+        """Of a command that runs tests of which each can be told."""
+        return None if self.command.in_shell else invocation(self.argv, self.command.folder)
+
     @property
-    def is_pytest(self) -> bool:
-        return not self.command.in_shell and pytest_run.is_pytest(self.argv)
+    def always_reports(self) -> bool:
+        """Whether a run of it without a report on each test was cut short."""
+        return self.asks_for_report and self.invocation is not None and self.invocation.runner.always_reports
+
+    @cached_property
+    def asks_for_report(self) -> bool:
+        """Whether it can be told to report on each test."""
+        return self.invocation is not None and self.invocation.reporting(self.command.folder) is not None
+
+    def came_to_its_end(self, result: CommandResult) -> bool:
+        """Whether the exit code is one of a run of tests that nothing but its tests ended."""
+        return self.invocation is not None and result.return_code in self.invocation.runner.ends_with
+
+    def says_nothing_ran(self, result: CommandResult) -> bool:
+        """Whether the exit code says that there was no test to run."""
+        return self.invocation is not None and result.return_code == self.invocation.runner.nothing_ran
 
 
 @dataclass(frozen=True)
@@ -71,6 +91,8 @@ class Ran:
     result: CommandResult
     tests: SuiteRun | None = None
     """None where a command does not tell of each test, or did not come to telling it in a way that can be read."""
+    unread: str = ""
+    """Why a command that tells of each test did not, as a clause."""
 
     @property
     def output(self) -> str:
@@ -125,25 +147,36 @@ async def run_check(check: Check, commands: CommandRunner, limit: float, folder:
     """
     # Bytecode of a file rewritten within the same second and with the same size would be taken for current.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    tests = check.invocation
     with _new_folder(folder) as scratch:
-        report = scratch / "report.xml"
-        argv = pytest_run.with_report(check.argv, report) if check.is_pytest else check.argv
-        shown = pytest_run.WithoutMention(report)
+        report = scratch / "report"
+        reporting = tests.reporting(report) if tests else None
+        told = reporting or Reporting(check.argv)
+        shown = _Shown(tests if reporting else None, report)
 
         def pass_on(chunk: OutputChunk) -> None:
             if text := shown.pass_on(chunk.text):
                 hear(replace(chunk, text=text))
 
-        result = await commands.start(replace(check.command, argv=argv), env=env, limit=limit, hear=pass_on)
+        result = await commands.start(
+            replace(check.command, argv=told.argv),
+            env={**env, **told.env},
+            limit=limit,
+            copies=scratch if reporting and tests and tests.runner.captures else None,
+            hear=pass_on,
+        )
         if not result.started:
             raise BadInput(
                 f"The check `{check.shown}` could not be run: {result.stderr.removeprefix('Error: ')}",
                 hint="Install it, or set `test_command` in .cdd/config.yaml or the step's `**Verify:**`.",
             )
         if shown.held:
-            hear(OutputChunk(shown.held, "stdout"))
-        result = replace(result, stdout=pytest_run.without_mention(report, result.stdout))
-        return await asyncio.to_thread(_ran, check, result, report, commands.root)
+            hear(OutputChunk(shown.shown(shown.held), "stdout"))
+        if tests is None:
+            return Ran(result)
+        if reporting is None:
+            return Ran(result, unread="its words ask for another report, or leave no place to ask for one")
+        return await asyncio.to_thread(_ran, tests, Reported(scratch, result))
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -165,13 +198,36 @@ def _new_folder(parent: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _ran(check: Check, result: CommandResult, report: Path, root: Path) -> Ran:
-    if not check.is_pytest:
-        return Ran(result)
+@dataclass
+class _Shown:
+    """Output as people read it, as it comes: a line that may be about the report is held back until its end is
+    there."""
+
+    tests: Invocation | None
+    report: Path
+    held: str = ""
+
+    def pass_on(self, piece: str) -> str:
+        if self.tests is None:
+            return piece
+        text = self.held + piece
+        end = text.rfind("\n") + 1
+        self.held = text[end:] if text[end:] and self.tests.may_be_about_report(text[end:]) else ""
+        return self.shown(text.removesuffix(self.held))
+
+    def shown(self, text: str) -> str:
+        if self.tests is None:
+            return text
+        return "".join(self.tests.shown(line, self.report) for line in text.splitlines(keepends=True))
+
+
+def _ran(tests: Invocation, reported: Reported) -> Ran:
+    result, shown = reported.result, _Shown(tests, reported.file)
+    result = replace(result, stdout=shown.shown(result.stdout), stderr=shown.shown(result.stderr))
     try:
-        return Ran(result, pytest_run.read_back(report, check.argv, root))
-    except ReportUnreadable:
-        return Ran(result)
+        return Ran(result, tests.read(reported))
+    except ReportUnreadable as reason:
+        return Ran(result, unread=str(reason))
 
 
 def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Self
 
 from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.verification.test_id import TestId
 
 _REMOVE = re.compile(r"(remov|delet|renam|mov|replac)(e|es|ed|ing)|drop(s|ped|ping)?", re.IGNORECASE)
 _SHORTEN = re.compile(
@@ -74,18 +75,11 @@ class StepMandate:
         """What other words than a step's ask for."""
         return cls(tuple(_sentences(text)))
 
-    def to_remove(self, test: str) -> bool:
-        return self._allows(_REMOVE, *_parts(test))
+    def to_remove(self, test: TestId) -> bool:
+        return self._allows(_REMOVE, test)
 
-    def to_skip(self, test: str) -> bool:
-        return self._allows(_SKIP, *_parts(test))
-
-    def to_remove_in(self, file: str, inside: Sequence[str]) -> bool:
-        """The same of a test by its file and its names in it, which may be sentences; without any, of the file."""
-        return self._allows(_REMOVE, file, inside)
-
-    def to_skip_in(self, file: str, inside: Sequence[str]) -> bool:
-        return self._allows(_SKIP, file, inside)
+    def to_skip(self, test: TestId) -> bool:
+        return self._allows(_SKIP, test)
 
     def names_file(self, path: str) -> bool:
         """Whether the step is about this file at all."""
@@ -93,16 +87,18 @@ class StepMandate:
         said = (sentence for sentence in self.sentences if not _DENIED.search(sentence))
         return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in said)
 
-    def names_test(self, test: str, defined: Collection[str] = ()) -> bool:
+    def names_test(self, test: TestId, defined: Collection[str] = ()) -> bool:
         """Whether the step names this test, its class or its file. What could not be collected is named by any of the
         tests that are `defined` in it, too."""
         name = _Name.of(test, defined)
-        return not name.spellings.isdisjoint(self._vocabulary) and any(name.is_in(words) for _, words in self._told)
+        if name.spellings.isdisjoint(self._vocabulary) and not name.is_sentence:
+            return False
+        return any(name.is_said(sentence, words) for sentence, words in self._told)
 
-    def lets_fail(self, test: str, defined: Collection[str], later: Collection[int]) -> bool:
+    def lets_fail(self, test: TestId, defined: Collection[str], later: Collection[int]) -> bool:
         """Whether a sentence that names this test says that it may fail, or will until one of the `later` steps."""
         name = _Name.of(test, defined)
-        return any(name.is_in(words) and _may_fail(sentence, later) for sentence, words in self._told)
+        return any(name.is_said(sentence, words) and _may_fail(sentence, later) for sentence, words in self._told)
 
     def lets_tests_fail(self, later: Collection[int]) -> bool:
         """Whether a sentence says that tests may fail, or will until one of the `later` steps, whichever they are."""
@@ -127,7 +123,8 @@ class StepMandate:
         takes_away = any(_SHORTEN.search(text) for text in (self.notes.get(path, ""), *self.sentences))
         return takes_away and self.names_file(path)
 
-    def _allows(self, verb: re.Pattern[str], file: str, inside: Sequence[str]) -> bool:
+    def _allows(self, verb: re.Pattern[str], test: TestId) -> bool:
+        file, inside = test.file, test.parts
         names = _names(file, inside) | _folders(file)
         note = self.notes.get(file, "")
         said = (_as_words(text, inside) for text in (note, *self.sentences))
@@ -157,12 +154,6 @@ def _as_name(word: str) -> str:
     return word.replace("\\", "/").removeprefix("./")
 
 
-def _parts(test: str) -> tuple[str, list[str]]:
-    """Of a test's id: its file, and its class and function."""
-    file, _, inside = test.partition("[")[0].partition("::")
-    return file, inside.split("::") if inside else []
-
-
 def _as_words(text: str, names: Sequence[str]) -> str:
     """A text in which each of these names, which may be a sentence of its own, is one word."""
     for name in sorted(names, key=len, reverse=True):
@@ -179,7 +170,8 @@ def _names(file: str, inside: Sequence[str]) -> set[str]:
     inside = [_as_word(name) if " " in name else name for name in inside]
     places = [file, _last(file), *inside]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
-    return {*places, *paths, "::".join(inside), ".".join(inside)} - {""}
+    joined = [between.join(inside) for between in ("::", ".", "/")]  # the last as Go has it
+    return {*places, *paths, *joined} - {""}
 
 
 def _folders(file: str) -> set[str]:
@@ -194,19 +186,32 @@ class _Name:
 
     file: str
     spellings: frozenset[str]
+    own: str
+    """Its own name; of a file, none."""
 
     @classmethod
-    def of(cls, test: str, defined: Collection[str]) -> Self:
-        file, _, inside = test.partition("[")[0].partition("::")
-        spellings = _names(file, inside.split("::") if inside else [])
-        return cls(file, frozenset(spellings.union([] if inside else defined)))
+    def of(cls, test: TestId, defined: Collection[str]) -> Self:
+        spellings = _names(test.file, test.parts)
+        own = test.parts[-1] if test.name else ""
+        return cls(test.file, frozenset(spellings.union([] if test.name else defined)), own)
 
-    def is_in(self, words: frozenset[str]) -> bool:
+    @property
+    def is_sentence(self) -> bool:
+        """Its own name is several words: "adds two numbers"."""
+        return " " in self.own
+
+    def is_said(self, sentence: str, words: frozenset[str]) -> bool:
         """By its file; or by its own name, unless that is said of another file."""
         said = self.spellings & words
-        if not said or any(spelling.startswith((self.file, _last(self.file))) for spelling in said):
-            return bool(said)
-        return not any(".py" in word and word not in self.spellings for word in words)
+        if any(spelling.startswith((self.file, _last(self.file))) for spelling in said):
+            return True
+        is_named = bool(said) or (self.is_sentence and self.own in sentence)
+        return is_named and not any(_is_test_file(word) and word not in self.spellings for word in words)
+
+
+def _is_test_file(word: str) -> bool:
+    """Whether a word names a file, perhaps with a test in it."""
+    return re.search(r"\.(?:py|go|rs|[cm]?[jt]sx?)(?:::|$)", word) is not None
 
 
 def _may_fail(sentence: str, later: Collection[int]) -> bool:

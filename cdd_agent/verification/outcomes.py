@@ -1,13 +1,18 @@
 """What a run of tests saw of each test, and what has changed since: values only, no disk and no process.
 
-A test is known by the id that people write, `tests/test_user.py::TestLogin::test_it[empty]`. What could not be
-collected has an id too, that of the file or folder, and stands for every test in it.
+A test is known by the text of its `TestId`. What could not be collected has an id too, that of the file or folder, and
+stands for every test in it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
+
+from cdd_agent.verification.test_id import TestId
+from cdd_agent.verification.testcode import CODE
 
 
 class Result(StrEnum):
@@ -29,7 +34,7 @@ class Selection:
     def must_reach(self, test: str, seen_by: "Selection") -> bool:
         """Whether this command has to run a test that a command with the selection `seen_by` ran.
 
-        Only what is certain: other options may choose otherwise, and without paths pytest looks where it is told to.
+        Only what is certain: other options may choose otherwise, and without paths a runner looks where it is told to.
         """
         if self.options != seen_by.options:
             return False
@@ -39,7 +44,7 @@ class Selection:
         """Whether this asks for all that a run ran, and names no tests or files of tests."""
         if self == run.selection:
             return True
-        names_tests = any("::" in path or path.endswith(".py") for path in self.paths)
+        names_tests = any("::" in path or PurePosixPath(path).suffix in CODE for path in self.paths)
         return not names_tests and all(self.must_reach(test, run.selection) for test in run.results)
 
 
@@ -58,6 +63,35 @@ class SuiteRun:
 
     def count(self, result: Result) -> int:
         return len(self.having(result))
+
+
+_LONGEST_TEXT = 4000
+"""Characters kept of what a failure says."""
+_UNSEEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+"""No part of an id, whatever a report says."""
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_WORST_FIRST = tuple(Result)
+
+
+@dataclass
+class Results:
+    """What is read from a report, test by test: of several results under one id, the worst."""
+
+    results: dict[str, Result] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, test: str, result: Result, text: str = "") -> None:
+        test = _UNSEEN.sub("�", test)
+        self.results[test] = min(self.results.get(test, result), result, key=_WORST_FIRST.index)
+        if text:
+            self.tell(test, text)
+
+    def tell(self, test: str, text: str) -> None:
+        """The words of a failure: the first that there are."""
+        self.texts.setdefault(_UNSEEN.sub("�", test), _NO_TEXT.sub("�", text[:_LONGEST_TEXT]))
+
+    def run(self, selection: Selection = Selection(), *, is_finished: bool = True) -> SuiteRun:
+        return SuiteRun(selection, self.results, self.texts, is_finished)
 
 
 @dataclass(frozen=True)
@@ -91,7 +125,9 @@ class Reference:
         """What is known once the state of the project that the run saw is accepted."""
         failed = set(run.having(Result.FAILED))
         over = {*self._missing(run), *_collected(run)}  # removed; or files that could not be collected, and now can
-        over |= {test for test in self.tests if failed and not failed.isdisjoint(_places(test))}  # in a file that broke
+        over |= {
+            test for test in self.tests if failed and not failed.isdisjoint(TestId.parse(test).places())
+        }  # in a file that broke
         tests = {test: known for test, known in self.tests.items() if test not in over}
         for test, result in run.results.items():
             seen_by = tests[test].seen_by if test in tests else frozenset()
@@ -103,7 +139,7 @@ class Reference:
         failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
         collected = _collected(run)
         missing = [test for test in self._missing(run) if self._ran(test) and test not in collected]
-        in_skipped = [test for test in missing if not set(skipped).isdisjoint(_places(test))]
+        in_skipped = [test for test in missing if not set(skipped).isdisjoint(TestId.parse(test).places())]
         no_longer_run = [test for test in skipped if self._ran(test) and self._expects(test, run)]
         written_so = [test for test in skipped if test not in self.tests and is_in(test, written)]
         return Difference(
@@ -115,7 +151,7 @@ class Reference:
 
     def _failed(self, test: str) -> bool:
         """Whether it could not pass before: it failed, or its file could not be collected."""
-        places = (test,) if test in self.tests else _places(test)
+        places = (test,) if test in self.tests else TestId.parse(test).places()
         return any(self.tests[place].result is Result.FAILED for place in places if place in self.tests)
 
     def _ran(self, test: str) -> bool:
@@ -128,14 +164,14 @@ class Reference:
         """The tests that the run had to see and did not, but for those in a file that it could not collect."""
         failed = set(run.having(Result.FAILED))
         for test in self.tests:
-            if test not in run.results and self._expects(test, run) and failed.isdisjoint(_places(test)):
+            if test not in run.results and self._expects(test, run) and failed.isdisjoint(TestId.parse(test).places()):
                 yield test
 
     def _without_renamed_cases(self, gone: list[str], run: SuiteRun) -> tuple[str, ...]:
         """Ids hold a case's parameters: as many new cases of the same function that pass are no fewer tests."""
-        new = Counter(_function(test) for test in run.having(Result.PASSED) if test not in self.tests)
-        lost = Counter(map(_function, gone))
-        return tuple(test for test in gone if new[_function(test)] < lost[_function(test)])
+        new = Counter(TestId.parse(test).function for test in run.having(Result.PASSED) if test not in self.tests)
+        lost = Counter(TestId.parse(test).function for test in gone)
+        return tuple(test for test in gone if new[TestId.parse(test).function] < lost[TestId.parse(test).function])
 
 
 def is_in(test: str, places: Collection[str]) -> bool:
@@ -143,26 +179,12 @@ def is_in(test: str, places: Collection[str]) -> bool:
     return any(place in (".", test) or test.startswith((f"{place}/", f"{place}::", f"{place}[")) for place in places)
 
 
-def _places(test: str) -> Iterator[str]:
-    """What a test is in, from the innermost: its classes, its file, its folders."""
-    inner = _function(test)
-    for separator in ("::", "/"):
-        while separator in inner:
-            inner = inner.rpartition(separator)[0]
-            yield inner
-    yield "."
-
-
 def _collected(run: SuiteRun) -> set[str]:
     """The files, folders and classes in which a run found tests."""
     collected: set[str] = set()
     for test in run.results:
-        for place in _places(test):
+        for place in TestId.parse(test).places():
             if place in collected:
                 break
             collected.add(place)
     return collected
-
-
-def _function(test: str) -> str:
-    return test.partition("[")[0]

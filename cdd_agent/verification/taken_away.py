@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode import CODE, Declared, Place, Skipped, is_for_tests, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
 from cdd_agent.verification.testcode_python import HARMLESS, Unparsable, read_python
@@ -27,48 +28,28 @@ class Versions:
 
 
 @dataclass(frozen=True)
-class TestOf:
-    """One test by its file and its name in it; of a file that is one as a whole, without."""
-
-    file: str
-    name: str = ""
-
-    __test__ = False  # not a test class, whatever its name
-
-    def __str__(self) -> str:
-        if not self.name:
-            return self.file
-        return f"{self.file}::{self.name}" if self.file.endswith(".py") else f"{self.file} ({self.name})"
-
-    @property
-    def parts(self) -> list[str]:
-        """Its name, with what it is in before it."""
-        return self.name.replace(" > ", "::").split("::") if self.name else []
-
-
-@dataclass(frozen=True)
 class TestChanges:
     """What a step did to the tests that were there."""
 
-    gone: tuple[TestOf, ...] = ()
-    less: tuple[TestOf, ...] = ()
+    gone: tuple[TestId, ...] = ()
+    less: tuple[TestId, ...] = ()
     """Still there, with nothing done or checked in it any more, or for fewer sets of values."""
-    skipped: tuple[TestOf, ...] = ()
-    weaker: tuple[TestOf, ...] = ()
+    skipped: tuple[TestId, ...] = ()
+    weaker: tuple[TestId, ...] = ()
     """It has fewer assertions than before, is about less, or may be skipped."""
-    changed: tuple[TestOf, ...] = ()
+    changed: tuple[TestId, ...] = ()
     """In any way, but for the layout; without those above."""
-    moved: Mapping[TestOf, TestOf] = field(default_factory=dict)
+    moved: Mapping[TestId, TestId] = field(default_factory=dict)
     """What is called otherwise now, or is a part of another test."""
     contents: Mapping[str, str] = field(default_factory=dict)
     """What the files of those above held before; not where that may be secrets."""
 
     __test__ = False
 
-    def objectionable(self, asked: StepMandate) -> tuple[list[TestOf], list[TestOf], list[TestOf]]:
+    def objectionable(self, asked: StepMandate) -> tuple[list[TestId], list[TestId], list[TestId]]:
         """What is gone, less, and skipped, without the step's asking for it."""
-        gone, less = ([test for test in tests if not _may_go(asked, test)] for tests in (self.gone, self.less))
-        return gone, less, [test for test in self.skipped if not asked.to_skip_in(test.file, test.parts)]
+        gone, less = ([test for test in tests if not asked.to_remove(test)] for tests in (self.gone, self.less))
+        return gone, less, [test for test in self.skipped if not asked.to_skip(test)]
 
 
 def compare(files: Iterable[Versions]) -> TestChanges:
@@ -76,15 +57,11 @@ def compare(files: Iterable[Versions]) -> TestChanges:
     return _Comparison(list(files)).result()
 
 
-def _may_go(asked: StepMandate, test: TestOf) -> bool:
-    return asked.to_remove_in(test.file, test.parts)
-
-
 @dataclass(frozen=True)
 class _Found:
     """A test in one of two versions of a file."""
 
-    test: TestOf
+    test: TestId
     code: Declared
     place: Place
 
@@ -108,11 +85,11 @@ class _Comparison:
         self._new: list[_Found] = []
         """Of after."""
         self._pairs: list[tuple[_Found, _Found]] = []
-        self._room: dict[TestOf, int | None] = {}
+        self._room: dict[TestId, int | None] = {}
         """How many assertions of others a test has taken in, at the most; None: nobody can say."""
         self._roomy: list[_Found] = []
         """Of after, those that can have taken in others."""
-        self._moved: dict[TestOf, TestOf] = {}
+        self._moved: dict[TestId, TestId] = {}
 
     def result(self) -> TestChanges:
         for file in self._files:
@@ -243,7 +220,7 @@ def _read(file: Versions) -> tuple[list[_Found], list[_Found]]:
         versions = [() if text is None else read(suffix, text) for text in texts]
     if not is_for_tests(file.path):
         versions = [tuple(code for code in codes if code.name) for codes in versions]
-    before, after = ([_Found(TestOf(file.path, code.name), code, place) for code in codes] for codes in versions)
+    before, after = ([_Found(TestId(file.path, code.name), code, place) for code in codes] for codes in versions)
     return before, after
 
 
@@ -253,7 +230,7 @@ def _data(suffix: str, text: str) -> tuple[Declared, ...]:
     return (Declared("", text, "", frozenset(), frozenset(), 0, is_empty=not text.strip()),)
 
 
-def _once(tests: Iterable[TestOf]) -> tuple[TestOf, ...]:
+def _once(tests: Iterable[TestId]) -> tuple[TestId, ...]:
     return tuple(dict.fromkeys(tests))
 
 

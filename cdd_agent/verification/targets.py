@@ -14,6 +14,7 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.subjects import TestFile, is_test_file
+from cdd_agent.verification.test_id import TestId
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class _Scope:
         files = self.declared or self.files
         return bool(files) and all(map(is_test_file, files))
 
-    def names(self, test: str, file: TestFile) -> bool:
+    def names(self, test: TestId, file: TestFile) -> bool:
         return any(words.names_test(test, file.defined) for words in (self.asked, self.check))
 
     def tie(self, root: Path, file: TestFile) -> str:
@@ -83,18 +84,19 @@ class Assignment:
         before = {str(change.path): change.before for change in self.changes.changes}
         files: dict[str, TestFile] = {}
         for test in failures:
-            path = test.partition("::")[0]
-            if path not in files:
-                files[path] = TestFile.read(self.root, path, before.get(path))
-            why, waits = self._reason(test, files[path])
-            taker = self._last_of_those_left(test, files[path]) if why and waits else None
+            found = TestId.parse(test)
+            if found.file not in files:
+                files[found.file] = TestFile.read(self.root, found.file, before.get(found.file))
+            file = files[found.file]
+            why, waits = self._reason(found, file)
+            taker = self._last_of_those_left(found, file) if why and waits else None
             if taker is not None:
                 later[test] = taker
-            elif why and not self._may_fail(test, files[path]):
+            elif why and not self._may_fail(found, file):
                 due[test] = why
         return Targets(due, later)
 
-    def _reason(self, test: str, file: TestFile) -> tuple[str, bool]:
+    def _reason(self, test: TestId, file: TestFile) -> tuple[str, bool]:
         """Why the step is about this test, if it is; and whether the test can wait for a later step that is, too."""
         own = self._own
         if own.names(test, file):
@@ -105,7 +107,7 @@ class Assignment:
         is_last_resort = criteria and not self._left  # no step that is left after it could take care of it
         return ("an acceptance criterion names it" if is_last_resort or criteria & {*own.step.serves} else ""), True
 
-    def _last_of_those_left(self, test: str, file: TestFile) -> int | None:
+    def _last_of_those_left(self, test: TestId, file: TestFile) -> int | None:
         criteria = self._criteria_naming(test, file)
         for scope in reversed(self._left):
             could_fix = not scope.only_writes_tests and scope.tie(self.root, file)
@@ -113,14 +115,14 @@ class Assignment:
                 return scope.step.number
         return None
 
-    def _may_fail(self, test: str, file: TestFile) -> bool:
+    def _may_fail(self, test: TestId, file: TestFile) -> bool:
         """Whether the step says so: of this test, or where it only writes tests of those that it writes."""
         own, numbers = self._own, [scope.step.number for scope in self._left]
         if own.asked.lets_fail(test, file.defined, numbers):
             return True
         return own.only_writes_tests and file.path in own.files and own.asked.lets_tests_fail(numbers)
 
-    def _criteria_naming(self, test: str, file: TestFile) -> set[int]:
+    def _criteria_naming(self, test: TestId, file: TestFile) -> set[int]:
         """The acceptance criteria that name this test, by their place."""
         criteria = enumerate(self._criteria, 1)
         return {number for number, criterion in criteria if criterion.names_test(test, file.defined)}

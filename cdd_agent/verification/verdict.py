@@ -1,7 +1,7 @@
 """What a check's outcome means for a step.
 
-Of pytest the outcome of each test is known: nothing that passed before may fail, be gone or be skipped, nothing that is
-new may fail, and nothing that the step is about. Any other command passes by its exit code.
+Where a runner tells of each test, nothing that passed before may fail, be gone or be skipped, nothing that is new may
+fail, and nothing that the step is about. Any other command passes by its exit code.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from cdd_agent.verification.checks import Check, Ran, run_check
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.outcomes import Difference, Reference, Result, SuiteRun
-from cdd_agent.verification.pytest_run import NOTHING_COLLECTED
-from cdd_agent.verification.taken_away import TestChanges, TestOf, fitting
+from cdd_agent.verification.taken_away import TestChanges, fitting
 from cdd_agent.verification.targets import Agenda, Assignment, Targets
+from cdd_agent.verification.test_id import TestId
 
 _END_LINES, _END_CHARACTERS = 80, 6000
 _NAMED, _LISTED = 3, 20
@@ -119,22 +119,19 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
     tests, asked = ran.tests, work.asked
     seen = before.reference.compare(tests, work.changes.touched) if tests else Difference()
     changes = work.changes.changes
-    harness = changes_of_harness(changes, is_pytest=check.is_pytest, script=check.script)
+    harness = changes_of_harness(changes, check.invocation, check.script)
     free = first_settings(changes) if before.is_without_tests else ()  # they hide none
     targets = work.assignment.targets(seen.old_failures) if work.assignment else Targets()
     counted = _counted(tests, seen, before, work, targets) if tests else ()
     objections = [
-        *(
-            _about_tests(check, ran.result, tests, targets, counted)
-            if tests
-            else _about_exit(check, ran.result, before)
-        ),
+        *(_about_tests(check, ran.result, tests, targets, counted) if tests else _about_exit(check, ran, before)),
         *_about_missing(check, seen, work, tests),
         *_about_test_files(work, seen),
         *_about_harness([path for path in harness if path not in free and not asked.names_file(path)]),
     ]
     verification: Verification | None = Verification.PASSED
-    reason = f"`{check.shown}` passed"
+    by_exit_code = f", {_BY_EXIT_CODE}: {ran.unread}" if ran.unread else ""
+    reason = f"`{check.shown}` passed{by_exit_code}"
     if objections:
         verification, reason = None, objections[0].reason
     elif tests and seen.old_failures:
@@ -177,16 +174,22 @@ def _counted(tests: SuiteRun, seen: Difference, before: Before, work: Work, targ
     return tests.having(Result.FAILED) if is_aimed else (*seen.new_failures, *targets.due)
 
 
-def _about_exit(check: Check, result: CommandResult, before: Before) -> Iterator[_Objection]:
+def _about_exit(check: Check, ran: Ran, before: Before) -> Iterator[_Objection]:
     """The end of a run that tells nothing of its tests: of another program, or one that did not come to its end."""
-    baseline = before.baseline
+    result, baseline = ran.result, before.baseline
     if result.timed_out:
         yield _Objection(_too_slow(check, result))
     elif result.return_code:
         failed_before = baseline and baseline.command == check.shown and baseline.return_code
         yield _Objection(f"{_failed(check, result)}{f', {_as(before)}' if failed_before else ''}")
-    elif check.is_pytest:
+    elif check.always_reports or (check.asks_for_report and _told_before(check, before)):
         yield _Objection(f"`{check.shown}` ended with exit code 0, but left no report of its tests", _CUT_SHORT)
+
+
+def _told_before(check: Check, before: Before) -> bool:
+    """Whether a command with its words told of single tests."""
+    asked = check.invocation.selection if check.invocation else None
+    return any(asked in known.seen_by for known in before.reference.tests.values())
 
 
 def _about_tests(
@@ -202,35 +205,50 @@ def _about_tests(
         yield _Objection(reason, _to_fix(tests, targets, counted, len(others)))
     elif not tests.is_finished:
         yield _Objection(f"`{check.shown}` was ended in the middle of a test (exit code {code})", _CUT_SHORT)
-    elif code not in (0, 1, NOTHING_COLLECTED):
+    elif not check.came_to_its_end(result):
         yield _Objection(_failed(check, result))
     elif code == 0 and others:
         yield _Objection(f"`{check.shown}` ended with exit code 0, but {_in_a_line(others)} failed", _DISAGREE)
-    elif code == 1 and not others:
-        yield _Objection(f"`{check.shown}` ended with exit code 1, but no test failed", _DISAGREE)
-    elif not tests.count(Result.PASSED) and not others and not check.found:
+    elif code and not others and not check.says_nothing_ran(result):
+        yield _Objection(f"`{check.shown}` ended with exit code {code}, but no test failed", _DISAGREE)
+    elif not (tests.count(Result.PASSED) or others or check.found) and (check.always_reports or tests.results):
         yield _Objection(f"`{check.shown}` {_nothing_ran(tests)} (exit code {code})")
 
 
 def _about_missing(check: Check, seen: Difference, work: Work, tests: SuiteRun | None) -> Iterator[_Objection]:
     asked, now = work.asked, _called_now(work, tests)
-    if gone := [test for test in seen.gone if not asked.to_remove(test) and _function(test) not in now]:
-        yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", f"{_GONE}\n{_as_list(gone)}")
-    if skipped := [test for test in seen.skipped if not asked.to_skip(test)]:
+    if gone := [test for test in _not(asked.to_remove, seen.gone) if not _is_among(test, now)]:
+        advice = f"{_GONE}\n{_as_list(gone)}{_contents(work, work.tests.gone)}"
+        yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", advice)
+    if skipped := _not(asked.to_skip, seen.skipped):
         yield _Objection(f"`{check.shown}` skips {_in_a_line(skipped)}", f"{_SKIPPED}\n{_as_list(skipped)}")
 
 
-def _called_now(work: Work, tests: SuiteRun | None) -> set[str]:
+def _called_now(work: Work, tests: SuiteRun | None) -> list[TestId]:
     """The tests that are called otherwise, or are a part of others now, and pass there."""
-    passed = set(map(_function, tests.having(Result.PASSED))) if tests else set[str]()
-    return {str(before) for before, now in work.tests.moved.items() if str(now) in passed}
+    passed = {TestId.parse(test).function for test in tests.having(Result.PASSED)} if tests else set[TestId]()
+    return [
+        before
+        for before, now in work.tests.moved.items()
+        if now in passed or any(test.ends_with(now) for test in passed)
+    ]
+
+
+def _is_among(test: str, declared: Iterable[TestId]) -> bool:
+    function = TestId.parse(test).function
+    return any(function == one or function.ends_with(one) for one in declared)
+
+
+def _not(allowed: Callable[[TestId], bool], tests: Iterable[str]) -> list[str]:
+    return [test for test in tests if not allowed(TestId.parse(test))]
 
 
 def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
     """Tests that were taken away, by their text; those that a run missed are told by it."""
-    missed = {_function(test) for test in (*seen.gone, *seen.skipped)}
+    missed = [TestId.parse(test).function for test in (*seen.gone, *seen.skipped)]
     gone, less, skipped = (
-        [str(test) for test in tests if str(test) not in missed] for tests in work.tests.objectionable(work.asked)
+        [str(test) for test in tests if not any(test == one or one.ends_with(test) for one in missed)]
+        for tests in work.tests.objectionable(work.asked)
     )
     shown = _contents(work, (*work.tests.gone, *work.tests.less)) if gone or less else ""
     if gone:
@@ -244,7 +262,7 @@ def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
         yield _Objection(reason, f"{_SKIPPED}\n{_as_list(skipped)}")
 
 
-def _contents(work: Work, lost: Sequence[TestOf]) -> str:
+def _contents(work: Work, lost: Sequence[TestId]) -> str:
     """Test files as they were, where they will not be restored: a command has changed them, and no edit."""
     written = set(work.changes.touched)
     contents = {path: text for path, text in work.tests.contents.items() if path not in written}
@@ -268,9 +286,9 @@ def _notes(
     seen: Difference, asked: StepMandate, counted: Sequence[str], targets: Targets, harness: Iterable[str]
 ) -> Iterator[str]:
     """What happened with leave, or is not the step's doing."""
-    if gone := [test for test in seen.gone if asked.to_remove(test)]:
+    if gone := [test for test in seen.gone if asked.to_remove(TestId.parse(test))]:
         yield f"no longer there, as the step asks: {_in_a_line(gone)}"
-    if skipped := [test for test in seen.skipped if asked.to_skip(test)]:
+    if skipped := [test for test in seen.skipped if asked.to_skip(TestId.parse(test))]:
         yield f"skipped, as the step asks: {_in_a_line(skipped)}"
     others = [test for test in seen.old_failures if test not in counted]
     for number in sorted({targets.later[test] for test in others if test in targets.later}):
@@ -285,9 +303,7 @@ def _notes(
 def _notes_on_test_files(work: Work) -> Iterator[str]:
     """What is no reason to object, and for a person to look at."""
     tests, asked = work.tests, work.asked
-    moved = [
-        f"{before} → {now}" for before, now in tests.moved.items() if not asked.to_remove_in(before.file, before.parts)
-    ]
+    moved = [f"{before} → {now}" for before, now in tests.moved.items() if not asked.to_remove(before)]
     if moved:
         yield f"tests have another name or place, or are a part of others: {_in_a_line(moved)}"
     if weaker := [str(test) for test in tests.weaker]:
@@ -298,7 +314,10 @@ def _notes_on_test_files(work: Work) -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------------- words
 
-_CUT_SHORT = "Pytest did not come to its end: something ended it, such as `os._exit`, `sys.exit` or `pytest.exit`."
+_BY_EXIT_CODE = "by its exit code alone, as its tests left no report that can be used"
+_CUT_SHORT = (
+    "The tests did not come to their end: something ended them, such as `os._exit`, `sys.exit` or `process.exit`."
+)
 _DISAGREE = "The exit code and the tests have to agree: something beside the tests decides about one of them."
 _GONE = """\
 These tests were there before and have to be there and run. A step may remove, rename or move only a test that its own
@@ -318,11 +337,6 @@ files in the reply. If nothing has to be changed, say so in words, and call noth
 _HARNESS = """\
 Only a step that names such a file may change there how tests are run (settings, hooks, what is collected). Leave these
 as they were; what tests share can be fixtures:"""
-
-
-def _function(test: str) -> str:
-    """A test's id without the values that it is run for."""
-    return test.partition("[")[0]
 
 
 def _failed(check: Check, result: CommandResult) -> str:

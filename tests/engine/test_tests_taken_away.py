@@ -13,8 +13,11 @@ from tests.engine.tool_steps import calls, execute, finished, run, stopped_after
 from tests.listening import collect
 from tests.projects import Sandbox, Step, run_all
 
-BARE = "test_command: python -m unittest discover -s tests -t .\n"
-"""A runner that says nothing of single tests; without any it is content."""
+BARE = "test_command: python check.py\n"
+"""What says nothing of single tests; without any it is content."""
+CHECK = "import unittest\n\nunittest.main(module=None, argv=['check.py', 'discover', '-s', 'tests', '-t', '.'])\n"
+TOLD = "test_command: python -m unittest discover -s tests -t .\n"
+"""The same tests, each of which is known."""
 UNIT = """\
 import unittest
 
@@ -40,6 +43,7 @@ def bare(sandbox: Sandbox, *steps: Step) -> Sandbox:
     """The calculator with tests of the standard library, and a runner that only has an exit code."""
     calculator(sandbox, *steps, tests__test_calc_dot_py=UNIT)
     (sandbox.root / "tests/__init__.py").touch()
+    (sandbox.root / "check.py").write_text(CHECK)
     (sandbox.root / ".cdd/config.yaml").write_text(BARE)
     return sandbox
 
@@ -154,6 +158,25 @@ async def test_without_a_check_it_is_no_step_either(sandbox: Sandbox, verify: st
         (sandbox.root / ".cdd/config.yaml").unlink()  # with the last test goes what would find it
         (sandbox.root / "pyproject.toml").unlink()
     assert finished(await run_all(sandbox)).status == "failed"
+
+
+# --- By a runner that tells of each test ----------------------------------------------------------------------------
+
+
+async def test_unittest_tells_of_each_test_so_that_old_failures_are_known(sandbox: Sandbox) -> None:
+    bare(sandbox, Step("notes.txt"), NAMED).replies(gives(notes_dot_txt="x"), gives(calc_dot_py=MENDED))
+    (sandbox.root / ".cdd/config.yaml").write_text(TOLD)
+    events = await run_all(sandbox)
+    verifications = [event.verification for event in events if isinstance(event, TestsFinished)]
+    assert verifications == [Verification.BASELINE, Verification.PASSED]
+
+
+async def test_what_a_command_takes_away_is_shown_there_too(sandbox: Sandbox) -> None:
+    sandbox.flags["tool_calls"] = "on"
+    bare(sandbox, Step(None)).replies(calls(execute(REMOVES)), "Done.", "Done.")
+    (sandbox.root / ".cdd/config.yaml").write_text(TOLD)
+    assert finished(await run(sandbox, attempts=2)).status == "failed"
+    assert f"tests/test_calc.py was:\n```\n{UNIT}" in sandbox.prompt(2)
 
 
 # --- By commands ------------------------------------------------------------------------------------------------------

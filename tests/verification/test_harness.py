@@ -1,12 +1,14 @@
 """Which changes decide how tests are run."""
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from cdd_agent.edits.changes import FileChange
 from cdd_agent.verification.harness import changes_of_harness, conftests
+from cdd_agent.verification.invocation import invocation
 
+PYTEST = invocation(["pytest"], Path())
 FIXTURES = "import sys\nimport pytest\n\nsys.path.insert(0, 'src')\n\n@pytest.fixture\ndef user(): return 1\n"
 HOOK = "def pytest_collection_modifyitems(items):\n    items[:] = items[:1]\n"
 PYPROJECT = "[project]\nname = 'x'\ndependencies = [{}]\n[tool.pytest.ini_options]\naddopts = '{}'\n"
@@ -54,8 +56,8 @@ def change(path: str, before: str | None, after: str) -> FileChange:
     ],
 )
 def test_what_pytest_goes_by(path: str, before: str | None, after: str) -> None:
-    for is_pytest in (True, False):
-        assert changes_of_harness([change(path, before, after)], is_pytest=is_pytest) == (path,)
+    for runs in (PYTEST, None):
+        assert changes_of_harness([change(path, before, after)], runs) == (path,)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +77,8 @@ def test_what_pytest_goes_by(path: str, before: str | None, after: str) -> None:
     ],
 )
 def test_what_decides_nothing(path: str, before: str | None, after: str) -> None:
-    for is_pytest in (True, False):
-        assert changes_of_harness([change(path, before, after)], is_pytest=is_pytest) == ()
+    for runs in (PYTEST, None):
+        assert changes_of_harness([change(path, before, after)], runs) == ()
 
 
 @pytest.mark.parametrize(
@@ -95,12 +97,12 @@ def test_what_decides_nothing(path: str, before: str | None, after: str) -> None
 )
 def test_what_only_other_programs_go_by(path: str, before: str | None, after: str) -> None:
     changes = [change(path, before, after)]
-    assert changes_of_harness(changes, is_pytest=False, script="check.sh") == (path,)
-    assert changes_of_harness(changes, is_pytest=True) == ()
+    assert changes_of_harness(changes, None, "check.sh") == (path,)
+    assert changes_of_harness(changes, PYTEST) == ()
 
 
 def test_a_step_may_make_the_script_that_checks_it() -> None:
-    assert changes_of_harness([change("check.sh", None, "exit 0")], is_pytest=False, script="check.sh") == ()
+    assert changes_of_harness([change("check.sh", None, "exit 0")], None, "check.sh") == ()
 
 
 def test_every_conftest_is_shown() -> None:

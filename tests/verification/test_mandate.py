@@ -6,8 +6,9 @@ import pytest
 
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.test_id import TestId
 
-TEST = "tests/test_user.py::TestLogin::test_old[1]"
+TEST = TestId.parse("tests/test_user.py::TestLogin::test_old[1]")
 
 
 def asked(text: str, *files: AffectedFile, title: str = "Work", guidance: str = "") -> StepMandate:
@@ -36,7 +37,7 @@ def test_a_sentence_that_names_the_test_allows_it(text: str) -> None:
     assert asked(text).to_remove(TEST)
     assert asked("", title=text.splitlines()[-1]).to_remove(TEST) or "\n" in text
     assert asked("Do it.", guidance=text).to_remove(TEST)
-    assert not asked(text).to_remove("tests/test_other.py::test_other")
+    assert not asked(text).to_remove(TestId.parse("tests/test_other.py::test_other"))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_files_are_named_beside_the_step_or_in_its_words() -> None:
 def test_a_test_is_named_by_its_file_its_class_or_its_own_name(text: str) -> None:
     assert asked(text).names_test(TEST)
     assert asked("Do it.", guidance=text).names_test(TEST)
-    assert not asked(text).names_test("tests/test_other.py::test_other")
+    assert not asked(text).names_test(TestId.parse("tests/test_other.py::test_other"))
 
 
 @pytest.mark.parametrize(
@@ -147,9 +148,9 @@ def test_and_by_nothing_else(text: str) -> None:
 
 def test_what_could_not_be_collected_is_named_by_the_tests_in_it() -> None:
     step = asked("Make test_old pass.")
-    assert step.names_test("tests/test_user.py", {"TestLogin", "test_old"})
-    assert not step.names_test("tests/test_user.py", {"TestLogin"})
-    assert not step.names_test("tests/test_user.py::test_new", {"test_old"})
+    assert step.names_test(TestId.parse("tests/test_user.py"), {"TestLogin", "test_old"})
+    assert not step.names_test(TestId.parse("tests/test_user.py"), {"TestLogin"})
+    assert not step.names_test(TestId.parse("tests/test_user.py::test_new"), {"test_old"})
 
 
 @pytest.mark.parametrize(
@@ -172,9 +173,9 @@ def test_what_could_not_be_collected_is_named_by_the_tests_in_it() -> None:
 def test_a_step_may_leave_a_test_red_if_it_says_so(text: str) -> None:
     assert asked(text).lets_fail(TEST, (), later=[2, 3])
     assert asked(text.replace("test_user", "test_x").replace("test_old", "test_x").replace("TestLogin", "x")).lets_fail(
-        "tests/test_x.py::x::test_x", (), later=[3]
+        TestId.parse("tests/test_x.py::x::test_x"), (), later=[3]
     )
-    assert not asked(text).lets_fail("tests/test_other.py::test_other", (), later=[3])
+    assert not asked(text).lets_fail(TestId.parse("tests/test_other.py::test_other"), (), later=[3])
 
 
 @pytest.mark.parametrize(
@@ -206,3 +207,18 @@ def test_repeated_words_of_a_leave_are_read_in_time_that_their_number_explains(w
         return process_time() - started
 
     assert seconds(1600) < 30 * (seconds(200) + 0.01)
+
+
+SENTENCE = TestId.parse("test/calc.test.js::calc > adds two numbers")
+
+
+def test_a_test_whose_name_is_a_sentence_is_named_by_it() -> None:
+    assert asked("Make `adds two numbers` pass.").names_test(SENTENCE)
+    assert asked("Remove the test `adds two numbers`.").to_remove(SENTENCE)
+    assert not asked("Make `adds three numbers` pass.").names_test(SENTENCE)
+    assert not asked("In test/other.test.js, make `adds two numbers` pass.").names_test(SENTENCE)
+
+
+@pytest.mark.parametrize("text", ["Make TestAdd pass.", "Fix what calc_test.go shows.", "Remove TestAdd/negative."])
+def test_tests_of_go_are_named_as_go_names_them(text: str) -> None:
+    assert asked(text).names_test(TestId.parse("calc_test.go::TestAdd/negative"))

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -317,6 +318,41 @@ def test_what_an_outcome_means(
         parse_command("pytest", tmp_path), Ran(CommandResult("", "", code, timed_out=True), seen), Before(), Work()
     )
     assert late.verification is None
+
+
+def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(tmp_path: Path) -> None:
+    check, ran = parse_command("jest", tmp_path), Ran(CommandResult("", "", 0), unread="there is none")
+    verdict = judge(check, ran, Before(), Work())
+    assert verdict.verification is Verification.PASSED
+    assert "exit code alone" in verdict.reason
+    assert "there is none" in verdict.reason
+    assert judge(check, replace(ran, result=CommandResult("", "", 1)), Before(), Work()).verification is None
+
+
+@pytest.mark.parametrize("command", ["pytest", "python -m unittest"])
+def test_a_runner_that_always_reports_passes_nothing_without(tmp_path: Path, command: str) -> None:
+    ran = Ran(CommandResult("", "", 0), unread="there is none")
+    assert judge(parse_command(command, tmp_path), ran, Before(), Work()).verification is None
+
+
+def test_where_tests_were_told_of_before_a_run_without_a_report_is_no_pass(tmp_path: Path) -> None:
+    ran = Ran(CommandResult("", "", 0), unread="there is none")
+    verdict = judge(parse_command("jest", tmp_path), ran, Before(reference=KNOWN), Work())
+    assert verdict.verification is None
+
+
+@pytest.mark.parametrize("command", ["jest --json", "jest other.test.js", "npm test"])
+def test_a_command_that_could_not_tell_of_them_passes_by_its_exit_code(tmp_path: Path, command: str) -> None:
+    (tmp_path / "package.json").write_text('{"scripts": {"test": "python -m unittest"}}')
+    ran = Ran(CommandResult("", "", 0), unread="its words ask for another report")
+    verdict = judge(parse_command(command, tmp_path), ran, Before(reference=KNOWN), Work())
+    assert verdict.verification is Verification.PASSED
+
+
+def test_a_runner_that_finds_no_tests_and_is_content_verifies_nothing(tmp_path: Path) -> None:
+    ran = Ran(CommandResult("", "", 0), SuiteRun())
+    assert judge(parse_command("go test ./...", tmp_path), ran, Before(), Work()).verification is Verification.NONE
+    assert judge(parse_command("go test ./...", tmp_path), ran, Before(reference=KNOWN), Work()).verification is None
 
 
 def test_the_useful_end_is_where_the_failures_are() -> None:

@@ -4,15 +4,8 @@ granted."""
 from collections.abc import Mapping
 from xml.parsers import expat
 
-from cdd_agent.verification.outcomes import Result, SuiteRun
-
-_LONGEST_TEXT = 4000
-"""Characters kept of what a failure says."""
-_ORDER = tuple(Result)
-
-
-class ReportUnreadable(ValueError):
-    """Not a whole report of a run of tests."""
+from cdd_agent.verification.outcomes import Result, Results, SuiteRun
+from cdd_agent.verification.runner import ReportUnreadable
 
 
 def read_report(data: bytes) -> SuiteRun:
@@ -25,15 +18,14 @@ def read_report(data: bytes) -> SuiteRun:
         reader.parser.Parse(data, True)
     except expat.ExpatError as error:
         raise ReportUnreadable(str(error)) from error
-    return SuiteRun(results=reader.results, texts=reader.texts, is_finished=reader.finished)
+    return reader.found.run(is_finished=reader.finished)
 
 
 class _ReportReader:
     """Reads as the parser goes: a large report is never in memory as a tree."""
 
     def __init__(self) -> None:
-        self.results: dict[str, Result] = {}
-        self.texts: dict[str, str] = {}
+        self.found = Results()
         self.finished = True
         self._root = ""
         self._test = ""
@@ -57,25 +49,21 @@ class _ReportReader:
                 self._test, self.finished = "", False  # what pytest writes for a test that it never saw the end of
             case "testcase":
                 self._test = _test_id(attributes)
-                self._add(Result.PASSED)
+                self.found.add(self._test, Result.PASSED)
             case "failure" | "error":
-                self._add(Result.FAILED)
+                self.found.add(self._test, Result.FAILED)
                 self._text = []
             case "skipped":
-                self._add(Result.SKIPPED)
+                self.found.add(self._test, Result.SKIPPED)
 
     def _end(self, tag: str) -> None:
         if tag in ("failure", "error") and self._text is not None:
-            self.texts.setdefault(self._test, "".join(self._text)[:_LONGEST_TEXT])
+            self.found.tell(self._test, "".join(self._text))
             self._text = None
 
     def _characters(self, text: str) -> None:
         if self._text is not None:
             self._text.append(text)
-
-    def _add(self, result: Result) -> None:
-        before = self.results.get(self._test, result)
-        self.results[self._test] = min(before, result, key=_ORDER.index)
 
 
 def _test_id(attributes: Mapping[str, str]) -> str:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.verification.junit import ReportUnreadable, read_report
 from cdd_agent.verification.outcomes import Result, SuiteRun
+from cdd_agent.verification.runner import ReportUnreadable
+from cdd_agent.verification.runners.junit import read_report
 
 PASSED, FAILED, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
 

@@ -1,16 +1,17 @@
-"""Running pytest so that it tells what became of each test: the words that are added to a command, and its report."""
+"""Pytest: it reports in JUnit's form, by words that are added to a command."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from dataclasses import replace
+from pathlib import Path, PurePath, PurePosixPath
 from posixpath import normpath
 
-from cdd_agent.verification.junit import ReportUnreadable, read_report
 from cdd_agent.verification.outcomes import Selection, SuiteRun, is_in
+from cdd_agent.verification.runner import Matters, Reported, Reporting
+from cdd_agent.verification.runners import pytest_settings
+from cdd_agent.verification.runners.junit import read_report
+from cdd_agent.verification.test_id import TestId
 
-NOTHING_COLLECTED = 5  # https://docs.pytest.org/en/stable/reference/exit-codes.html
-_LARGEST_REPORT = 64_000_000  # bytes
 _LAUNCHERS = (
     *("python", "coverage", "hatch", "pdm", "pipenv", "pixi", "poetry", "rye", "uv", "uvx"),
     *("env", "nice", "timeout", "xvfb-run"),
@@ -54,75 +55,59 @@ _WITH_VALUE = (
 )
 
 
-def is_pytest(argv: Sequence[str]) -> bool:
-    """Whether a command is pytest on this machine, perhaps by way of a program that starts it."""
-    return _place(argv) is not None
+class Pytest:
+    """Pytest, also by way of `python -m`, poetry, uv and the like."""
 
+    name = "pytest"
+    ends_with = frozenset((0, 1, 5))  # https://docs.pytest.org/en/stable/reference/exit-codes.html
+    nothing_ran: int | None = 5
+    always_reports = True
+    captures = False
+    about_report: tuple[str, ...] = ("-",)
 
-def selection(argv: Sequence[str], root: Path) -> Selection:
-    """Which tests a command asks for, as far as its words tell: a word that is no file or folder is an option."""
-    paths: list[str] = []
-    options: list[str] = []
-    place = _place(argv)
-    words = iter(argv[place + 1 :] if place is not None else ())
-    for word in words:
-        if word == "--":
-            continue
-        if word in _PLAIN_WITH_VALUE:
-            next(words, None)
-        elif word in _WITH_VALUE:
-            options.append(f"{word} {next(words, '')}")
-        elif not word.startswith("-") and _exists(root / word.partition("::")[0]):
-            paths.append(_path(word, root))
-        elif not _PLAIN.fullmatch(word):
-            options.append(word)
-    return Selection(tuple(sorted(set(paths))), tuple(sorted(options)))
+    def recognises(self, argv: Sequence[str]) -> bool:
+        return _place(argv) is not None
 
+    def reporting(self, argv: Sequence[str], report: Path) -> Reporting:
+        """With words that come last, so that they win over the project's settings and the command's own."""
+        added = (
+            *("-o", "junit_family=xunit1"),  # the form that names each test's file
+            *("-o", "junit_logging=no"),
+            "--continue-on-collection-errors",
+            "--maxfail=0",
+            f"--junitxml={report}",
+        )
+        end = argv.index("--") if "--" in argv else len(argv)
+        return Reporting((*argv[:end], *added, *argv[end:]))
 
-def with_report(argv: Sequence[str], file: Path) -> tuple[str, ...]:
-    """The command with words that make it report on every test, whatever failed before it.
+    def selection(self, argv: Sequence[str], root: Path) -> Selection:
+        """A word that is no file or folder is an option."""
+        paths: list[str] = []
+        options: list[str] = []
+        place = _place(argv)
+        words = iter(argv[place + 1 :] if place is not None else ())
+        for word in words:
+            if word == "--":
+                continue
+            if word in _PLAIN_WITH_VALUE:
+                next(words, None)
+            elif word in _WITH_VALUE:
+                options.append(f"{word} {next(words, '')}")
+            elif not word.startswith("-") and _exists(root / TestId.parse(word).file):
+                paths.append(_path(word, root))
+            elif not _PLAIN.fullmatch(word):
+                options.append(word)
+        return Selection(tuple(sorted(set(paths))), tuple(sorted(options)))
 
-    They come last, so that they win over the project's settings and the command's own.
-    """
-    added = (
-        *("-o", "junit_family=xunit1"),  # the form that names each test's file
-        *("-o", "junit_logging=no"),
-        "--continue-on-collection-errors",
-        "--maxfail=0",
-        f"--junitxml={file}",
-    )
-    end = argv.index("--") if "--" in argv else len(argv)
-    return (*argv[:end], *added, *argv[end:])
+    def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
+        return _named_from(root, replace(read_report(reported.data()), selection=selection))
 
+    def shown(self, line: str, report: Path) -> str:
+        """Without the line in which pytest says where its report is, which is nobody's business."""
+        return "" if re.fullmatch(rf"-+ generated xml file: {re.escape(str(report))} -+\s*", line) else line
 
-def read_back(file: Path, argv: Sequence[str], root: Path) -> SuiteRun:
-    """What the run of `argv` reported. Raises `ReportUnreadable` also when there is no report."""
-    try:
-        if file.stat().st_size > _LARGEST_REPORT:
-            raise ReportUnreadable(f"it is larger than {_LARGEST_REPORT} bytes")
-        run = read_report(file.read_bytes())
-    except OSError as error:
-        raise ReportUnreadable(error.strerror or str(error)) from error
-    return _named_from(root, replace(run, selection=selection(argv, root)))
-
-
-def without_mention(file: Path, output: str) -> str:
-    """The output without the line in which pytest says where its report is, which is nobody's business."""
-    return re.sub(rf"^-+ generated xml file: {re.escape(str(file))} -+\r?\n", "", output, flags=re.MULTILINE)
-
-
-@dataclass
-class WithoutMention:
-    """The same for output that comes in pieces: a line that may be that one is held back until its end is there."""
-
-    file: Path
-    held: str = ""
-
-    def pass_on(self, piece: str) -> str:
-        text = self.held + piece
-        end = text.rfind("\n") + 1
-        self.held = text[end:] if text.startswith("-", end) else ""
-        return without_mention(self.file, text.removesuffix(self.held))
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        return pytest_settings.what_matters(path)
 
 
 def _place(argv: Sequence[str]) -> int | None:
@@ -153,11 +138,11 @@ def _exists(path: Path) -> bool:
 
 def _named_from(root: Path, run: SuiteRun) -> SuiteRun:
     """The run with ids that start at the project's root. Pytest's own root may be a folder in it, or one around it."""
-    paths = [path.partition("::")[0] for path in run.selection.paths]
+    paths = [TestId.parse(path).file for path in run.selection.paths]
     around = (folder for path in paths for folder in (root / path, *(root / path).parents))
     for base in dict.fromkeys((root, *around, *root.parents)):
         names = {test: _seen_from(root, base, test) for test in run.results}
-        files = {name.partition("::")[0] for name in names.values()}
+        files = {TestId.parse(name).file for name in names.values()}
         if all(_exists(root / file) for file in files) and all(is_in(file, paths or ["."]) for file in files):
             return replace(
                 run,

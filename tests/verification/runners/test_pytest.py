@@ -4,21 +4,18 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from cdd_agent.verification.junit import ReportUnreadable
+from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.outcomes import Result, Selection, SuiteRun
-from cdd_agent.verification.pytest_run import (
-    WithoutMention,
-    is_pytest,
-    read_back,
-    selection,
-    with_report,
-    without_mention,
-)
+from cdd_agent.verification.runner import Reported, ReportUnreadable
+from cdd_agent.verification.runners.pytest import Pytest
 
+RUNNER = Pytest()
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
@@ -31,11 +28,20 @@ def files(root: Path, contents: dict[str, str]) -> Path:
 
 def ran(root: Path, *words: str, **env: str) -> SuiteRun:
     """What real pytest reports."""
-    report = root.parent / "report.xml"
+    folder = Path(tempfile.mkdtemp(dir=root.parent))
+    argv = [*PYTEST, *words]
     subprocess.run(
-        with_report([*PYTEST, *words], report), cwd=root, env={**os.environ, **env}, capture_output=True, timeout=60
+        RUNNER.reporting(argv, folder / "report").argv,
+        cwd=root,
+        env={**os.environ, **env},
+        capture_output=True,
+        timeout=60,
     )
-    return read_back(report, [*PYTEST, *words], root)
+    return read_back(folder, argv, root)
+
+
+def read_back(folder: Path, argv: Sequence[str], root: Path) -> SuiteRun:
+    return RUNNER.read(Reported(folder, CommandResult("", "", 0)), RUNNER.selection(argv, root), root)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +62,7 @@ def ran(root: Path, *words: str, **env: str) -> SuiteRun:
     ],
 )
 def test_pytest_is_known(command: str) -> None:
-    assert is_pytest(command.split())
+    assert RUNNER.recognises(command.split())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,7 @@ def test_pytest_is_known(command: str) -> None:
     ],
 )
 def test_what_only_names_pytest_is_not(command: str) -> None:
-    assert not is_pytest(command.split())
+    assert not RUNNER.recognises(command.split())
 
 
 @pytest.mark.parametrize(
@@ -99,25 +105,21 @@ def test_what_only_names_pytest_is_not(command: str) -> None:
 def test_what_a_command_selects(tmp_path: Path, words: str, paths: tuple[str, ...], options: tuple[str, ...]) -> None:
     files(tmp_path, {"tests/test_a.py": ""})
     argv = ["python", "-m", "pytest", *words.format(root=tmp_path).split()]
-    assert selection(argv, tmp_path) == Selection(paths, options)
+    assert RUNNER.selection(argv, tmp_path) == Selection(paths, options)
 
 
 def test_the_words_for_the_report_come_last_but_before_names_alone() -> None:
-    last = with_report(["pytest", "-q", "--junitxml=own.xml"], Path("r.xml"))
+    last = RUNNER.reporting(["pytest", "-q", "--junitxml=own.xml"], Path("r.xml")).argv
     assert last[:3] == ("pytest", "-q", "--junitxml=own.xml")
     assert last[-1] == "--junitxml=r.xml"
-    assert with_report(["pytest", "--", "tests"], Path("r.xml"))[-2:] == ("--", "tests")
+    assert RUNNER.reporting(["pytest", "--", "tests"], Path("r.xml")).argv[-2:] == ("--", "tests")
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 30, 1000])
-def test_where_the_report_is_is_not_told(size: int) -> None:
-    file = Path("/tmp/x (1)/report.xml")
-    output = f"..\n------ generated xml file: {file} -------\n--- 2 passed ---\nno end -\n--"
-    expected = "..\n--- 2 passed ---\nno end -\n--"
-    assert without_mention(file, output) == expected
-    shown = WithoutMention(file)
-    pieces = [shown.pass_on(output[at : at + size]) for at in range(0, len(output), size)]
-    assert "".join(pieces) + shown.held == expected
+def test_where_the_report_is_is_not_told() -> None:
+    file = Path("/tmp/x (1)/report")
+    assert RUNNER.shown(f"------ generated xml file: {file} -------\n", file) == ""
+    for line in ("..\n", "--- 2 passed ---\n", f"see {file}\n", "no end -", "--"):
+        assert RUNNER.shown(line, file) == line
 
 
 TESTS = """\
@@ -214,12 +216,12 @@ def test_ids_start_at_the_projects_root_also_where_pytests_own_is_elsewhere(
 
 def test_without_a_report_there_is_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(ReportUnreadable):
-        read_back(tmp_path / "none.xml", PYTEST, tmp_path)
+        read_back(tmp_path, PYTEST, tmp_path)
 
 
 def test_a_huge_report_is_not_read(tmp_path: Path) -> None:
-    huge = tmp_path / "huge.xml"
+    huge = tmp_path / "report"
     with huge.open("wb") as file:
         file.truncate(100_000_000)
     with pytest.raises(ReportUnreadable, match="larger"):
-        read_back(huge, PYTEST, tmp_path)
+        read_back(tmp_path, PYTEST, tmp_path)

@@ -1,0 +1,108 @@
+"""Commands that run tests: which runner a command starts, itself or by way of the script in `package.json`."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
+
+from cdd_agent.process.policy import CommandRefused, split
+from cdd_agent.verification.outcomes import Selection, SuiteRun
+from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
+from cdd_agent.verification.runners import RUNNERS
+from cdd_agent.verification.settings import package_json
+
+_RUN = {"npm": ("test", "t", "tst", "run", "run-script"), "yarn": ("test", "run"), "pnpm": ("test", "t", "run")}
+_ECHO = ("> ", "$ ")
+"""How lines begin in which a script is shown as it is started."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A command that runs tests, with what it comes to."""
+
+    runner: TestRunner
+    root: Path
+    argv: tuple[str, ...]
+    """As it is started."""
+    script: tuple[str, ...] | None = None
+    """The runner's own words, where the command starts a script that has them."""
+
+    def reporting(self, report: Path) -> Reporting | None:
+        """The command with a report on each test; None where it cannot be told to make one."""
+        if self.script is None:
+            return self.runner.reporting(self.argv, report)
+        made = self.runner.reporting(self.script, report)
+        if made is None or made.argv[: len(self.script)] != self.script:  # words can be added to a script's end only
+            return None
+        added = made.argv[len(self.script) :]
+        is_npm = _name(self.argv[0]) == "npm"
+        separator = ("--",) if added and is_npm and "--" not in self.argv else ()
+        return Reporting((*self.argv, *separator, *added), made.env)
+
+    @property
+    def selection(self) -> Selection:
+        return self.runner.selection(self.script or self.argv, self.root)
+
+    def read(self, reported: Reported) -> SuiteRun:
+        return self.runner.read(reported, self.selection, self.root)
+
+    def shown(self, line: str, report: Path) -> str:
+        """A line of output as people read it; empty where it is only about the report."""
+        made = self.reporting(report) if self.script is not None and line.startswith(_ECHO) else None
+        if added := [word for word in made.argv[len(self.argv) :] if word != "--"] if made else []:
+            line, cut, _ = line.partition(f" {added[0]}")  # they come last
+            line += "\n" if cut else ""
+        return self.runner.shown(line, report)
+
+    def may_be_about_report(self, begun: str) -> bool:
+        """Whether a line that begins so may be one that is not to be shown as it is."""
+        beginnings = (*self.runner.about_report, *(_ECHO if self.script is not None else ()))
+        return any(begun.startswith(one) or one.startswith(begun) for one in beginnings)
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        """What in a file of this name decides how this command runs tests."""
+        if self.script is not None and path.name == "package.json":
+            return package_json
+        return self.runner.what_matters(path)
+
+
+def invocation(argv: Sequence[str], root: Path) -> Invocation | None:
+    """What a command comes to that runs tests of which each is told; None for any other."""
+    if runner := _runner(argv):
+        return Invocation(runner, root, tuple(argv))
+    script = _script(argv, root)
+    runner = _runner(script) if script else None
+    return Invocation(runner, root, tuple(argv), script) if runner else None
+
+
+def _runner(argv: Sequence[str]) -> TestRunner | None:
+    return next((runner for runner in RUNNERS if runner.recognises(argv)), None)
+
+
+def _script(argv: Sequence[str], root: Path) -> tuple[str, ...] | None:
+    """The words that a script of `package.json` runs, with those of the command; None where it is more than one plain
+    command."""
+    program, *words = argv or ("",)
+    program = _name(program)
+    if not words or words[0] not in _RUN.get(program, ()):
+        return None
+    name, rest = ("test", words[1:]) if words[0] in ("test", "t", "tst") else (words[1] if words[1:] else "", words[2:])
+    if program == "npm" and rest and rest[0] != "--":  # npm's own options, or words that it takes for such
+        return None
+    try:
+        script = json.loads((root / "package.json").read_bytes())["scripts"][name]
+        plain = split(script)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, CommandRefused):
+        return None
+    if plain.operator:
+        return None
+    own = list(plain.argv)
+    while own and _ASSIGNMENT.fullmatch(own[0]):
+        own.pop(0)
+    return (*own, *(rest[1:] if program == "npm" else rest)) or None
+
+
+def _name(program: str) -> str:
+    return re.sub(r"\.(cmd|exe|bat)$", "", PurePath(program).name.lower())

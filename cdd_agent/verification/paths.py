@@ -1,0 +1,43 @@
+"""Paths in commands and reports of tests, as they are from a project's root."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path, PurePath
+from posixpath import normpath
+from urllib.parse import unquote, urlsplit
+
+from cdd_agent.verification.outcomes import Selection
+
+
+def paths_and_options(
+    words: Sequence[str], root: Path, plain: Collection[str], with_value: Collection[str] = ()
+) -> Selection:
+    """Which tests are asked for: words that are files or folders, and the options but for those that choose none.
+
+    `with_value` are the options whose value is the next word.
+    """
+    paths, options = list[str](), list[str]()
+    rest = iter(words)
+    for word in rest:
+        if word in with_value:
+            options.append(f"{word} {next(rest, '')}")
+        elif not word.startswith("-") and _exists(root / word):
+            paths.append(from_root(word, root))
+        elif word.partition("=")[0] not in plain:
+            options.append(word)
+    return Selection(tuple(sorted(set(paths))), tuple(options))
+
+
+def from_root(path: str, root: Path) -> str:
+    """A path as it is from the project's root; what is outside stays as it is."""
+    plain = unquote(urlsplit(path).path) if path.startswith("file://") else path.replace("\\", "/")
+    for base in dict.fromkeys((root.absolute(), root.resolve())):
+        if PurePath(plain).is_relative_to(base):
+            return PurePath(plain).relative_to(base).as_posix()
+    return normpath(plain)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,101 @@
+"""The port to what runs a project's tests and can tell of each of them. The implementations are in `runners/`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from cdd_agent.process.run import LARGEST_COPY, CommandResult
+from cdd_agent.verification.outcomes import Selection, SuiteRun
+
+Matters = Callable[[str], object]
+"""Of a file's text, what decides how tests are run: two versions of which this is equal run them alike."""
+LARGEST_REPORT = LARGEST_COPY
+"""Bytes of a report that is read."""
+
+
+class ReportUnreadable(ValueError):
+    """Not a whole report of a run of tests: why, as a clause."""
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """A command with a report on every test."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What a run left, in a folder that was new."""
+
+    folder: Path
+    result: CommandResult
+
+    @property
+    def file(self) -> Path:
+        """Where a runner writes that has a report of its own."""
+        return self.folder / "report"
+
+    def data(self, name: str = "report") -> bytes:
+        """The report, or what was captured of `stdout` or `stderr`. Raises `ReportUnreadable`."""
+        try:
+            if (self.folder / name).stat().st_size > LARGEST_REPORT:
+                raise ReportUnreadable(f"it is larger than {LARGEST_REPORT} bytes")
+            return (self.folder / name).read_bytes()
+        except FileNotFoundError as error:
+            raise ReportUnreadable("there is none") from error
+        except OSError as error:
+            raise ReportUnreadable(error.strerror or str(error)) from error
+
+
+class TestRunner(Protocol):
+    """A program that runs tests: how it is told to report on each of them, and how its report is read.
+
+    The project's own code runs while a report is made, and may have written it: nothing in it is taken for granted.
+    """
+
+    name: str
+    """As people know it."""
+    ends_with: frozenset[int]
+    """The exit codes of a run that came to its end; 0: all is well."""
+    nothing_ran: int | None
+    """The one among them that says that there was no test to run, where there is one."""
+    always_reports: bool
+    """Whether a run without a report was cut short, and is no pass by its exit code."""
+    captures: bool
+    """Whether its output is its report."""
+    about_report: tuple[str, ...]
+    """How lines of output begin that may be about the report."""
+
+    def recognises(self, argv: Sequence[str]) -> bool:
+        """Whether a command is this runner on this machine, perhaps by way of a program that starts it."""
+        ...
+
+    def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
+        """The command, told to report to a file and to run to the end of all tests. None where its own words ask for
+        another report, or for something that is no run of tests."""
+        ...
+
+    def selection(self, argv: Sequence[str], root: Path) -> Selection:
+        """Which tests a command asks for, as far as its words tell."""
+        ...
+
+    def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
+        """What the run saw, with ids that start at `root` and are the same from run to run. Raises
+        `ReportUnreadable`."""
+        ...
+
+    def shown(self, line: str, report: Path) -> str:
+        """A line of output as people read it; empty where it is only about the report."""
+        ...
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        """What in a file of this name decides how this runner runs tests; None when it decides nothing."""
+        ...
+
+
+def whole(text: str) -> object:
+    """Where all of a file matters, also an empty one that is new."""
+    return text

@@ -1,0 +1,224 @@
+"""`cargo test`, read from what it prints: only Rust's nightly tells of tests in another form.
+
+Cargo says on one stream which program of tests it starts, and the program on another what became of its tests.
+"""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
+
+from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
+from cdd_agent.verification.paths import paths_and_options
+from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, whole
+from cdd_agent.verification.test_id import TestId
+
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_STARTED = re.compile(r" *Running (?:unittests )?(\S.*) \((?:.*[/\\])?(.+)-[0-9a-f]{8,}(?:\.exe)?\)")
+_STARTED_DOC_TESTS = re.compile(r" *Doc-tests (\S+)")
+_COUNT = re.compile(r"running (\d{1,9}) tests?")
+_TEST = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, .*| \(.*| <.*)?")
+_END = re.compile(r"test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9}) ignored; ")
+_TEXT = re.compile(r"---- (.+) stdout ----")
+_DOC_TEST = re.compile(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
+_RESULTS = {"ok": Result.PASSED, "FAILED": Result.FAILED, "ignored": Result.SKIPPED}
+_PLAIN = ("--no-fail-fast", "--release", "-r", "--locked", "--offline", "--frozen", "--verbose", "-v", "-vv")
+_WITH_VALUE = (
+    *("-p", "--package", "--exclude", "--test", "--bin", "--example", "--bench", "--features", "-F", "--target"),
+    *("--manifest-path", "--profile", "-j", "--jobs", "--target-dir", "--color", "--config", "-Z"),
+)
+_CONFLICTS = ("-q", "--quiet", "--no-run", "--message-format", "--help", "-h", "--list", "--format", "--nocapture")
+
+
+class Cargo:
+    """`cargo test`."""
+
+    name = "cargo test"
+    ends_with = frozenset((0, 101))
+    nothing_ran: int | None = None
+    always_reports = False
+    captures = True
+    about_report: tuple[str, ...] = ()
+
+    def recognises(self, argv: Sequence[str]) -> bool:
+        words = [word for word in argv[1:3] if not word.startswith("+")]
+        return bool(argv) and PurePath(argv[0]).name in ("cargo", "cargo.exe") and words[:1] in (["test"], ["t"])
+
+    def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
+        del report
+        if any(word.partition("=")[0] in _CONFLICTS for word in argv):
+            return None
+        end = argv.index("--") if "--" in argv else len(argv)
+        more = () if "--no-fail-fast" in argv[:end] else ("--no-fail-fast",)
+        return Reporting((*argv[:end], *more, *argv[end:]))
+
+    def selection(self, argv: Sequence[str], root: Path) -> Selection:
+        """What it names is a part of a test's name, and no file: only the same words ask for the same tests."""
+        return Selection((), paths_and_options(argv[2:], root / "\0", _PLAIN, _WITH_VALUE).options)
+
+    def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
+        return read_output(reported.data("stdout"), reported.data("stderr"), selection, root)
+
+    def shown(self, line: str, report: Path) -> str:
+        del report
+        return line
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        if path.parts[0] == ".cargo":
+            return whole
+        return _test_keys if path.name == "Cargo.toml" else None
+
+
+@dataclass
+class _Block:
+    """What one program of tests printed."""
+
+    count: int
+    tests: list[tuple[str, Result]] = field(default_factory=list)
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    is_finished: bool = False
+
+
+def read_output(stdout: bytes, stderr: bytes, selection: Selection, root: Path) -> SuiteRun:
+    """Read both streams of `cargo test`. Raises `ReportUnreadable` where they do not fit together."""
+    blocks = list(_blocks(_lines(stdout)))
+    programs, has_doc_tests = _programs(_lines(stderr))
+    if not blocks or not (programs or has_doc_tests):
+        raise ReportUnreadable("no program of tests was started")
+    others = blocks[len(programs) :]
+    if len(blocks) < len(programs) or (others and not has_doc_tests):
+        raise ReportUnreadable("it does not tell which program which tests are of")
+    found, sources = Results(), _Sources(root)
+    files = [sources.of(source, crate) for source, crate in programs]
+    if len({*files}) < len(files):
+        raise ReportUnreadable("it tells of one program of tests twice")
+    for file, block in zip(files, blocks, strict=False):
+        for test, result in block.tests:
+            found.add(str(sources.inside(file, test)), result, "".join(block.texts.get(test, ())))
+    _read_doc_tests(others, found)
+    return found.run(selection, is_finished=all(block.is_finished for block in blocks))
+
+
+def _lines(data: bytes) -> list[str]:
+    return [_COLOUR.sub("", line) for line in data.decode("utf-8", errors="replace").split("\n")]
+
+
+def _programs(lines: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
+    """The programs that were started, each by its source and its crate, and how many crates' doc tests were."""
+    started = [found for line in lines if (found := _STARTED.fullmatch(line.rstrip("\r")))]
+    doc_tests = sum(_STARTED_DOC_TESTS.fullmatch(line.rstrip("\r")) is not None for line in lines)
+    programs = [(found[1].replace("\\", "/"), found[2]) for found in started]
+    return programs, doc_tests
+
+
+def _blocks(lines: Sequence[str]) -> list[_Block]:
+    """What each program printed. Of a block, as many lines as it says tell of a test, and then comes its end."""
+    blocks: list[_Block] = []
+    block: _Block | None = None
+    text: list[str] = []
+    for line in (line.rstrip("\r") for line in lines):
+        if block is None:
+            if count := _COUNT.fullmatch(line):
+                block, text = _Block(int(count[1])), []
+                blocks.append(block)
+        elif len(block.tests) < block.count:
+            if test := _TEST.fullmatch(line):
+                block.tests.append((test[1], _RESULTS[test[2]]))
+            elif line and " has been running for over " not in line:
+                raise ReportUnreadable(f"a line of it is none that tells of a test: {line[:80]!r}")
+        elif (end := _END.match(line)) and _counts(block) == tuple(map(int, end.groups())):
+            block.is_finished, block = True, None
+        elif named := _TEXT.fullmatch(line):
+            text = block.texts.setdefault(named[1], [])
+        else:
+            text.append(f"{line}\n")
+    return blocks
+
+
+def _counts(block: _Block) -> tuple[int, ...]:
+    found = Counter(result for _, result in block.tests)
+    return found[Result.PASSED], found[Result.FAILED], found[Result.SKIPPED]
+
+
+def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
+    """The tests of one item are numbered in their order, as lines are not the same from run to run."""
+    told: list[tuple[str, str, int, Result, str]] = []
+    for test, result, text in ((*test, block.texts.get(test[0], ())) for block in blocks for test in block.tests):
+        doc_test = _DOC_TEST.fullmatch(test)
+        if doc_test is None:
+            raise ReportUnreadable("it does not tell which program which tests are of")
+        item = doc_test[2].strip() or "(module)"
+        told.append((doc_test[1].replace("\\", "/"), item, int(doc_test[3]), result, "".join(text)))
+    seen = Counter[tuple[str, str]]()
+    for file, item, _, result, words in sorted(told):
+        seen[file, item] += 1
+        number = f" #{seen[file, item]}" if seen[file, item] > 1 else ""
+        found.add(str(TestId(file, f"doc test > {item}{number}")), result, words)
+
+
+@dataclass
+class _Sources:
+    """The files of a project's packages. A program's source is told as it is in its package."""
+
+    root: Path
+    current: str | None = None
+    """The folder of the package that the last program was of."""
+
+    def __post_init__(self) -> None:
+        patterns = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml", "*/*/*/Cargo.toml")
+        files = [file for pattern in patterns for file in sorted(self.root.glob(pattern))]
+        found = [(file.parent.relative_to(self.root).as_posix(), _toml(file).get("package")) for file in files]
+        self.packages = {
+            folder: str(package.get("name", "")).replace("-", "_")
+            for folder, package in found
+            if isinstance(package, dict) and not folder.startswith("target/")
+        }
+
+    def of(self, source: str, crate: str) -> str:
+        """The file of a program, from the root."""
+        able = [folder for folder in self.packages if (self.root / folder / source).is_file()]
+        named = [folder for folder in able if self.packages[folder] == crate]
+        if len(named) == 1 or len(able) == 1:
+            self.current = (named or able)[0]
+        elif self.current not in able:
+            raise ReportUnreadable(f"it does not tell which package's {source[:80]} was run")
+        return str(PurePosixPath(self.current or ".") / source)
+
+    def inside(self, file: str, test: str) -> TestId:
+        """The test by the file of its module, where it is the usual one."""
+        *modules, name = test.split("::")
+        place = PurePosixPath(file)
+        folder = place.parent if place.stem in ("lib", "main", "mod") else place.with_suffix("")
+        while modules:
+            candidates = (folder / f"{modules[0]}.rs", folder / modules[0] / "mod.rs")
+            found = next((path for path in candidates if (self.root / path).is_file()), None)
+            if found is None:
+                break
+            place, folder = found, folder / modules.pop(0)
+        return TestId(str(place), "::".join((*modules, name)))
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _test_keys(text: str) -> object:
+    """What in a `Cargo.toml` decides which tests there are, and what runs them."""
+    try:
+        content: dict[str, Any] = tomllib.loads(text)
+        library, package = content.get("lib", {}), content.get("package", {})
+        keys = ("test", "doctest", "harness")
+        return (
+            content.get("test"),
+            {key: library[key] for key in keys if key in library},
+            package.get("autotests"),
+            content.get("workspace", {}).get("exclude"),
+        )
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return text

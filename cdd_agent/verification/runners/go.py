@@ -1,0 +1,187 @@
+"""`go test`, whose `-json` tells of each test on its output."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePath, PurePosixPath
+from posixpath import normpath
+from typing import Any
+
+from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
+from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable
+from cdd_agent.verification.test_id import TestId
+
+_PLAIN = ("-v", "-race", "-cover", "-failfast", "-json")
+_CONFLICTS = ("-json", "-c", "-exec", "-bench", "-fuzz", "-list", "-h", "-help", "-args")
+_RESULTS = {"pass": Result.PASSED, "fail": Result.FAILED, "skip": Result.SKIPPED}
+_NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+_TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
+_LARGEST_SOURCE = 2_000_000  # bytes
+
+
+class Go:
+    """`go test`."""
+
+    name = "go test"
+    ends_with = frozenset((0, 1, 2))  # 2: before Go 1.20, of what cannot be built
+    nothing_ran: int | None = None
+    always_reports = False
+    captures = True
+    about_report: tuple[str, ...] = ("{",)
+
+    def recognises(self, argv: Sequence[str]) -> bool:
+        return len(argv) > 1 and PurePath(argv[0]).name in ("go", "go.exe") and argv[1] == "test"
+
+    def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
+        del report
+        if any(word.replace("--", "-", 1).partition("=")[0] in _CONFLICTS for word in argv):
+            return None
+        words = (word for word in argv[2:] if word.replace("--", "-", 1).partition("=")[0] != "-failfast")
+        return Reporting((*argv[:2], "-json", *words))
+
+    def selection(self, argv: Sequence[str], root: Path) -> Selection:
+        """Only `folder/...` names all that is in a folder."""
+        del root
+        words = [word for word in argv[2:] if word not in _PLAIN]
+        paths = [normpath(word.removesuffix("...")) for word in words if re.fullmatch(r"\.?/?([\w.-]+/)*\.\.\.", word)]
+        options = [word for word in words if not word.endswith("...")]
+        return Selection(tuple(sorted(set(paths))), tuple(options))
+
+    def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
+        return read_report(reported.data("stdout"), selection, root)
+
+    def shown(self, line: str, report: Path) -> str:
+        """What go says, out of its JSON."""
+        del report
+        event = _event(line)
+        if event is None:
+            return line
+        output = event.get("Output")
+        return output if isinstance(output, str) else ""
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        del path  # its settings are code: `TestMain`, build tags
+        return None
+
+
+@dataclass
+class _Package:
+    """What is told of one package."""
+
+    tests: dict[str, Result] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    said: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    result: Result | None = None
+
+
+def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
+    """Read what `go test -json` writes. Raises `ReportUnreadable`."""
+    packages: dict[str, _Package] = defaultdict(_Package)
+    for line in data.decode("utf-8", errors="replace").split("\n"):
+        event = _event(line)
+        if event is not None:
+            _take_in(event, packages)
+        elif not_built := _NOT_BUILT.match(line):
+            packages[not_built[1]].result = Result.FAILED
+    if not packages:
+        raise ReportUnreadable("no package was tested")
+    found, is_finished = Results(), True
+    modules = _Modules(root)
+    for name, package in packages.items():
+        folder = modules.folder(name)
+        for test, result in package.tests.items():
+            words = "".join(package.said[test]) if result is Result.FAILED else ""
+            found.add(str(TestId(folder.file_of(test), test)), result, words)
+        is_finished = is_finished and package.result is not None and package.begun <= package.tests.keys()
+        if package.result is Result.FAILED and Result.FAILED not in package.tests.values():
+            for file in folder.test_files or (folder.path,):  # it could not be built, or failed beside its tests
+                found.add(file, Result.FAILED, "".join(package.said[""]))
+    return found.run(selection, is_finished=is_finished)
+
+
+def _take_in(event: Mapping[str, Any], packages: Mapping[str, _Package]) -> None:
+    match event:
+        case {"Package": str(name), "Action": str(action), "Test": str(test)}:
+            package = packages[name]
+            if action == "run":
+                package.begun.add(test)
+            elif action in _RESULTS:
+                package.tests[test] = _RESULTS[action]
+            elif action == "output":
+                package.said[test].append(str(event.get("Output")))
+        case {"Package": str(name), "Action": str(action)}:
+            package = packages[name]
+            if action in _RESULTS:
+                package.result = _RESULTS[action]
+            elif action == "output":
+                package.said[""].append(str(event.get("Output")))
+        case _:  # an event of the build
+            pass
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """One event; None where a line is none."""
+    if not line.startswith("{"):
+        return None
+    try:
+        event: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and "Action" in event else None
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A package's folder, by its path in the project."""
+
+    path: str
+    files: Mapping[str, str]
+    """The files that its tests are in."""
+    test_files: tuple[str, ...]
+
+    def file_of(self, test: str) -> str:
+        return self.files.get(test.partition("/")[0], self.path)
+
+
+@dataclass(frozen=True)
+class _Modules:
+    """The modules of a project: which package is in which folder."""
+
+    root: Path
+
+    def folder(self, package: str) -> _Folder:
+        path = self._path(package)
+        files = sorted((self.root / path).glob("*_test.go")) if path != package else []
+        names = [file.relative_to(self.root).as_posix() for file in files]
+        declared = {test: name for file, name in zip(files, names, strict=True) for test in _TEST.findall(_text(file))}
+        return _Folder(path, declared, tuple(names))
+
+    def _path(self, package: str) -> str:
+        """The package's own name where its folder is not found."""
+        for module, folder in self._by_length:
+            if package == module or package.startswith(f"{module}/"):
+                path = normpath(f"{folder}/{package[len(module) + 1 :]}")
+                if ".." not in PurePosixPath(path).parts and (self.root / path).is_dir():
+                    return path
+        return package
+
+    @cached_property
+    def _by_length(self) -> list[tuple[str, str]]:
+        return sorted(self._found(), key=lambda found: -len(found[0]))
+
+    def _found(self) -> Iterator[tuple[str, str]]:
+        for pattern in ("go.mod", "*/go.mod", "*/*/go.mod"):
+            for file in self.root.glob(pattern):
+                if name := re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE):
+                    yield name[1].strip('"'), file.parent.relative_to(self.root).as_posix()
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            return opened.read(_LARGEST_SOURCE)
+    except OSError:
+        return ""

@@ -1,0 +1,258 @@
+"""Real projects with their real tools: each test is known, and a step is judged by what became of each.
+
+Where a tool is not installed, its stories are skipped. Jest and vitest are looked for on the PATH.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.tickets.status import Verification
+from cdd_agent.verification.baseline import take_baseline
+from cdd_agent.verification.checks import Check, Ran, parse_command, run_check
+from cdd_agent.verification.outcomes import Reference, Result
+from cdd_agent.verification.verdict import Before, Verdict, verify
+
+HOME = Path.home()
+"""Before tests get a home of their own: toolchains are in the real one."""
+PASSED, FAILED, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A calculator in one language, whose `sub` is broken."""
+
+    tool: str
+    command: str
+    code: str
+    code_text: str
+    tests: str
+    tests_text: str
+    adds: str
+    """The id of the test that passes."""
+    subtracts: str
+    """The id of the one that fails."""
+    remove: str
+    """In the tests' text, what makes the first of them."""
+    skip: tuple[str, str]
+    """In the tests' text, what has it skipped."""
+    others: Mapping[str, str]
+
+
+JS_TEST = """\
+describe('calc', () => {
+  it('adds two', () => { if (add(1, 2) !== 3) throw new Error('add') });
+  it('subtracts', () => { if (sub(2, 1) !== 1) throw new Error('sub') });
+});
+"""
+JS_ADDS = "  it('adds two', () => { if (add(1, 2) !== 3) throw new Error('add') });\n"
+JS = {
+    "code": "calc.mjs",
+    "code_text": "export const add = (a, b) => a + b;\nexport const sub = (a, b) => a + b;\n",
+    "tests": "test/calc.test.mjs",
+    "adds": "test/calc.test.mjs::calc > adds two",
+    "subtracts": "test/calc.test.mjs::calc > subtracts",
+    "remove": JS_ADDS,
+    "skip": ("it('adds", "it.skip('adds"),
+}
+NODE_TEST = f"import {{describe, it}} from 'node:test';\nimport {{add, sub}} from '../calc.mjs';\n{JS_TEST}"
+CJS = {
+    **JS,
+    "code": "calc.js",
+    "code_text": "exports.add = (a, b) => a + b;\nexports.sub = (a, b) => a + b;\n",
+    "tests": "test/calc.test.js",
+    "adds": "test/calc.test.js::calc > adds two",
+    "subtracts": "test/calc.test.js::calc > subtracts",
+}
+KINDS = {
+    "unittest": Kind(
+        "python",
+        "python -m unittest",
+        "calc.py",
+        "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n",
+        "test_calc.py",
+        "import unittest\nfrom calc import add, sub\n\n\nclass TestCalc(unittest.TestCase):\n"
+        "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n\n"
+        "    def test_sub(self):\n        self.assertEqual(sub(2, 1), 1)\n",
+        "test_calc.py::TestCalc::test_add",
+        "test_calc.py::TestCalc::test_sub",
+        "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n\n",
+        ("    def test_add", "    @unittest.skip('no')\n    def test_add"),
+        {},
+    ),
+    "node": Kind(tool="node", command="node --test", tests_text=NODE_TEST, others={}, **JS),
+    "npm": Kind(
+        tool="npm",
+        command="npm test",
+        tests_text=NODE_TEST,
+        others={"package.json": '{"scripts": {"test": "FORCE_COLOR=0 node --test test/calc.test.mjs"}}'},
+        **JS,
+    ),
+    "jest": Kind(
+        tool="jest",
+        command="jest",
+        tests_text=f"const {{add, sub}} = require('../calc');\n{JS_TEST}",
+        others={"package.json": "{}"},
+        **CJS,
+    ),
+    "jest by npm": Kind(
+        tool="jest",
+        command="npm test -- test",
+        tests_text=f"const {{add, sub}} = require('../calc');\n{JS_TEST}",
+        others={"package.json": '{"scripts": {"test": "jest --ci"}}'},
+        **CJS,
+    ),
+    "vitest": Kind(
+        tool="vitest",
+        command="vitest run --globals",
+        tests_text=f"import {{add, sub}} from '../calc.mjs';\n{JS_TEST}",
+        others={},
+        **JS,
+    ),
+    "go": Kind(
+        "go",
+        "go test ./...",
+        "calc.go",
+        "package calc\n\nfunc Add(a, b int) int { return a + b }\nfunc Sub(a, b int) int { return a + b }\n",
+        "calc_test.go",
+        'package calc\n\nimport "testing"\n\n'
+        'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal("add")\n\t}\n}\n\n'
+        'func TestSub(t *testing.T) {\n\tif Sub(2, 1) != 1 {\n\t\tt.Fatal("sub")\n\t}\n}\n',
+        "calc_test.go::TestAdd",
+        "calc_test.go::TestSub",
+        'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal("add")\n\t}\n}\n\n',
+        ("func TestAdd(t *testing.T) {\n", 'func TestAdd(t *testing.T) {\n\tt.Skip("no")\n'),
+        {"go.mod": "module example.com/calc\n\ngo 1.18\n"},
+    ),
+    "cargo": Kind(
+        "cargo",
+        "cargo test",
+        "src/lib.rs",
+        "pub fn add(a: i32, b: i32) -> i32 { a + b }\npub fn sub(a: i32, b: i32) -> i32 { a + b }\n",
+        "tests/calc.rs",
+        "#[test]\nfn adds() { assert_eq!(calc::add(1, 2), 3); }\n\n"
+        "#[test]\nfn subtracts() { assert_eq!(calc::sub(2, 1), 1); }\n",
+        "tests/calc.rs::adds",
+        "tests/calc.rs::subtracts",
+        "#[test]\nfn adds() { assert_eq!(calc::add(1, 2), 3); }\n\n",
+        ("#[test]\nfn adds", "#[test]\n#[ignore]\nfn adds"),
+        {"Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'},
+    ),
+}
+
+
+@dataclass
+class Project:
+    """One of them on the disk."""
+
+    root: Path
+    kind: Kind
+
+    def write(self, path: str, text: str) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    @property
+    def check(self) -> Check:
+        return parse_command(self.kind.command, self.root)
+
+    @property
+    def commands(self) -> CommandRunner:
+        return CommandRunner(self.root)
+
+    async def ran(self) -> Ran:
+        return await run_check(self.check, self.commands, 300, self.root.parent)
+
+    async def before(self) -> Before:
+        baseline, _ = await take_baseline(1, self.check, self.commands, 300, self.root.parent)
+        assert baseline.tests
+        return Before(baseline, Reference().after(baseline.tests))
+
+    async def judged(self, before: Before) -> Verdict:
+        return await verify(self.check, self.commands, 300, self.root.parent, before)
+
+
+@pytest.fixture(params=KINDS)
+def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    kind = KINDS[request.param]
+    if kind.tool != "python" and shutil.which(kind.tool) is None:
+        pytest.skip(f"{kind.tool} is not installed")
+    for name, folder in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"), ("GOCACHE", ".cache/go-build")):
+        monkeypatch.setenv(name, os.environ.get(name, str(HOME / folder)))
+    monkeypatch.setenv("npm_config_update_notifier", "false")
+    monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
+    project = Project(tmp_path / "a project", kind)
+    for path, text in {kind.code: kind.code_text, kind.tests: kind.tests_text, **kind.others}.items():
+        project.write(path, text)
+    return project
+
+
+async def test_each_test_is_told_of_and_its_id_stays(project: Project) -> None:
+    ran = await project.ran()
+    assert ran.tests
+    assert ran.tests.results == {project.kind.adds: PASSED, project.kind.subtracts: FAILED}, ran.output
+    assert ran.tests.is_finished
+    assert ran.tests.texts[project.kind.subtracts]
+    assert "report" not in ran.output
+    assert '"Action"' not in ran.output
+    again = await project.ran()
+    assert again.tests
+    assert again.tests.results == ran.tests.results
+
+
+async def test_an_old_failure_is_excused_and_a_new_one_is_not(project: Project) -> None:
+    before = await project.before()
+    assert (await project.judged(before)).verification is Verification.BASELINE
+    kind = project.kind
+    project.write(kind.code, kind.code_text.replace("a + b", "a - b"))
+    verdict = await project.judged(before)
+    assert verdict.verification is None
+    assert kind.adds in verdict.reason
+    first, _, second = kind.code_text.partition("a + b")
+    project.write(kind.code, f"{first}a + b{second.replace('a + b', 'a - b')}")
+    assert (await project.judged(before)).verification is Verification.PASSED
+
+
+async def test_a_test_that_goes_or_is_skipped_is_missed(project: Project) -> None:
+    before, kind = await project.before(), project.kind
+    for text, how in (
+        (kind.tests_text.replace(kind.remove, ""), "finds"),
+        (kind.tests_text.replace(*kind.skip), "skips"),
+    ):
+        assert text != kind.tests_text
+        project.write(kind.tests, text)
+        verdict = await project.judged(before)
+        assert verdict.verification is None
+        assert how in verdict.reason
+        assert kind.adds in verdict.reason
+
+
+async def test_what_cannot_be_read_fails_and_passes_nothing(project: Project) -> None:
+    before, kind = await project.before(), project.kind
+    project.write(kind.tests, f"{kind.tests_text}\n)(")
+    assert (await project.judged(before)).verification is None
+
+
+EXIT_IN_JS = ("if (add(1, 2) !== 3) throw new Error('add')", "process.exit(0)")
+EXITS = {
+    "python": ("self.assertEqual(add(1, 2), 3)", "__import__('os')._exit(0)"),
+    "cargo": ("assert_eq!(calc::add(1, 2), 3);", "std::process::exit(0);"),
+    "go": (
+        '"testing"\n\nfunc TestAdd',
+        '(\n\t"os"\n\t"testing"\n)\n\nfunc TestMain(m *testing.M) { os.Exit(0) }\n\nfunc TestAdd',
+    ),
+}
+
+
+async def test_a_program_that_a_test_ends_with_zero_passes_nothing(project: Project) -> None:
+    before, kind = await project.before(), project.kind
+    text = kind.tests_text.replace(*EXITS.get(kind.tool, EXIT_IN_JS))
+    assert text != kind.tests_text
+    project.write(kind.tests, text)
+    assert (await project.judged(before)).verification is None

@@ -1,0 +1,43 @@
+"""Names of tests: read in one place, and the same from run to run."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.verification.test_id import TestId
+
+
+@pytest.mark.parametrize(
+    ("text", "test", "parts"),
+    [
+        (
+            "tests/test_a.py::TestK::test_x[a::b]",
+            TestId("tests/test_a.py", "TestK::test_x", "[a::b]"),
+            ["TestK", "test_x"],
+        ),
+        ("tests/test_a.py", TestId("tests/test_a.py"), []),
+        ("tests", TestId("tests"), []),
+        ("app/[id]/a.test.ts::x > y [1]", TestId("app/[id]/a.test.ts", "x > y [1]"), ["x", "y [1]"]),
+        ("a_test.go::TestA/sub", TestId("a_test.go", "TestA/sub"), ["TestA", "sub"]),
+        ("src/lib.rs::tests::adds", TestId("src/lib.rs", "tests::adds"), ["tests", "adds"]),
+    ],
+)
+def test_a_test_is_known_by_its_file_and_its_name(text: str, test: TestId, parts: list[str]) -> None:
+    assert TestId.parse(text) == test
+    assert str(test) == text
+    assert test.parts == parts
+
+
+@given(st.text())
+def test_every_text_is_the_id_of_what_it_says(text: str) -> None:
+    read = TestId.parse(text)
+    assert TestId.parse(str(read)) == read
+    assert list(read.places())[-1] == "."
+
+
+def test_a_declared_test_is_found_within_its_module() -> None:
+    run = TestId.parse("src/lib.rs::tests::adds")
+    assert run.ends_with(TestId("src/lib.rs", "adds"))
+    assert not run.ends_with(TestId("src/lib.rs", "dds"))
+    assert not run.ends_with(TestId("src/main.rs", "adds"))
+    assert not run.ends_with(TestId("src/lib.rs"))
