@@ -164,7 +164,7 @@ async def test_without_a_check_it_is_no_step_either(sandbox: Sandbox, verify: st
 
 
 async def test_unittest_tells_of_each_test_so_that_old_failures_are_known(sandbox: Sandbox) -> None:
-    bare(sandbox, Step("notes.txt"), NAMED).replies(gives(notes_dot_txt="x"), gives(calc_dot_py=MENDED))
+    bare(sandbox, Step("notes.txt"), NAMED).replies(gives(notes_dot_txt="x"), gives(calc_dot_py=FIXED))
     (sandbox.root / ".cdd/config.yaml").write_text(TOLD)
     events = await run_all(sandbox)
     verifications = [event.verification for event in events if isinstance(event, TestsFinished)]
