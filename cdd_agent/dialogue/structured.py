@@ -42,7 +42,7 @@ class Structured(Generic[T]):
 class NoUsableAnswer(BadAnswer):
     """The model was asked again and again, and what it wrote cannot be read."""
 
-    mends = False
+    is_transient = False
 
 
 async def structured(

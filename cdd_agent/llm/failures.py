@@ -328,7 +328,7 @@ _RULES = (
     _Rule(
         RequestRejected,
         "{model} refused the request{status}",
-        "Mend what it names, or use another model.",
+        "Fix what it names, or use another model.",
         kinds=frozenset({"BadRequestError", "UnprocessableEntityError"}),
         statuses=frozenset(range(400, 500)),
     ),

@@ -112,4 +112,4 @@ class WithFallbacks(ModelWrapper):
 
 def _is_out_of_service(error: ModelError) -> bool:
     """Whether the provider is down or has no quota left. An empty reply is the model's own, and no sign of it."""
-    return isinstance(error, QuotaUsedUp) or (error.mends and not isinstance(error, EmptyReply))
+    return isinstance(error, QuotaUsedUp) or (error.is_transient and not isinstance(error, EmptyReply))

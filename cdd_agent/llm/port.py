@@ -232,7 +232,7 @@ class Model(Protocol):
 class ModelError(CddError):
     """The model gave no usable answer."""
 
-    mends: ClassVar[bool] = False
+    is_transient: ClassVar[bool] = False
     """The same call may well succeed a little later."""
 
 
@@ -264,7 +264,7 @@ class RateLimited(ModelError):
     """The provider asks to come back later (429, 503, 529)."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.COME_BACK_LATER
-    mends: ClassVar[bool] = True
+    is_transient: ClassVar[bool] = True
 
     def __init__(self, message: str, *, hint: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -275,19 +275,19 @@ class RateLimited(ModelError):
 class QuotaUsedUp(RateLimited):
     """There is no money or quota left with the provider: to ask again soon is of no use (402, 429)."""
 
-    mends: ClassVar[bool] = False
+    is_transient: ClassVar[bool] = False
 
 
 class ConnectionFailed(ModelError):
     """The endpoint could not be reached, or the connection broke or timed out."""
 
-    mends: ClassVar[bool] = True
+    is_transient: ClassVar[bool] = True
 
 
 class BadAnswer(ModelError):
     """The endpoint answered, but not with a reply (500, not JSON, a broken stream)."""
 
-    mends: ClassVar[bool] = True
+    is_transient: ClassVar[bool] = True
 
 
 class NotAReply(BadAnswer):

@@ -45,7 +45,7 @@ class Clock:
 
 
 class Retrying(ModelWrapper):
-    """Makes a call again, after a wait that doubles each time, where its error is one that mends (`ModelError.mends`).
+    """Makes a call again, after a wait that doubles each time, where its error is one that mends (`ModelError.is_transient`).
 
     The wait that a provider asks for is kept to, up to `LONGEST_WAIT`. While it lasts, a `Waiting` comes once a second;
     `StartedAgain` follows if something of the reply had been passed on. Raises the error of the last call.
@@ -70,7 +70,7 @@ class Retrying(ModelWrapper):
             except ModelError as error:
                 kind = type(error)
                 failures[kind] += 1
-                if not error.mends:
+                if not error.is_transient:
                     raise
                 if isinstance(error, RateLimited):
                     self._expect_worth_waiting(error, failures[kind])

@@ -47,7 +47,7 @@ ERRORS: dict[str, type[ModelError]] = {
 class NoReplyLeft(BadAnswer):
     """A script or a record has nothing to say to a request; asking again would not change that."""
 
-    mends = False
+    is_transient = False
 
 
 @dataclass(frozen=True)

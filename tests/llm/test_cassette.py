@@ -126,7 +126,7 @@ async def test_a_request_that_was_not_recorded_says_what_differs(path: Path) -> 
         await heard(replayed(path), "Write a.txt\nin blue")
 
     assert "in message 2 (user), line 2, it was 'in green' and is 'in blue'" in raised.value.message
-    assert not raised.value.mends
+    assert not raised.value.is_transient
 
 
 @pytest.mark.parametrize(

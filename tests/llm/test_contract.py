@@ -170,7 +170,7 @@ async def test_words_of_many_providers_are_known(served: MakeServed, word: str, 
 async def test_a_word_that_reports_a_failure_is_one_and_may_be_asked_again(served: MakeServed, word: str) -> None:
     error = await failure_on(served, Answer("half a", finish_reason=word))
 
-    assert error.mends
+    assert error.is_transient
     assert word in error.message
 
 
@@ -286,8 +286,8 @@ async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) ->
     with LoopbackServer(["A print."]) as server:
         await events_of(served(server.url), Request(conversation, (tool,)))
 
-    mended = ToolCall("call_d", "read_file", '{"not_json": "{\\"path\\": "}')
-    said = Message("assistant", "Let me look.", (CALLS[0], mended))
+    repaired = ToolCall("call_d", "read_file", '{"not_json": "{\\"path\\": "}')
+    said = Message("assistant", "Let me look.", (CALLS[0], repaired))
     assert server.requests[0].request == Request((conversation[0], said, *conversation[2:]), (tool,))
 
 
@@ -388,7 +388,7 @@ async def test_a_server_that_is_not_there(served: MakeServed, base: str, becomes
     error = await failure_of(served(base))
 
     assert type(error) is becomes
-    assert error.mends is (becomes is ConnectionFailed)  # what is no address will not become one
+    assert error.is_transient is (becomes is ConnectionFailed)  # what is no address will not become one
     assert says in error.message
     assert base.removesuffix("/v1") in error.hint
 

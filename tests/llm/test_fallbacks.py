@@ -211,4 +211,4 @@ async def test_a_limit_per_minute_is_no_used_up_quota(tmp_path: Path) -> None:
         model = make_model(Config(model="openai/x", api_base=server.url), tmp_path, watched=False)
         with pytest.raises(RateLimited) as raised:
             await answer_of(model, [])
-    assert raised.value.mends
+    assert raised.value.is_transient

@@ -1,4 +1,4 @@
-"""Patience: what mends is asked for again, after a wait that can be seen and ended; what does not is told at once."""
+"""What is transient is asked for again, after a wait that can be seen and ended; what does not is told at once."""
 
 from collections.abc import Sequence
 from dataclasses import replace
