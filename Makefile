@@ -9,13 +9,18 @@ READY := $(VENV)/.ready
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
-.PHONY: demo test test-crash test-mutations test-model check format bench picture models lock clean
+.PHONY: demo test test-fast test-crash test-mutations test-model check format bench picture models lock clean
 
 demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
 
 test: check             ## everything that must be clean at every commit
 	@$(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))  # half of the time is waiting for programs
+
+FAST := actions dialogue edits files process project tickets tools verification web
+
+test-fast: $(READY)     ## while you work: the folders without the engine, the models and the shell
+	@$(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(FAST:%=tests/%) $(ARGS)
 
 test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import pytest_asyncio
 
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.record import GoingBack
@@ -68,12 +69,19 @@ def running(code: str) -> str:
     return f'python -c "{code}"'
 
 
-@pytest.fixture
-async def done(sandbox: Sandbox) -> Sandbox:
-    """A plan of three steps, carried out; the third changed what the first had made."""
-    sandbox.write(*THREE).replies(*REPLIES)
+@pytest_asyncio.fixture(scope="module")
+async def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project of `done`, made once."""
+    sandbox = Sandbox(tmp_path_factory.mktemp("carried-out")).write(*THREE).replies(*REPLIES)
     await run_all(sandbox)
     assert sandbox.statuses() == ["completed"] * 3
+    return sandbox.root
+
+
+@pytest.fixture
+def done(sandbox: Sandbox, carried_out: Path) -> Sandbox:
+    """A plan of three steps, carried out; the third changed what the first had made."""
+    shutil.copytree(carried_out, sandbox.root, symlinks=True, dirs_exist_ok=True)
     return sandbox
 
 
