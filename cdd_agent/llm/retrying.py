@@ -45,7 +45,7 @@ class Clock:
 
 
 class Retrying(ModelWrapper):
-    """Makes a call again, after a wait that doubles each time, where its error is transient (`ModelError.is_transient`).
+    """Makes a call again, after a wait that doubles each time, where its error is transient.
 
     The wait that a provider asks for is kept to, up to `LONGEST_WAIT`. While it lasts, a `Waiting` comes once a second;
     `StartedAgain` follows if something of the reply had been passed on. Raises the error of the last call.
