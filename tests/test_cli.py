@@ -411,7 +411,7 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         answering(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>") as (page, _),
     ):
         ports = {"Ollama": ollama, "llama.cpp": llama, "LM Studio": empty, "vLLM": page}
-        assert examine(sandbox.root, ports) == 2  # no model is configured
+        assert examine(sandbox.root, {}, ports) == 2  # no model is configured
         out = capsys.readouterr().out
         lines = [line.strip() for line in out.splitlines()]
 
@@ -426,7 +426,7 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         for name, port in (("qwen3-coder:30b", ollama), ("a: b #c.gguf", llama)):  # the lines do what they say
             at = lines.index(f"api_base: http://127.0.0.1:{port}/v1")
             (sandbox.root / ".cdd/config.yaml").write_text("\n".join(lines[at - 1 : at + 1]))
-            assert examine(sandbox.root, {}) == 0
+            assert examine(sandbox.root, {}, {}) == 0
             assert f"openai/{name} at http://127.0.0.1:{port}/v1, asked directly" in capsys.readouterr().out
 
 
@@ -686,6 +686,13 @@ def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
     assert "Traceback" not in running.stderr.read()
     running.wait(30)
     running.stderr.close()
+
+
+def test_doctor_looks_at_the_model_of_the_flags(sandbox: Sandbox) -> None:
+    sandbox.write(*STEPS)
+    (sandbox.root / ".cdd/config.yaml").write_text("model: script:none.yaml\n")
+    out, err = process(sandbox, "--model", "nonsense/one", "doctor").communicate(timeout=60)
+    assert "nonsense/one" in out, err
 
 
 def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_as_they_were(sandbox: Sandbox) -> None:

@@ -326,7 +326,8 @@ class ExecutorAgent(ReadsWords):
                 about=About.NEXT_STEP,
             )
         if self._has_failed():
-            return Notice("`retry`, `skip`, `exit`, or say what to do differently.")
+            what = "`retry`, `skip`, `exit`, or say what to do differently."
+            return Notice(f"Step {step.number} has failed: {what}")
         return Notice(
             f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
             about=About.NEXT_STEP,

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -26,16 +27,16 @@ _PATIENCE = 5.0
 _SHOWN_MODELS = 5
 
 
-def examine(folder: Path, ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
+def examine(folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
     """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no model, no key for it.
 
-    `ports` are where model servers of this computer are looked for.
+    `flags` go before the settings, as always; `ports` are where model servers of this computer are looked for.
     """
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def say(good: bool | None, name: str, text: str) -> None:
         glyph, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("!", "yellow")}[good]
-        console.print(Text.assemble((f"{glyph} ", style), (f"{name:<9}", "bold"), text))
+        console.print(Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text))
 
     say(True, "cdd", f"{VERSION}, Python {platform.python_version()}, {platform.system()}")
     root = find_root(folder)
@@ -47,7 +48,7 @@ def examine(folder: Path, ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
     else:
         say(bool(branch) or None, "git", f"branch {branch}" if branch else "not a repository; checkpoints go into .cdd")
     try:
-        project = open_project(folder, {})
+        project = open_project(folder, flags)
     except BadInput as error:
         say(False, "config", error.message)
         return ExitCode.BAD_INPUT

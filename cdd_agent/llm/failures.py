@@ -288,7 +288,7 @@ _RULES = (
         wording=(
             r"insufficient_quota|exceeded_current_quota|insufficient[ _](?:account )?(?:balance|credits|funds)"
             r"|credit balance is too low|used all available credits|reached (?:its|your) monthly spending limit"
-            r"|\barrearage\b|out of credits"
+            r"|\barrearage\b|out of credits|reached your specified api usage limits"
         ),
     ),
     _Rule(

@@ -193,6 +193,8 @@ async def test_the_budget_is_that_of_all_of_them_together() -> None:
         (429, "Your account is suspended", "exceeded_current_quota_error"),
         (429, "Insufficient balance or no resource package. Please recharge.", "1113"),
         (400, "Your credit balance is too low to access the Anthropic API.", None),
+        (400, "You have reached your specified API usage limits. You will regain access on 2026-12-01.", None),
+        (429, "You have reached your specified API usage limits. You will regain access on 2026-12-01.", None),
         (403, "Your team has either used all available credits or reached its monthly spending limit.", None),
     ],
 )

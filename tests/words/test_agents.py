@@ -73,8 +73,8 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
             ],
         ),
-        ("c", ["`retry`, `skip`, `exit`, or say what to do differently."]),
-        ("c", ["`retry`, `skip`, `exit`, or say what to do differently."]),
+        ("c", ["Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."]),
+        ("c", ["Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."]),
         (
             "staus",
             ["Did you mean `status`? Nothing was done. `> staus` makes it guidance for step 1, and runs the step."],

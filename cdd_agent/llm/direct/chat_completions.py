@@ -182,7 +182,7 @@ _OPTIONAL = {
     "max_completion_tokens": r"\bmax_completion_tokens\b",
     "extra_content": "extra_content",
     "extra_body": "extra_body",
-    "usage": r"\busage\b",
+    "usage": r"(?i)\busage\b(?! limits?\b)",
 }
 """Fields that can be left out where a server refuses them, and how a refusal names them."""
 _MISSES_THOUGHTS = re.compile(r"reasoning_content\W.{0,60}(?:must be passed back|is missing|required)", re.IGNORECASE)

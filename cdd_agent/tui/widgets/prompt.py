@@ -14,7 +14,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 
-_WAITING = "  waits for the end of this · Esc restores it"
+_WAITING = "  waits for the end of this · Esc takes it back"
 _ASIDE = "  comes back when the question is answered"
 _UNSENT = "  not sent · ↑ brings it back"
 
