@@ -33,6 +33,7 @@ from cdd_agent.events import (
     Event,
     ExitRequested,
     ModelChosen,
+    ModelReplaced,
     Notice,
     OwnCommandStarted,
     PersonAnswered,
@@ -409,8 +410,11 @@ class Shell(Guarded, App[CddError]):
         """One event, on every part of the screen that it concerns."""
         transcript, activity = self._transcript, self.query_one(ActivityBar)
         match event:
-            case ReplyStarted(saved=saved, model=model):
-                activity.busy("Using the saved reply" if saved else f"Waiting for {model}")
+            case ReplyStarted(saved=True):
+                activity.busy("Using the saved reply")
+            case ReplyStarted(model=model):
+                self._bar.model = model  # that of the agent that is active, or a fallback
+                activity.busy(f"Waiting for {model}")
             case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
                 activity.busy("Thinking …")
                 transcript.think(text, thought(seconds, tokens, estimated=True))
@@ -420,6 +424,9 @@ class Shell(Guarded, App[CddError]):
             case ReplyDelta(text=text):
                 activity.busy("Receiving the reply")
                 transcript.write(text)
+            case ModelReplaced(model=model):
+                self._bar.model = model
+                self._describe(event)
             case ReplyDelayed(seconds=seconds, reason=reason):
                 activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.events import ModelReplaced
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tui.widgets.question import Question
@@ -46,6 +47,19 @@ async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
             assert text in person.screen
             assert text in person.screen
         assert "chat" in person.title
+
+
+async def test_the_title_names_the_model_that_is_asked(project: Sandbox) -> None:
+    project.replies("Hello.", "Hello again.")
+    project.model.name = "first/model"
+    async with person_at(project) as person:
+        await person.say("hi")
+        assert "first/model" in person.screen.splitlines()[0]
+        person.app.show(ModelReplaced(None, "second/model", "first/model", "It is down."))
+        await person.pilot.pause()
+        assert "second/model" in person.screen.splitlines()[0]
+        await person.say("hi again")
+        assert "first/model" in person.screen.splitlines()[0]
 
 
 async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(project: Sandbox) -> None:
