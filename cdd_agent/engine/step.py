@@ -2,6 +2,7 @@
 restored by whoever called it (`engine.py`)."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -264,7 +265,9 @@ class StepRunner:
                     attempt.drop_dialogue()
                 if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong | PicturesRefused):
                     raise
-                why = error.message if isinstance(error, _NoRoomForTools) else "The server takes no tools"
+                speaks_of_tools = re.search("tool|function", error.message, re.IGNORECASE)
+                why = "The server takes no tools" if speaks_of_tools else "A request with tools was refused"
+                why = error.message if isinstance(error, _NoRoomForTools) else why
             self.emit(Notice(f"{why}; the model is asked without them.", Tone.WARNING, about=About.NO_TOOLS))
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
