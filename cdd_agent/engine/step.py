@@ -265,9 +265,12 @@ class StepRunner:
                     attempt.drop_dialogue()
                 if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong | PicturesRefused):
                     raise
-                speaks_of_tools = re.search("tool|function", error.message, re.IGNORECASE)
-                why = "The server takes no tools" if speaks_of_tools else "A request with tools was refused"
-                why = error.message if isinstance(error, _NoRoomForTools) else why
+                if isinstance(error, _NoRoomForTools):
+                    why = error.message
+                elif re.search("tool|function", error.message, re.IGNORECASE):
+                    why = "The server takes no tools"
+                else:
+                    why = "A request with tools was refused"
             self.emit(Notice(f"{why}; the model is asked without them.", Tone.WARNING, about=About.NO_TOOLS))
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)

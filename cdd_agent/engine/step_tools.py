@@ -1,4 +1,4 @@
-"""The tools by which a model carries a step out: to look around freely, and to act by the rules of the workbench.
+"""The tools by which a model carries a step out: to look around freely, and to act as one transaction.
 
 Calls that were made before an interruption are made once more from the saved dialogue, and not by asking the model.
 """
