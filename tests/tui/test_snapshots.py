@@ -193,7 +193,9 @@ def test_the_question(shop: Sandbox, snap_compare: Compare) -> None:
         await showing(*FAILED_RUN[:4])(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.run_worker(app.asking.approve(ChangesProposed(3, ("tally/report.py", "tests/test_report.py"), ("README.md",))))
+        app.run_worker(
+            app.asking.approve(ChangesProposed(3, ("tally/report.py", "tests/test_report.py"), ("README.md",)))
+        )
         await pilot.pause()
 
     assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=ask)
