@@ -4,34 +4,23 @@ Judged by the project's own files, the way git judges what it does not track: ea
 repository down, the deeper one first, then `.git/info/exclude`. Two things that git knows are not asked: a person's own
 list for all repositories, so that a project looks the same to everybody, and the index, so that a tracked file that a
 pattern names is left out.
-
-Lines that pathspec cannot read, or would take minutes over one path for, are passed over: those with a named class of
-characters, and those with `**` more than twice.
 """
 
 import contextlib
 import os
-import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.sanitize import sanitize_for_display
 
 _MAX_IGNORE_FILE = 1_000_000
 """Bytes of an ignore file that are read."""
-_MAX_PATTERN, _MAX_JUMPS = 4096, 2
-"""Characters of a line, and how often it may jump over any number of folders."""
-_MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
-"""What some editors begin a file with; bytes that are not ASCII stand for themselves."""
-_ODD_SET = re.compile(r"\[[!^]?\]?[^\]]*(?:\[|--|&&|\|\||~~)")
-"""A set of characters that Python and git read differently, or may one day."""
-_TWO_STARS = re.compile(r"\[\^/\]\*((?:[^/]|(?<=\[\^)/(?=\]))*?)(?=\[\^/\]\*)")
-"""In an expression by pathspec, a star and what is between it and another one in the same name."""
 
 
 class Kind(StrEnum):
@@ -141,92 +130,19 @@ def read_small(place: Path, limit: int) -> str:
         return ""
 
 
-class _IgnoreRule(NamedTuple):
-    """A line of an ignore file."""
-
-    ignores: bool
-    folders_only: bool
-    whole: bool
-    """About the path from the ignore file's folder, not only about the last name."""
-    matches: Callable[[str], object]
-
-
-class _Rules:
-    """The rules of one ignore file."""
-
-    def __init__(self, offset: int, rules: Iterable[_IgnoreRule]) -> None:
-        """`offset` is how much of a path, as counted from the repository's top, leads to the file's folder.
-
-        The last rule about a path decides.
-        """
-        self._offset = offset
-        self._rules = tuple(rules)[::-1]
-
-    def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
-        """Whether they ignore something; None when no rule is about it."""
-        below = path[self._offset :]
-        for ignores, folders_only, whole, matches in self._rules:
-            if (is_folder or not folders_only) and matches(below if whole else name):
-                return ignores
-        return None
-
-
-def _rules(text: str) -> Iterator[_IgnoreRule]:
-    for line in text.removeprefix(_MARK).split("\n"):
-        glob = _without_trailing_spaces(line.removesuffix("\r"))
-        if not glob or glob[0] == "#" or len(glob) > _MAX_PATTERN:
-            continue
-        ignores = glob[0] != "!"
-        glob = glob[not ignores :]
-        folders_only = glob.endswith("/")
-        glob = glob.removesuffix("/")
-        matches = _matcher(glob.removeprefix("/"))
-        if matches is not None:
-            yield _IgnoreRule(ignores, folders_only, "/" in glob, matches)
-
-
-def _without_trailing_spaces(line: str) -> str:
-    """Unless a backslash protects them."""
-    bare = line.rstrip(" ")
-    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
-    return bare + " " if escaped and bare != line else bare
-
-
-def _matcher(glob: str) -> Callable[[str], object] | None:
-    """What a pattern is about, read by pathspec; None for a pattern that is passed over.
-
-    One goes down folder by folder here, so it must be about a path itself and not about what is below it. pathspec
-    mixes the two, but where a folder above has matched, its expression has a group that says so.
-    """
-    if not re.search(r"[*?\[\\]", glob):
-        return glob.__eq__ if glob else None
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # not for the shell's first screen
-
-    if _ODD_SET.search(glob := glob.replace("[[]", "\\[")):
-        return None
-    with contextlib.suppress(ValueError, re.error):  # to git it is about nothing
-        made = GitIgnoreSpecPattern(f"/{glob}").regex
-        if made is not None and made.pattern.count(".+") <= _MAX_JUMPS:
-            # Between two stars the first match is as good as any other: it is taken and never given back.
-            search = re.compile(_TWO_STARS.sub(r"(?>[^/]*?\1)", made.pattern), re.DOTALL).search
-            return lambda path: (match := search(path)) is not None and match.lastindex is None
-    return None
-
-
 def _as_bytes(name: str) -> str:
     """A character for each byte: to git, `?` is one byte."""
     return name if name.isascii() else os.fsencode(name).decode("ascii", "surrogateescape")
 
 
-def _ignore_file(place: Path, offset: int) -> tuple[_Rules, ...]:
+def _ignore_file(place: Path, offset: int) -> tuple[IgnoreRules, ...]:
     """The rules of one ignore file; none without it."""
     try:
         with open_file(place) as file:
-            text = file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape")
+            rules = IgnoreRules(file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape"), offset)
     except OSError:
         return ()
-    rules = tuple(_rules(text))
-    return (_Rules(offset, rules),) if rules else ()
+    return (rules,) if rules else ()
 
 
 @dataclass(frozen=True)
@@ -238,7 +154,7 @@ class _Folder:
     """Its path from the root, as the beginning of its entries' paths: empty, or ending in `/`."""
     path: str = ""
     """The same from the repository's top, for rules."""
-    above: tuple[_Rules, ...] = ()
+    above: tuple[IgnoreRules, ...] = ()
     """The one that decides first comes first."""
 
     def listing(self) -> "list[os.DirEntry[str]] | None":

@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import takewhile
 from json import dumps, loads
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.found import Found
+from cdd_agent.files.ignore import fits
 from cdd_agent.files.paths import confine
 from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
 from cdd_agent.files.walk import Kind, WalkEntry, open_file, walk
@@ -189,29 +191,17 @@ class _Glob:
 
     def __init__(self, root: Path, pattern: str) -> None:
         paths = [confine(root, text) for text in _expanded(pattern.replace("\\", "/"))]
-        self._patterns = [path.parts for path in paths]
+        self._patterns = [
+            # `fnmatch` is never slow over a name, whatever the stars.
+            [None if part == "**" else partial(fnmatchcase, pat=part) for part in path.parts]
+            for path in paths
+        ]
         plain = ["/".join(takewhile(_is_plain, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(plain))
         """Everything that matches is in it."""
 
     def matches(self, entry: WalkEntry) -> bool:
-        names = entry.path.parts
-        return any(_fits(names, pattern) for pattern in self._patterns)
-
-
-def _fits(names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Name by name, `**` for any number of them, at the end for at least one.
-
-    `fnmatch` is never slow over a name, whatever the stars.
-    """
-    places = {0}
-    for number, part in enumerate(pattern, 1):
-        if part == "**":
-            first = min(places, default=len(names) + 1) + (number == len(pattern))
-            places = set(range(first, len(names) + 1))
-        else:
-            places = {at + 1 for at in places if at < len(names) and fnmatchcase(names[at], part)}
-    return len(names) in places
+        return any(fits(entry.text, pattern) for pattern in self._patterns)
 
 
 def _is_plain(name: str) -> bool:
