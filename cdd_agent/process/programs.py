@@ -2,10 +2,11 @@
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 
 OWN_PROGRAMS = ("pytest", "python", "python3")
 """These mean the project's own, wherever its environment is."""
@@ -57,9 +58,10 @@ def _found(name: str, root: Path) -> str | None:
 
 def _pytest(root: Path) -> tuple[str, ...]:
     """How pytest is run in this project: its own environment first, this program's own as the last resort."""
-    if _uses_poetry(root) and (poetry := _found("poetry", root)):
+    manifests = Manifests(root)
+    if _uses_poetry(manifests) and (poetry := _found("poetry", root)):
         return (poetry, "run", "pytest")
-    if (root / "uv.lock").is_file() and (uv := _found("uv", root)):
+    if manifests.has("uv.lock") and (uv := _found("uv", root)):
         return (uv, "run", "pytest")
     own = own_python(root)
     if own and any(own.parent.glob("pytest*")):
@@ -74,13 +76,10 @@ def _python(name: str, root: Path) -> str:
     return str(found) if found else sys.executable
 
 
-def _uses_poetry(root: Path) -> bool:
-    if (root / "poetry.lock").is_file():
-        return True
-    text = ""
-    with contextlib.suppress(OSError):
-        text = (root / "pyproject.toml").read_text(encoding="utf-8", errors="replace")
-    return re.search(r"^\s*\[tool\.poetry[].]", text, re.MULTILINE) is not None
+def _uses_poetry(manifests: Manifests) -> bool:
+    with contextlib.suppress(ManifestUnreadable):
+        return manifests.has("poetry.lock") or "poetry" in section(manifests.content("pyproject.toml"), "tool")
+    return False
 
 
 def _endings(name: str) -> list[str]:

@@ -8,11 +8,11 @@ import re
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.process.programs import find_program, own_python
 from cdd_agent.process.run import run_command
 from cdd_agent.threads import waited_for
@@ -76,9 +76,8 @@ def opinion(root: Path, source: bytes) -> Opinion | None:
 def allows(root: Path, version: Version) -> bool:
     """Whether `requires-python` in pyproject.toml lets a project run on a version. What cannot be read forbids none."""
     try:
-        settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        wanted = str(settings["project"]["requires-python"])
-    except (OSError, ValueError, KeyError, TypeError):
+        wanted = str(section(Manifests(root).content("pyproject.toml"), "project").get("requires-python", ""))
+    except ManifestUnreadable:
         return True
     return all(_fits(version, *clause) for clause in re.findall(r"([<>=~!]=?)\s*(\d+)\.(\d+)([.\d*]*)", wanted))
 
