@@ -60,7 +60,7 @@ class OutputChunk:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What became of a command. `return_code` is 127 when there is no such program, 126 when it could not be started or
+    """The end of a command. `return_code` is 127 when there is no such program, 126 when it could not be started or
     was refused, negative for a signal."""
 
     stdout: str
@@ -155,7 +155,10 @@ async def run_command(
     except _NoSuchProgram:
         return CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
-        return CommandResult("", f"{argv[0]} could not be started: {_reason(error, cwd)}", 126, started=False)
+        why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, OSError) and str(error.filename) == str(cwd):
+            why = f"{cwd}: {why}"
+        return CommandResult("", f"{argv[0]} could not be started: {why}", 126, started=False)
     output = _Output(process, hear, most, copies)
     ended_by_itself = False
     try:
@@ -177,13 +180,6 @@ async def run_command(
 
 class _NoSuchProgram(Exception):
     pass
-
-
-def _reason(error: OSError | ValueError, cwd: Path) -> str:
-    """Why a program could not be started, in the system's words; with the folder if it is because of that."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
-    return f"{cwd}: {error.strerror}" if str(error.filename) == str(cwd) else error.strerror
 
 
 def _start(
@@ -233,27 +229,23 @@ def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
     """The group, and whoever left it: children of its processes, and what carries the mark in its environment."""
     import psutil  # slow to import, and rarely needed
 
-    family = _descendants(process.pid)
+    family: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        family = psutil.Process(process.pid).children(recursive=True)
     _end_group(process)
     for _ in range(_ROUNDS):
         left = _alive({*family, *_marked(mark)})
+        if not left:
+            return
         for one in left:
             with contextlib.suppress(psutil.Error):
                 one.terminate()
-        for one in _alive_after(_GRACE, left):
+        until = time.monotonic() + _GRACE  # they are nobody's children here: there is nothing to wait for but their end
+        while (left := _alive(left)) and time.monotonic() < until:
+            time.sleep(0.02)
+        for one in left:
             with contextlib.suppress(psutil.Error):
                 one.kill()
-        if not left:
-            return
-
-
-def _descendants(pid: int) -> "list[psutil.Process]":
-    import psutil
-
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
 
 
 def _marked(mark: str) -> "list[psutil.Process]":
@@ -265,14 +257,6 @@ def _marked(mark: str) -> "list[psutil.Process]":
         for one in psutil.process_iter(["environ"])
         if mark in (one.info["environ"] or {}).get(_MARK, "").split() and one.pid != os.getpid()
     ]
-
-
-def _alive_after(seconds: float, processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Which are still there then. They are nobody's children here, so there is nothing to wait for but their end."""
-    until = time.monotonic() + seconds
-    while (alive := _alive(processes)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return alive
 
 
 def _alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
@@ -351,7 +335,11 @@ class _Output:
 
     def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_Copy") -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        _widen(pipe)
+        # A program that may write more before it has to wait for this thread is held up less.
+        with contextlib.suppress(ImportError, AttributeError, OSError):  # only Linux can, and only within a limit
+            import fcntl
+
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
         with pipe, copy:
             while not self._closed.is_set() and (data := pipe.read1(_PIPE)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
                 copy.add(data)
@@ -418,14 +406,6 @@ class _Copy:
 def _settle(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _widen(pipe: IO[bytes]) -> None:
-    """Let a program write more before it has to wait for a thread that gets its turn every few milliseconds."""
-    with contextlib.suppress(ImportError, AttributeError, OSError):  # only Linux can, and only within a limit
-        import fcntl
-
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 class _Shown:
