@@ -15,7 +15,7 @@ _PURPOSES = {
     "lint": ("lint", "check", "typecheck"),
     "format": ("format", "fmt"),
 }
-"""What a command is for, and the names that people give such targets and scripts."""
+"""The purposes of commands, and the names that people give such targets and scripts."""
 
 
 @dataclass
