@@ -93,7 +93,9 @@ def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, flags, permissions)
         try:
-            line = b"\n" + line if _is_torn(descriptor) else line
+            if os.lseek(descriptor, 0, os.SEEK_END):
+                os.lseek(descriptor, -1, os.SEEK_END)
+                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
             if os.write(descriptor, line) < len(line):
                 raise OSError("only a part of the line was written")
         finally:
@@ -167,7 +169,7 @@ def ignore_runs(root: Path) -> Path | None:
 
 
 def digest(data: bytes | None) -> str | None:
-    """What identifies a content in journals: its SHA-256, or None for a file that is not there."""
+    """The identity of a content in journals: its SHA-256, or None for a file that is not there."""
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
@@ -243,11 +245,3 @@ def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> Non
         with contextlib.suppress(OSError):
             path.unlink()
         raise
-
-
-def _is_torn(descriptor: int) -> bool:
-    """Whether the file's last line has no end."""
-    if os.lseek(descriptor, 0, os.SEEK_END) == 0:
-        return False
-    os.lseek(descriptor, -1, os.SEEK_END)
-    return os.read(descriptor, 1) != b"\n"

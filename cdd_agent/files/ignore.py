@@ -1,4 +1,4 @@
-"""What a `.gitignore` says, line by line, as git reads it.
+"""The rules of a `.gitignore`, line by line, as git reads them.
 
 One goes down folder by folder here, so a pattern must be about a path itself and not about what is below it: it is
 taken apart at its slashes and stars, and pathspec reads what is between them. No line takes long over a path, either.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 _MAX_PATTERN = 4096
 """Characters of a line."""
 _MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
-"""What some editors begin a file with; bytes that are not ASCII stand for themselves."""
+"""The beginning that some editors give a file; bytes that are not ASCII stand for themselves."""
 _ODD_SET = re.compile(r"\[[!^]?\]?[^\]]*(?:\[|--|&&|\|\||~~)")
 """A set of characters that Python and git read differently, or may one day."""
 _SIGN = re.compile(r"\\.|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)

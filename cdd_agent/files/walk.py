@@ -1,4 +1,4 @@
-"""What is in a project: its files, folders and links, without what git ignores.
+"""Walking through a project: its files, folders and links, without what git ignores.
 
 Judged by the project's own files, the way git judges what it does not track: each `.gitignore` from the top of the
 repository down, the deeper one first, then `.git/info/exclude`. Two things that git knows are not asked: a person's own
@@ -64,7 +64,7 @@ class WalkEntry(NamedTuple):
 
 
 def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterator[WalkEntry]:
-    """What is in the folder `under` of a project, sorted by name, each folder followed by what is in it.
+    """All that is in the folder `under` of a project, sorted by name, each folder followed by what is in it.
 
     `under` is confined already; it is walked when it is asked for, even if it is ignored itself. Entries come as they
     are found, so that a caller who has enough just stops. Without `deep` only the folder's own entries come.
@@ -191,7 +191,7 @@ class _Folder:
         return _Folder(self.place, self.text, self.path, own + self.above)
 
     def entry(self, item: "os.DirEntry[str]") -> WalkEntry | None:
-        """What an item is; None when it is ignored, or nothing that belongs to a project."""
+        """An item as part of the project; None when it is ignored, or is nothing that belongs to one."""
         text = self.text + item.name
         kind = _kind(item)
         if kind is None or item.name == ".git" or text == ".cdd/runs":
@@ -227,13 +227,9 @@ def _kind(item: "os.DirEntry[str]") -> Kind | None:
     try:
         if item.is_file(follow_symlinks=False):
             return Kind.FILE
-        if item.is_symlink() or _is_junction(item):
+        # A junction is Windows' other kind of link; Python tells it from a folder from 3.12 on.
+        if item.is_symlink() or getattr(item, "is_junction", bool)():
             return Kind.LINK
         return Kind.FOLDER if item.is_dir(follow_symlinks=False) else None
     except OSError:  # gone meanwhile
         return None
-
-
-def _is_junction(item: "os.DirEntry[str]") -> bool:
-    """Windows' other kind of link; Python tells it from a folder from 3.12 on."""
-    return bool(getattr(item, "is_junction", bool)())

@@ -56,7 +56,7 @@ _UNDER_WAY = {
     "sequencer": "A cherry-pick or revert",
     "BISECT_LOG": "A bisect",
 }
-"""What git leaves in its folder while it is in the middle of something."""
+"""Left by git in its folder while it is in the middle of something."""
 _OR_OFF = "Or set `commit: off`."
 _WHO = '`git config --global user.name "Your Name"` and `git config --global user.email you@example.org` say it.'
 _SIGNING = "`commit.gpgsign` asks for it. Unlock the key in another terminal and try again, or set it to false."
@@ -152,7 +152,7 @@ class _CommitGit:
         return result.stdout.strip() if result.return_code == 0 else None
 
     async def ask(self, *words: str, given: Iterable[str] = (), index: Path | None = None) -> str:
-        """What git answers. Raises `CommitRefused` when it does not."""
+        """Git's answer. Raises `CommitRefused` when there is none."""
         result = await self.run(*words, given=given, index=index)
         _check(words[0], result)
         return result.stdout
@@ -302,21 +302,14 @@ def _checked(root: Path, text: str) -> str:
     path = PurePosixPath(text)
     leads_away = not path.parts or path.is_absolute() or ".." in path.parts
     is_gits_own = any(part.lower() == ".git" for part in path.parts)
-    if leads_away or is_gits_own or "\0" in text or not _is_utf8(text):
+    is_utf8 = text.encode(errors="replace").decode() == text
+    if leads_away or is_gits_own or "\0" in text or not is_utf8:
         raise CommitRefused(f"{text!r} names no file of the project.")
     for place in (path, *path.parents[:-1]):
         if os.path.lexists(root / place / ".git"):
             why = "is in a repository of its own" if place != path else "is a repository of its own"
             raise CommitRefused(f"{sanitize_for_display(text)} {why}.", hint=f"Commit it there. {_OR_OFF}")
     return str(path)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_file(place: Path) -> bool:

@@ -36,7 +36,7 @@ class Repository:
 
     @property
     def exclude(self) -> bytes:
-        """What is ignored in this copy of the repository alone."""
+        """The list of what is ignored in this copy of the repository alone."""
         return read_bytes(self.shared / "info" / "exclude") or b""
 
     async def tracked_though_ignored(self, folder: Path, where: Sequence[str], target: Path) -> None:

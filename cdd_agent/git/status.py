@@ -1,4 +1,4 @@
-"""What is shown of a git repository: the branch, and, by GitPython's commands, its status, its commits, its changes.
+"""A git repository as it is shown: the branch, and, by GitPython's commands, its status, its commits, its changes.
 
 Nothing here changes the repository: no lock is taken and the index is not refreshed. And nothing that the repository
 configures is run, because a project that was only downloaded brings its own `.git/config`: no pager, no hooks, no
@@ -84,7 +84,7 @@ async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) ->
 
 
 async def git_diff(root: Path, path: str | None = None, staged: bool = False, commit: str | None = None) -> Found:
-    """What changed in the project, or at a path in it: since the index, in the index, or by one commit.
+    """The changes in the project, or at a path in it: since the index, in the index, or by one commit.
 
     Files that hold secrets by their names are left out, and named in the note.
     """
@@ -110,7 +110,7 @@ async def git_diff(root: Path, path: str | None = None, staged: bool = False, co
 
 
 def _lines(answer: CommandResult) -> tuple[tuple[str, ...], bool]:
-    """What git answered line by line, and whether there is more; of an answer that is cut, only whole lines."""
+    """An answer of git line by line, and whether there is more; of an answer that is cut, only whole lines."""
     cut = answer.cut or len(answer.stdout) > _LIMIT
     *lines, last = answer.stdout[:_LIMIT].split("\n")
     return (*lines, *([last] if last and not cut else [])), cut
