@@ -61,7 +61,16 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
     with _written_beside(target, (data,), path) as temporary:
         if permissions is not None:
             temporary.chmod(permissions)
-        is_free = _put_in_place(temporary, target, data)
+        is_free = True
+        try:
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                raise
+            except OSError:  # a disk without hard links: whoever reads at this moment sees a part
+                _write_synced(target, (data,))
+        except FileExistsError:
+            is_free = False
     if not is_free:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
@@ -196,20 +205,6 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # what is told is the first error, not the clean-up's
             temporary.unlink()
         _being_written.discard(temporary)
-
-
-def _put_in_place(temporary: Path, target: Path, data: bytes) -> bool:
-    """Give the file its name, unless something has that name."""
-    try:
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            raise
-        except OSError:  # a disk without hard links: whoever reads at this moment sees a part
-            _write_synced(target, (data,))
-    except FileExistsError:
-        return False
-    return True
 
 
 def _temporary(target: Path) -> Path:

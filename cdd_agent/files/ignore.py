@@ -42,7 +42,7 @@ class IgnoreRules:
         return None
 
 
-class _Rule(NamedTuple):
+class _IgnoreRule(NamedTuple):
     ignores: bool
     folders_only: bool
     whole: bool
@@ -50,7 +50,7 @@ class _Rule(NamedTuple):
     matches: Matches
 
 
-def _rules(text: str) -> Iterator[_Rule]:
+def _rules(text: str) -> Iterator[_IgnoreRule]:
     for line in text.removeprefix(_MARK).split("\n"):
         glob = _without_trailing_spaces(line.removesuffix("\r"))
         if not glob or glob[0] == "#" or len(glob) > _MAX_PATTERN:
@@ -63,7 +63,7 @@ def _rules(text: str) -> Iterator[_Rule]:
         if not glob:
             continue
         try:
-            yield _Rule(ignores, folders_only, whole, _path_matcher(glob) if whole else _name_matcher(glob))
+            yield _IgnoreRule(ignores, folders_only, whole, _path_matcher(glob) if whole else _name_matcher(glob))
         except ValueError:  # to git it is about nothing
             continue
 

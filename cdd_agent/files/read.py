@@ -141,7 +141,11 @@ def read_source(
     path = locate(root, text)
     place = _file(root, path)
     if place is None:
-        return _listing(root, path)
+        entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
+        if [entry.path for entry in entries] == [path]:
+            raise SourceUnreadable(f"{path} could not be read: it is a folder that may not be looked into")
+        lines = [entry.shown_name for entry in entries[:_ENTRIES]] or ["(empty, or all of it is ignored by git)"]
+        return SourceText(path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True)
     try:
         with open_file(place) as file:
             return _excerpt(path, file, 1 if start is None else start, end, limit)
@@ -208,15 +212,6 @@ def _excerpt(path: PurePosixPath, file: BufferedReader, start: int, end: int | N
         cut=len(data) > most or len(text) > limit,
         replaced=not data.startswith(shown.encode()),
     )
-
-
-def _listing(root: Path, path: PurePosixPath) -> SourceText:
-    """All that is directly in a folder and not ignored, a line each."""
-    entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
-    if [entry.path for entry in entries] == [path]:
-        raise SourceUnreadable(f"{path} could not be read: it is a folder that may not be looked into")
-    lines = [entry.shown_name for entry in entries[:_ENTRIES]] or ["(empty, or all of it is ignored by git)"]
-    return SourceText(path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True)
 
 
 def _binary(path: PurePosixPath, size: int) -> SourceUnreadable:

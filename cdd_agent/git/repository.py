@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +9,6 @@ from pathlib import Path
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.walk import git_folder, read_small
 from cdd_agent.git.command import Git
-
-_SETTING = re.compile(r"(core\.(?:excludesfile|sharedrepository))\n(.*)", re.DOTALL)
-"""Settings that count for what is ignored, and for who may use the objects that are stored."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +63,12 @@ async def repository_of(root: Path) -> Repository | None:
         return None
     if root != top and (await git("check-ignore", "--quiet", "--", str(root), codes=(0, 1))).return_code == 0:
         return None
+    # What counts for what is ignored, and for who may use the objects that are stored.
     settings = await git(
         "config", "--null", "--type=path", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$", codes=(0, 1, 128)
     )
-    known = [_SETTING.fullmatch(line) for line in settings.stdout.split("\0")]
-    return Repository(top, folder, answer.stdout.strip(), tuple(f"{one[1]}={one[2]}" for one in known if one))
+    known = tuple(line.replace("\n", "=", 1) for line in settings.stdout.split("\0") if "\n" in line)
+    return Repository(top, folder, answer.stdout.strip(), known)
 
 
 def _git(top: Path, folder: Path) -> Git:
