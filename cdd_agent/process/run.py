@@ -283,8 +283,6 @@ class _Output:
         stdout = HeadTailBuffer() if most is None else _Head(most)
         self._kept: dict[StreamName, HeadTailBuffer | _Head] = {"stdout": stdout, "stderr": HeadTailBuffer()}
         self._exit = asyncio.ensure_future(in_thread(process.wait, name="wait"))
-        self._exited_at = 0.0
-        self._exit.add_done_callback(self._note_exit)
         self._full: asyncio.Future[None] = self._loop.create_future()
         """Done when there is more of stdout than is wanted."""
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
@@ -309,12 +307,9 @@ class _Output:
         """
         await self._wait({self._exit, self._full}, until)
         if self._exit.done():
+            until = min(until, self._loop.time() + _GRACE)
             for pipe in self._open.values():
-                await self._wait({pipe, self._full}, min(until, self._exited_at + _GRACE))
-
-    def _note_exit(self, exit_: "asyncio.Future[int]") -> None:
-        del exit_
-        self._exited_at = self._loop.time()
+                await self._wait({pipe, self._full}, until)
 
     async def _wait(self, futures: "set[asyncio.Future[Any]]", until: float) -> None:
         # `wait_for` can lose a request to stop that comes at its end.

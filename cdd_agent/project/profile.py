@@ -1,12 +1,14 @@
 """A project's profile, by its own manifests: its name, what it is for, and the commands by which it is worked on."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+
+T = TypeVar("T")
 
 _NODE_LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 _PURPOSES = {
@@ -36,36 +38,39 @@ class Profile:
             if isinstance(text := content.get(key), str) and text.strip():
                 setattr(self, key, " ".join(text.split()))
 
-    def content(self, manifests: Manifests, name: str) -> Mapping[str, Any]:
-        """Of a manifest; where it cannot be read, that is noted."""
+    def read(self, ask: Callable[[], T]) -> T | None:
+        """A manifest's answer; None where it cannot be read, which is noted."""
         try:
-            return manifests.content(name)
+            return ask()
         except ManifestUnreadable as error:
-            self.unread.append(f"{name}: {error.why}")
-            return {}
+            self.unread.append(f"{error.name}: {error.why}")
+            return None
 
 
 def profile(root: Path) -> Profile:
     """Read what a project holds of pyproject.toml, package.json, Cargo.toml, go.mod, Makefile and the like."""
     found, manifests = Profile(root.name), Manifests(root)
-    for read in (_make, _python, _node, _rust, _go):  # a project's own targets say best how it is meant
-        try:
-            read(manifests, found)
-        except ManifestUnreadable as error:
-            found.unread.append(f"{error.name}: {error.why}")
+    targets = found.read(lambda: manifests.targets) or set()  # a project's own say best how it is meant
+    for purpose, names in _PURPOSES.items():
+        found.commands[purpose] += [f"make {target}" for target in names if target in targets]
+    _python(manifests, found)
+    _node(manifests, found)
+    if rust := found.read(lambda: manifests.content("Cargo.toml")):
+        found.describe(section(rust, "package"))
+        for purpose, command in (("build", "cargo build"), ("lint", "cargo clippy"), ("format", "cargo fmt")):
+            found.commands[purpose].append(command)
+    go = found.read(lambda: manifests.text("go.mod")) or ""
+    if module := re.search(r"^module[ \t]+(\S+)", go, re.MULTILINE):
+        found.describe({"name": module[1].rpartition("/")[2]})
+        for purpose, command in (("build", "go build ./..."), ("lint", "go vet ./..."), ("format", "gofmt -w .")):
+            found.commands[purpose].append(command)
     if manifests.has(".pre-commit-config.yaml"):
         found.commands["lint"].append("pre-commit run --all-files")
     return found
 
 
-def _make(manifests: Manifests, found: Profile) -> None:
-    targets = manifests.targets
-    for purpose, names in _PURPOSES.items():
-        found.commands[purpose] += [f"make {target}" for target in names if target in targets]
-
-
 def _python(manifests: Manifests, found: Profile) -> None:
-    content = found.content(manifests, "pyproject.toml")
+    content = found.read(lambda: manifests.content("pyproject.toml")) or {}
     project, tool = section(content, "project"), section(content, "tool")
     poetry = section(tool, "poetry")
     found.describe(project or poetry)
@@ -93,9 +98,9 @@ def _python(manifests: Manifests, found: Profile) -> None:
 
 
 def _node(manifests: Manifests, found: Profile) -> None:
-    if not manifests.text("package.json"):
+    content = found.read(lambda: manifests.content("package.json"))
+    if content is None or not manifests.has("package.json"):
         return
-    content = manifests.content("package.json")
     found.describe(content)
     manager = next((manager for lock, manager in _NODE_LOCKS.items() if manifests.has(lock)), "npm")
     found.commands["set up"].append(f"{manager} install")
@@ -103,17 +108,3 @@ def _node(manifests: Manifests, found: Profile) -> None:
         if purpose != "set up":
             scripts = section(content, "scripts")
             found.commands[purpose] += [f"{manager} run {script}" for script in names if script in scripts]
-
-
-def _rust(manifests: Manifests, found: Profile) -> None:
-    if content := manifests.content("Cargo.toml"):
-        found.describe(section(content, "package"))
-        for purpose, command in (("build", "cargo build"), ("lint", "cargo clippy"), ("format", "cargo fmt")):
-            found.commands[purpose].append(command)
-
-
-def _go(manifests: Manifests, found: Profile) -> None:
-    if module := re.search(r"^module[ \t]+(\S+)", manifests.text("go.mod"), re.MULTILINE):
-        found.describe({"name": module[1].rpartition("/")[2]})
-        for purpose, command in (("build", "go build ./..."), ("lint", "go vet ./..."), ("format", "gofmt -w .")):
-            found.commands[purpose].append(command)
