@@ -552,6 +552,32 @@ MUTATIONS = [
             ),
         ]
     ],
+    *[
+        Mutation(rule, file, old, new, "tests/git/test_status.py")
+        for rule, file, old, new in [
+            ("to get ready for looking runs no git", "git/look.py", "    os.environ.update(nowhere)\n", ""),
+            ("looking runs no monitor", "git/command.py", 'CONFIG = ("core.fsmonitor=false", ', "CONFIG = ("),
+            (
+                "looking heeds the settings",
+                "git/look.py",
+                "        self.set_persistent_git_options(c=list(settings))\n",
+                "",
+            ),
+            ("looking means the repository around it", "git/command.py", 'HIDDEN = ("GIT_*",)', "HIDDEN = ()"),
+        ]
+    ],
+    *[
+        Mutation(rule, "files/ignore.py", old, new, "tests/files/test_walk.py")
+        for rule, old, new in [
+            (
+                "a pattern for a path ends at its slashes",
+                "_path_matcher(glob) if whole else _name_matcher(glob)",
+                "_name_matcher(glob)",
+            ),
+            ("the last line about a path decides", "tuple(_rules(text))[::-1]", "tuple(_rules(text))"),
+            ("a line about folders is about folders", "(is_folder or not folders_only) and matches", "matches"),
+        ]
+    ],
     Mutation(
         "what is set aside stays so",
         "files/json_file.py",
