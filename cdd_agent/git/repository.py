@@ -17,14 +17,11 @@ class Repository:
     """Of the working tree."""
     folder: Path
     """Its `.git`; of a linked worktree, that worktree's own part of it."""
+    git: Git
+    """With the user's index and settings, but for those that would run something."""
     object_format: str
     settings: tuple[str, ...]
     """Those of the user's that matter, as `name=value`."""
-
-    @property
-    def git(self) -> Git:
-        """With the user's index and settings, but for those that would run something."""
-        return _git(self.top, self.folder)
 
     @property
     def objects(self) -> Path:
@@ -57,7 +54,7 @@ async def repository_of(root: Path) -> Repository | None:
     top, folder = next(found, (root, None))
     if folder is None:
         return None
-    git = _git(top, folder)
+    git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
     answer = await git("rev-parse", "--show-object-format", codes=(0, 128))
     if answer.return_code:  # what is called `.git` is no repository
         return None
@@ -68,8 +65,4 @@ async def repository_of(root: Path) -> Repository | None:
         "config", "--null", "--type=path", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$", codes=(0, 1, 128)
     )
     known = tuple(line.replace("\n", "=", 1) for line in settings.stdout.split("\0") if "\n" in line)
-    return Repository(top, folder, answer.stdout.strip(), known)
-
-
-def _git(top: Path, folder: Path) -> Git:
-    return Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
+    return Repository(top, folder, git, answer.stdout.strip(), known)
