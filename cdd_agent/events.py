@@ -17,7 +17,8 @@ from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verificati
 
 if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import OfferedModel
-    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
+    from cdd_agent.tickets.plan import ImplementationPlan, Problem
+    from cdd_agent.tickets.plan_step import PlanStep
     from cdd_agent.tickets.state import ExecutionState
 
 

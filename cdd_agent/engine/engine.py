@@ -47,7 +47,8 @@ from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.drift import is_same
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket

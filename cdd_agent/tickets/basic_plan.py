@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 
 MARK = "**Basic plan**, made from the acceptance criteria without a model: nobody has looked at the project for it."

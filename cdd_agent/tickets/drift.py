@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 
 Known = tuple[str | None, str | None]
 """A step's title and fingerprint when it was carried out; None where an older state does not tell."""

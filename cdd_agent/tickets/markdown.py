@@ -24,6 +24,7 @@ _MAX_NESTING = 100
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")  # NUL is no Markdown, half a surrogate pair no UTF-8
 _BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
 _RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL)
 
 
 def plain_text(text: str) -> str:
@@ -35,6 +36,11 @@ def plain_text(text: str) -> str:
 def one_line(text: str) -> str:
     """`text` on one line, every run of white space being one space."""
     return " ".join(_UNWRITABLE.sub("", text).split())
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text with their ends, as `Document` counts them."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 
 # ------------------------------------------------------------------------------------------------- blocks
@@ -61,6 +67,12 @@ class Line:
     def separates(self) -> bool:
         return not self.text.strip() or (not self.code and is_rule(self.text))
 
+    @property
+    def item(self) -> tuple[int, str] | None:
+        """The indent and the text of a list item that begins in this line."""
+        found = None if self.code or is_rule(self.text) else _ITEM.match(self.text)
+        return (len(found["indent"]), found["text"] or "") if found else None
+
 
 @dataclass(frozen=True)
 class Document:
@@ -72,8 +84,13 @@ class Document:
     code: bytearray
     """1 for a line inside fenced or indented code or an HTML block; the line that opens one is outside."""
 
-    def between(self, start: int, end: int) -> list[Line]:
-        return [Line(self.lines[at], self.code[at] == 1) for at in range(start, end)]
+    def at(self, span: range) -> list[Line]:
+        return [Line(self.lines[at], self.code[at] == 1) for at in span]
+
+    def written(self, span: range) -> range:
+        """The lines without the blank ones and the rules at either end; where nothing is left, the place they begin."""
+        told = [at for at, line in zip(span, self.at(span), strict=True) if not line.separates]
+        return range(told[0], told[-1] + 1) if told else range(span.start, span.start)
 
 
 @cache
@@ -86,7 +103,8 @@ def _parser() -> MarkdownIt:
 
 def parse(text: str) -> Document:
     """Raises `BadInput` for text whose lists and quotes nest deeper than a parser can follow."""
-    text = _UNWRITABLE.sub("", text.removeprefix("\ufeff")).replace("\r\n", "\n").replace("\r", "\n")
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = _UNWRITABLE.sub("", text)  # after the line ends: a NUL may stand within what would be one
     lines = text.split("\n")
     headings: dict[int, Heading] = {}
     code = bytearray(len(lines))
@@ -113,12 +131,9 @@ def is_rule(line: str) -> bool:
 
 def prose(lines: list[Line]) -> str:
     """The text of `lines`, without the thematic breaks at either end: these separate, they say nothing."""
-    start, end = 0, len(lines)
-    while start < end and lines[start].separates:
-        start += 1
-    while end > start and lines[end - 1].separates:
-        end -= 1
-    return "\n".join(line.text if line.code else unescaped(line.text) for line in lines[start:end]).strip()
+    told = [at for at, line in enumerate(lines) if not line.separates]
+    kept = lines[told[0] : told[-1] + 1] if told else []
+    return "\n".join(line.text if line.code else unescaped(line.text) for line in kept).strip()
 
 
 # ------------------------------------------------------------------------------------------------ escapes

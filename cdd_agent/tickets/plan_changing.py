@@ -4,8 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Self
 
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_draft import PlanChanges
+from cdd_agent.tickets.plan_step import PlanStep
 
 
 class ChangeRefused(ValueError):

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.files.paths import PathRefused, confine
-from cdd_agent.tickets.plan import NO_CHECK, AffectedFile, ImplementationPlan, PlanStep, Problem
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan_step import NO_CHECK, AffectedFile, PlanStep
 from cdd_agent.tickets.spec import TicketSpec, unwritten
 
 MOST_FILES = 8

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cdd_agent.tickets.plan import DELETED, NEW, AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import DELETED, NEW, AffectedFile, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 
 _MOST_STEPS = 100

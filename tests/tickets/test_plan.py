@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from cdd_agent.engine.prompt import step_digest
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.drift import fingerprint
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanInvalid
+from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
 
 FORM = "Use this form:\n\nFiles: a.py"
 WORDS = "Simple words about it."
@@ -353,6 +354,11 @@ def test_labels_need_not_be_bold(label: str) -> None:
 def test_the_top_of_a_plan_and_rules_between_its_parts_are_read_without_bold_labels_too(rule: str) -> None:
     written = PLAN.replace("**", "").replace("\n\n#", f"{rule}\n\n#").replace(f"{rule}\n\n### Step 9", "\n\n### Step 9")
     assert ImplementationPlan.from_markdown(written) == ImplementationPlan.from_markdown(PLAN)
+
+
+def test_fields_above_a_rule_are_no_title() -> None:
+    plan = ImplementationPlan.from_markdown("**Ticket:** `t`\n**Type:** bug\n---\n\n### Step 1: A\n")
+    assert (plan.ticket_slug, plan.ticket_type, plan.ticket_title) == ("t", "bug", "")
 
 
 def test_a_plain_line_beside_bold_labels_is_text() -> None:
