@@ -6,7 +6,7 @@ Knows CommonMark, but nothing of plans.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -172,22 +172,17 @@ def spellings(text: str) -> Iterator[str]:
     lines = text.split("\n")
     with suppress(BadInput):  # nested too deeply to know what is code: then everything is escaped
         code = parse(text).code
-        yield "\n".join(line if code[at] else _escaped(line, _is_structure) for at, line in enumerate(lines))
-        yield "\n".join(_escaped(line, _is_structure_or_opens_code) for line in lines)
+        structure = [is_rule(line) or _STRUCTURE.match(line) is not None for line in lines]
+        yield "\n".join(_escaped(line) if structure[at] and not code[at] else line for at, line in enumerate(lines))
+        yield "\n".join(
+            _escaped(line) if structure[at] or _OPENER.match(line) else line for at, line in enumerate(lines)
+        )
     yield "\n".join("\\" + line if line[:1] in {" ", "\t"} else _escaped(line) for line in lines)
 
 
-def _escaped(line: str, wanted: Callable[[str], bool] = bool) -> str:
+def _escaped(line: str) -> str:
     """`line` with a backslash before its first punctuation, behind a number that makes it a list item."""
-    return _ESCAPABLE.sub(r"\1\\", line, count=1) if wanted(line) and _ESCAPABLE.match(line) else line
-
-
-def _is_structure(line: str) -> bool:
-    return is_rule(line) or _STRUCTURE.match(line) is not None
-
-
-def _is_structure_or_opens_code(line: str) -> bool:
-    return _is_structure(line) or _OPENER.match(line) is not None
+    return _ESCAPABLE.sub(r"\1\\", line, count=1) if _ESCAPABLE.match(line) else line
 
 
 # --------------------------------------------------------------------------------------------- code spans
@@ -221,11 +216,8 @@ def code_spans(line: str) -> Iterator[CodeSpan]:
         if last[len(opening[0])] > at:
             closing_at = next(i for i in range(at + 1, len(runs)) if len(runs[i][0]) == len(opening[0]))
             closing = runs[closing_at]
-            yield CodeSpan(opening.start(), closing.end(), _span_text(line[opening.end() : closing.start()]))
+            inside = line[opening.end() : closing.start()]
+            is_padded = inside.startswith(" ") and inside.endswith(" ") and inside.strip(" ")
+            yield CodeSpan(opening.start(), closing.end(), inside[1:-1] if is_padded else inside)
             at = closing_at
         at += 1
-
-
-def _span_text(inside: str) -> str:
-    padded = inside.startswith(" ") and inside.endswith(" ") and inside.strip(" ")
-    return inside[1:-1] if padded else inside

@@ -56,6 +56,7 @@ def parse_plan(text: str) -> ParsedPlan:
     plan = ParsedPlan(plan_lines(lines))
     above = "\n" * plan.lines.start  # so that each line has its number in the whole text
     document = parse(above + "".join(lines[plan.lines.start : plan.lines.stop]))
+    numbers: list[int] = []
     for section in _sections(document, plan.lines.stop):
         written = document.written(section.body)
         match section.kind:
@@ -68,11 +69,11 @@ def parse_plan(text: str) -> ParsedPlan:
                 plan.risks.extend(_risks(document.at(section.body)))
                 plan.risks_at = written if plan.risks_at is None else plan.risks_at
             case _Kind.STEP:
-                earlier = [parsed.step.number for parsed in plan.steps]
-                reader, line = StepReader(document, section.body), section.line
-                step = reader.read(section.number, section.title, line + 1, earlier)
+                line = section.line
+                step = StepReader(document, section.body).read(section.number, section.title, line + 1, numbers)
                 at = range(line, written.stop), range(line, section.body.stop)
                 plan.steps.append(ParsedStep(step, section.depth, *at))
+                numbers.append(section.number)
             case _Kind.OTHER:
                 pass
     plan.overview = [text for text in plan.overview if text]

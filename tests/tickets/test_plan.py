@@ -389,10 +389,20 @@ def test_text_without_a_label_is_the_description() -> None:
     assert step.description == "First.\n\nSecond."
 
 
-def test_unknown_sections_break_nothing() -> None:
-    plan = ImplementationPlan.from_markdown(PLAN.replace("## Risks", "## Notes\n\nWords.\n\n## Risks"))
+@pytest.mark.parametrize("place", ["## Overview", "## Risks"])
+def test_unknown_sections_break_nothing(place: str) -> None:
+    plan = ImplementationPlan.from_markdown(PLAN.replace(place, f"## Notes\n\nWords.\n\n{place}"))
 
     assert plan == ImplementationPlan.from_markdown(PLAN)
+
+
+def test_an_unknown_label_above_a_rule_is_a_line_of_its_step() -> None:
+    assert step_of("**Owner:** Kim\n---\n\nMore.").description == "**Owner:** Kim\n---\n\nMore."
+
+
+def test_risks_may_be_paragraphs() -> None:
+    risks = ImplementationPlan.from_markdown("## Risks\n\nOne\nof them.\n\nTwo.\n\n---\nThree.\n").risks
+    assert risks == ("One\nof them.", "Two.", "Three.")
 
 
 def test_text_that_looks_like_structure_is_escaped_and_the_rest_is_left_alone() -> None:
