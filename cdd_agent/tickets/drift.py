@@ -19,7 +19,7 @@ _START_OVER = "With `--start-over` the plan is carried out from its first step; 
 
 
 def fingerprint(step: PlanStep) -> str:
-    """What identifies what a step asks for, beside its number and title."""
+    """A digest of all that a step asks for, beside its number and title."""
     asked = (step.description, [file.path for file in step.files_affected], step.verify)
     return digest(repr(asked).encode("utf-8", "surrogatepass")) or ""
 
@@ -36,8 +36,13 @@ def places(
     found, unclear = _by_words(plan.steps, begun)
     was_renumbered = any(old != new for old, new in found.items())
     was_retitled = any(words[0] not in (None, steps[n].title) for n, words in begun.items() if n in steps)
-    if was_renumbered or was_retitled:
-        _refuse_unknown([number for number in sorted(over) if begun[number][0] is None])
+    unknown = [f"step {number}" for number in sorted(over) if begun[number][0] is None]
+    if unknown and (was_renumbered or was_retitled):
+        raise BadInput(
+            f"Steps in plan.md have other numbers or titles now, and the state does not tell which one was "
+            f"{', '.join(unknown)}",
+            hint=f"Give the steps their former numbers and titles back. {_START_OVER}",
+        )
     texts = Counter(fingerprint(step) for step in plan.steps)
     stay = {
         number
@@ -62,7 +67,8 @@ def places(
             strangers.append(number)
         elif len(alike) == 1:  # it is not done: nothing is lost if it is another one
             found[number] = alike[0]
-    _refuse({number: there for number, there in unclear.items() if number in over}, steps, begun)
+    if unclear_over := {number: there for number, there in unclear.items() if number in over}:
+        _refuse(unclear_over, steps, begun)
     if strangers and (was_renumbered or len(strangers) == len([number for number in over if number in steps])):
         _refuse_strangers(strangers, steps, begun, was_renumbered=was_renumbered)
     return _with_free_numbers(steps, begun, former, found)
@@ -123,8 +129,6 @@ def _with_free_numbers(
 
 
 def _refuse(unclear: Mapping[int, list[int]], steps: Mapping[int, PlanStep], known: Mapping[int, Known]) -> None:
-    if not unclear:
-        return
     lines = []
     for number, there in sorted(unclear.items()):
         names = " and ".join(f"step {other}" for other in there)
@@ -135,16 +139,6 @@ def _refuse(unclear: Mapping[int, list[int]], steps: Mapping[int, PlanStep], kno
     raise BadInput(
         "The steps in plan.md were renumbered, and it cannot be told which are done:\n" + "\n".join(lines),
         hint=f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}",
-    )
-
-
-def _refuse_unknown(unknown: list[int]) -> None:
-    if not unknown:
-        return
-    which = ", ".join(f"step {number}" for number in unknown)
-    raise BadInput(
-        f"Steps in plan.md have other numbers or titles now, and the state does not tell which one was {which}",
-        hint=f"Give the steps their former numbers and titles back. {_START_OVER}",
     )
 
 

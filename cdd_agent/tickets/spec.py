@@ -28,6 +28,11 @@ class TicketType(StrEnum):
     SPIKE = "spike"
     REFACTOR = "refactor"
 
+    @classmethod
+    def of_slug(cls, slug: str) -> Self:
+        word = slug.partition("-")[0]
+        return cls(word) if word in set(cls) else cls("feature")
+
 
 _HEADED = {
     "problem_description": "",
@@ -177,12 +182,10 @@ def _description(entries: dict[object, YamlEntry], source: str) -> str:
 
 def _type(entry: YamlEntry | None, source: str, slug: str) -> TicketType:
     word = "" if entry is None else as_text(entry.tree).strip().lower()
-    if not word:
-        word = slug.partition("-")[0]
-        return TicketType(word) if word in set(TicketType) else TicketType.FEATURE
+    if entry is None or not word:
+        return TicketType.of_slug(slug)
     if word in set(TicketType):
         return TicketType(word)
-    assert entry is not None
     raise BadInput(
         f"{entry.at(source)}: the type {word[:40]!r} is not known.",
         hint=f"Allowed: {', '.join(TicketType)}.",
