@@ -148,8 +148,7 @@ class Engine:
         self.run.tell_what_was_found()
         for event in drift(self.run.plan, self.run.state):
             self.emit(event)
-        known = {**self.run.state.former_steps, **self.run.state.step_executions}
-        for number, found in known.items():
+        for number, found in self.run.state.known_steps.items():
             if found.status is StepStatus.IN_PROGRESS:
                 await self._recover_step(number, found)
 
