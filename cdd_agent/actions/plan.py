@@ -19,7 +19,7 @@ _MAIN_FIELD = {
     "chat_with_user": "prompt",
     "research": "queries",
 }
-"""What the plain form of an action gives: `- execute: "ls"`, `- read: README.md`."""
+"""The field that the plain form of an action gives: `- execute: "ls"`, `- read: README.md`."""
 _KINDS = ", ".join(KINDS)
 _MOST_PROBLEMS = 10
 

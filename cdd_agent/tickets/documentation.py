@@ -20,7 +20,7 @@ class PageKind(StrEnum):
     GUIDE = "guide"
     """How something is done, step by step."""
     FEATURE = "feature"
-    """What something does, and its limits."""
+    """The working of something, and its limits."""
 
 
 _FOLDERS = {PageKind.GUIDE: PurePosixPath("docs/guides"), PageKind.FEATURE: PurePosixPath("docs/features")}

@@ -29,7 +29,7 @@ class Problem:
     line: int
     """In plan.md, from 1; 0 if the plan was not read from there."""
     text: str
-    """What is wrong and what would fix it, as a clause."""
+    """The fault and its fix, as a clause."""
     is_warning: bool = False
 
     def to_json(self) -> dict[str, object]:
@@ -151,7 +151,7 @@ class ImplementationPlan:
         return tuple(_in_order(self.steps))
 
     def faults(self) -> list[Problem]:
-        """What keeps the plan from being run, in the order of its lines."""
+        """The problems that keep the plan from being run, in the order of its lines."""
         return sorted(_faults(self.steps), key=lambda fault: fault.line)
 
     def check(self, source: str = "plan.md") -> None:

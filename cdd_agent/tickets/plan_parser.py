@@ -83,7 +83,7 @@ def parse_plan(text: str) -> ParsedPlan:
 
 class _Kind(Enum):
     TOP = auto()
-    """What stands above the first section: the plan's title and fields."""
+    """All above the first section: the plan's title and fields."""
     OVERVIEW = auto()
     RISKS = auto()
     STEP = auto()

@@ -1,10 +1,10 @@
-"""What a ticket asks for: spec.yaml, read with care and with what earlier tools wrote in it."""
+"""The spec of a ticket: spec.yaml, read with care and with what earlier tools wrote in it."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 import yaml
 
@@ -20,7 +20,7 @@ class SpecEmpty(BadInput):
 
 
 class TicketType(StrEnum):
-    """What kind of work a ticket is; also the first word of its slug."""
+    """The kind of work that a ticket is; also the first word of its slug."""
 
     FEATURE = "feature"
     BUG = "bug"
@@ -48,7 +48,7 @@ _HEADED = {
 
 @dataclass(frozen=True)
 class TicketSpec:
-    """What is wanted. `from_yaml(spec.to_yaml()) == spec`; comments of a file are not kept."""
+    """All that is wanted. `from_yaml(spec.to_yaml()) == spec`; comments of a file are not kept."""
 
     title: str = ""
     type: TicketType = TicketType.FEATURE
@@ -96,9 +96,9 @@ class TicketSpec:
             extra={key: entry.value(source) for key, entry in entries.items()},
         )
 
-    def to_yaml(self) -> str:
-        """The spec as spec.yaml."""
-        ours = {
+    def fields(self) -> dict[str, Any]:
+        """Its own keys as plain values for YAML, in the order in which they are written."""
+        return {
             "title": self.title,
             "type": self.type.value,
             "priority": self.priority,
@@ -107,7 +107,10 @@ class TicketSpec:
             "implementation_scope": {area: list(items) for area, items in self.implementation_scope.items()},
             "technical_notes": self.technical_notes,
         }
-        return dumped(ours | dict(self.extra))
+
+    def to_yaml(self) -> str:
+        """The spec as spec.yaml."""
+        return dumped(self.fields() | dict(self.extra))
 
     @property
     def has_title(self) -> bool:
@@ -119,7 +122,7 @@ class TicketSpec:
         return all(map(unwritten, (self.title, self.description, *self.acceptance_criteria)))
 
     def missing(self) -> list[str]:
-        """What keeps the spec from being complete, one line each; a template's placeholder is not an answer."""
+        """The reasons why the spec is not complete, one line each; a template's placeholder is not an answer."""
         lines = []
         if not self.has_title:
             lines.append("title: one line that says what is wanted")

@@ -60,7 +60,7 @@ class _Record(BaseModel):
 
 @dataclass(frozen=True)
 class Files:
-    """What became of files in a step."""
+    """The files that a step touched."""
 
     created: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ NO_FILES = Files()
 
 
 class StepExecution(_Record):
-    """What became of one step. Paths are relative to the project."""
+    """The outcome of one step. Paths are relative to the project."""
 
     step_number: int
     title: str | None = None
@@ -130,7 +130,7 @@ class StepExecution(_Record):
 
     @property
     def known(self) -> Known:
-        """What the plan said of it when it was carried out."""
+        """The plan's words for it when it was carried out."""
         return self.title, self.fingerprint
 
     @property
@@ -162,7 +162,7 @@ class ExecutionState(_Record):
     former_steps: dict[int, StepExecution] = Field(default_factory=dict)
     """Steps that are no longer in the plan: kept as history, not counted."""
     undone: tuple[Undo, ...] = ()
-    """What can be done again, the last undo last."""
+    """The undos that can be done again, the last one last."""
 
     @property
     def status(self) -> RunStatus:
@@ -234,7 +234,7 @@ class ExecutionState(_Record):
         return self.model_copy(update=update)
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
-        """What was undone before cannot be done again from here on: the files go another way."""
+        """Nothing that was undone before can be done again from here on: the files go another way."""
         previous = self.of(step.number)
         fresh = previous.started_at if previous.status is StepStatus.IN_PROGRESS else now
         entry = StepExecution(

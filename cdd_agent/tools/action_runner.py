@@ -96,7 +96,7 @@ class ActionRunner:
         return ActionResult(action, ActionStatus.SUCCESS, "\n".join(changes.notes))
 
     def _present_content(self, action: Action, error: CddError) -> str:
-        """What whoever asked for a change needs to see to do better, as `read` would show it."""
+        """The file as `read` would show it, where whoever asked for the change needs to see it to do better."""
         needs_it = FileAlreadyExistsError | SearchTextNotFoundError | MultipleMatchesFoundError
         if not isinstance(error, needs_it) or not isinstance(action, CreateFileAction | EditAction):
             return ""

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cdd_agent.errors import CddError
 
 Answer = dict[str, Any]
-"""What a tool gives back, as a JSON object: what it found, or `error` with words that a model can act on."""
+"""The answer of a tool, as a JSON object: its findings, or `error` with words that a model can act on."""
 
 
 class Arguments(BaseModel):
-    """What a tool is called with. Field descriptions are written for the model."""
+    """The arguments of a call. Field descriptions are written for the model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +34,7 @@ class Tool(ABC, Generic[A]):
     category: ClassVar[str]
     tags: ClassVar[tuple[str, ...]]
     returns: str
-    """What the answer holds, in a line or two."""
+    """The content of the answer, in a line or two."""
     examples: tuple[Mapping[str, object], ...]
     """Arguments of typical calls."""
     arguments: type[A]
@@ -43,12 +43,12 @@ class Tool(ABC, Generic[A]):
 
     @property
     def description(self) -> str:
-        """What it does, when to use it, and what it answers, for the model."""
+        """The purpose and the answer, for the model."""
         return f"{self.purpose}\n\nAnswer: {self.returns}"
 
     @property
     def purpose(self) -> str:
-        """What it does, and when to use it."""
+        """Its use, and when to use it: the docstring of its class."""
         return cleandoc(type(self).__doc__ or "")
 
     @property
