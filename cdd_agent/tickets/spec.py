@@ -1,7 +1,7 @@
 """The spec of a ticket: spec.yaml, read with care and with what earlier tools wrote in it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
@@ -9,7 +9,7 @@ from typing import Any, Self
 import yaml
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, read_mapping
+from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, described, read_mapping
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _PRIORITY = "medium"
@@ -84,15 +84,22 @@ class TicketSpec:
         if not entries:
             raise SpecEmpty(f"{source}: the file is empty.", hint="Write at least a title and a description.")
         _lift_ticket(entries, source)
-        description = _description(entries, source)
+        for name in ("title", "priority"):
+            if name in entries and not isinstance(entries[name].tree, str):
+                raise BadInput(f"{entries[name].at(source)}: {name} must be text, not {described(entries[name].node)}.")
+        kind = entries.pop("type", None)
+        word = as_text(kind.tree).strip().lower() if kind else ""
+        if kind and word and word not in set(TicketType):
+            allowed = f"Allowed: {', '.join(TicketType)}."
+            raise BadInput(f"{kind.at(source)}: the type {word[:40]!r} is not known.", hint=allowed)
         return cls(
-            title=_taken_text(entries, "title", source),
-            type=_type(entries.pop("type", None), source, slug),
-            description=description,
+            title=_taken(entries, "title"),
+            type=TicketType(word) if word else TicketType.of_slug(slug),
+            description=_description(entries),
             acceptance_criteria=_criteria(entries.pop("acceptance_criteria", None)),
             implementation_scope=_scope(entries.pop("implementation_scope", None)),
             technical_notes=_taken(entries, "technical_notes"),
-            priority=_taken_text(entries, "priority", source),
+            priority=_taken(entries, "priority"),
             extra={key: entry.value(source) for key, entry in entries.items()},
         )
 
@@ -163,36 +170,12 @@ def _taken(entries: dict[object, YamlEntry], name: str) -> str:
     return "" if entry is None else as_text(entry.tree)
 
 
-def _taken_text(entries: dict[object, YamlEntry], name: str, source: str) -> str:
-    entry = entries.get(name)
-    if entry is not None and not isinstance(entry.tree, str):
-        kind = "a list" if isinstance(entry.tree, list) else "a mapping"
-        raise BadInput(f"{entry.at(source)}: {name} must be text, not {kind}.")
-    return _taken(entries, name)
-
-
-def _description(entries: dict[object, YamlEntry], source: str) -> str:
+def _description(entries: dict[object, YamlEntry]) -> str:
     written = _taken(entries, "description")
     if written.strip():
         return written
-    parts = []
-    for name, heading in _HEADED.items():
-        part = _text(_taken(entries, name))
-        if part:
-            parts.append(f"{heading}: {part}" if heading else part)
-    return "\n\n".join(parts)
-
-
-def _type(entry: YamlEntry | None, source: str, slug: str) -> TicketType:
-    word = "" if entry is None else as_text(entry.tree).strip().lower()
-    if entry is None or not word:
-        return TicketType.of_slug(slug)
-    if word in set(TicketType):
-        return TicketType(word)
-    raise BadInput(
-        f"{entry.at(source)}: the type {word[:40]!r} is not known.",
-        hint=f"Allowed: {', '.join(TicketType)}.",
-    )
+    parts = [(heading, _text(_taken(entries, name))) for name, heading in _HEADED.items()]
+    return "\n\n".join(f"{heading}: {part}" if heading else part for heading, part in parts if part)
 
 
 _CRITERION = re.compile(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
@@ -203,47 +186,36 @@ def _criteria(entry: YamlEntry | None) -> tuple[str, ...]:
         return ()
     match entry.tree:
         case str(text):
-            return tuple(_criteria_in(text))
+            lines = [line for line in text.splitlines() if line.strip()]
+            if not any(map(_CRITERION.match, lines)):
+                return tuple(lines)
+            items = list[list[str]]([[]])
+            for line in lines:  # a list item goes on in the lines below it
+                if found := _CRITERION.match(line):
+                    items.append([found[1]])
+                else:
+                    items[-1].append(line.strip())
+            return tuple("\n".join(item) for item in items)
         case dict(mapping) if not {"given", "when", "then"} & {key.lower() for key in mapping}:
             return tuple(f"{name}: {as_text(tree)}" for name, tree in mapping.items())
         case dict(mapping):
-            return (_criterion(mapping),)
-        case list(items):
-            return tuple(map(_criterion, items))
-
-
-def _criteria_in(text: str) -> Iterator[str]:
-    """The list items of a text, each with the lines that go on; a text without a list has one a line."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not any(map(_CRITERION.match, lines)):
-        yield from lines
-        return
-    item: list[str] = []
-    for line in lines:
-        if found := _CRITERION.match(line):
-            yield "\n".join(item)
-            item = [found[1]]
-        else:
-            item.append(line.strip())
-    yield "\n".join(item)
+            return (criterion_of(mapping),)
+        case list(trees):
+            return tuple(map(criterion_of, trees))
 
 
 def criterion_of(tree: Tree) -> str:
     """One item of `acceptance_criteria`, as the spec has it."""
-    return _text(_criterion(tree))
-
-
-def _criterion(tree: Tree) -> str:
     if not isinstance(tree, dict):
-        return as_text(tree)
+        return _text(as_text(tree))
     named = {key.lower(): as_text(value) for key, value in tree.items()}
     if {"given", "when", "then"} & named.keys():
         sentence = ", ".join(f"{key} {value}" for key, value in named.items())
-        return sentence[:1].upper() + sentence[1:]
+        return _text(sentence[:1].upper() + sentence[1:])
     words = next((named.pop(key) for key in ("description", "criterion", "text") if key in named), "")
     label = named.pop("id", "")
     rest = "; ".join(f"{key}: {as_text(value)}" for key, value in tree.items() if key.lower() in named)
-    return ": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest)
+    return _text(": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest))
 
 
 def _scope(entry: YamlEntry | None) -> dict[str, tuple[str, ...]]:
