@@ -248,6 +248,9 @@ def dumped(value: object) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
+_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # YAML folds these as it does a newline, unless escaped
+
+
 class _Dumper(yaml.SafeDumper):
     """Text of several lines is written as a block, and lists are indented, as a person would."""
 
@@ -255,13 +258,9 @@ class _Dumper(yaml.SafeDumper):
         del indentless
         super().increase_indent(flow, False)
 
-
-_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # YAML folds these as it does a newline, unless escaped
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if _YAML_LINE_ENDS.search(text) else "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = '"' if _YAML_LINE_ENDS.search(data) else "|" if "\n" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
-_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(str, _Dumper.represent_str)

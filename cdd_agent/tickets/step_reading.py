@@ -15,8 +15,8 @@ class StepReader:
 
     def __init__(self, document: Document, lines: range) -> None:
         """`lines` are those below its heading."""
-        self._document = document
-        self._lines = lines
+        self._headings = document.headings
+        self._lines = dict(zip(lines, document.at(lines), strict=True))
         self._fields: dict[Field, str] = {}
         self._files: list[AffectedFile] = []
         self._text: list[Line] = []
@@ -26,17 +26,23 @@ class StepReader:
         self._apart = False
         """Whether a blank line came after its label, so that a paragraph is not its value."""
         self._file_indent: int | None = None
-        self._has_plain_labels = not any(
-            field_in(line.text, STEP_FIELDS) for line in document.at(lines) if not line.code
-        )
+        texts = (line.text for line in self._lines.values() if not line.code)
+        self._has_plain_labels = not any(field_in(text, STEP_FIELDS) for text in texts)
         """A label counts without being bold only where none is bold: else it may be a line of the description."""
 
     def read(self, number: int, title: str, line: int, earlier: Sequence[int]) -> PlanStep:
         """The step; `earlier` are the numbers of those before it. Raises `BadInput` for what it cannot depend on."""
-        for at, text in zip(self._lines, self._document.at(self._lines), strict=True):
+        for at, text in self._lines.items():
             if found := self._field_at(at, text):
-                self._begin(*found)
-                self._labelled_by_heading = at in self._document.headings
+                name, value = found
+                self._fields[name] = value
+                self._open = name if name in {Field.DESCRIPTION, Field.FILES} or not value else None
+                self._labelled_by_heading, self._apart = at in self._headings, False
+                if name is Field.DESCRIPTION:
+                    self._separate()
+                    self._text.append(Line(value, code=True))
+                elif name is Field.FILES:
+                    self._files.extend(_files_on_one_line(value))
             elif self._open is Field.FILES:
                 self._take_file(text)
             elif self._open is Field.VERIFY:
@@ -47,24 +53,24 @@ class StepReader:
                 self._text.append(text)
             else:
                 self._take_value(self._open, text)
-        value = self._fields.get
+        said = self._fields.get
         return PlanStep(
             number,
             title,
             prose(self._text),
-            value(Field.COMPLEXITY, ""),
-            value(Field.ESTIMATED_TIME, ""),
-            _dependencies(value(Field.DEPENDENCIES, ""), earlier, line),
+            said(Field.COMPLEXITY, ""),
+            said(Field.ESTIMATED_TIME, ""),
+            _dependencies(said(Field.DEPENDENCIES, ""), earlier, line),
             tuple(self._files),
-            _command(value(Field.VERIFY, "")),
-            _numbers(_LABEL.sub("", _REMARK.sub("", value(Field.SERVES, "")))),
+            _command(said(Field.VERIFY, "")),
+            _numbers(_LABEL.sub("", _REMARK.sub("", said(Field.SERVES, "")))),
             line,
         )
 
     def _field_at(self, at: int, line: Line) -> tuple[Field, str] | None:
         if line.code:
             return None
-        heading = self._document.headings.get(at)
+        heading = self._headings.get(at)
         if heading is not None and heading.end - heading.line == 1:
             found = field_of_heading(heading.text, STEP_FIELDS)
         else:
@@ -74,16 +80,6 @@ class StepReader:
         if found[0] is Field.SERVES and not _are_criteria(found[1]):
             return None  # "the whole team": text, whatever its label
         return found
-
-    def _begin(self, name: Field, value: str) -> None:
-        self._fields[name] = value
-        self._apart = False
-        self._open = name if name in {Field.DESCRIPTION, Field.FILES} or not value else None
-        if name is Field.DESCRIPTION:
-            self._separate()
-            self._text.append(Line(value, code=True))
-        elif name is Field.FILES:
-            self._files.extend(_files_on_one_line(value))
 
     def _separate(self) -> None:
         if self._text and self._text[-1].text:
