@@ -33,8 +33,10 @@ class ParsedStep:
 class ParsedPlan:
     """The parts of a plan, and where they stand."""
 
+    source: list[str]
+    """All lines of the text, with their ends."""
     lines: range
-    """The plan's own: all of the text, but for what it is wrapped in."""
+    """The plan's own: all, but for those that it is wrapped in."""
     title: str = ""
     fields: dict[Field, str] = field(default_factory=dict)
     field_lines: dict[Field, int] = field(default_factory=dict)
@@ -52,10 +54,10 @@ class ParsedPlan:
 
 def parse_plan(text: str) -> ParsedPlan:
     """Raises `BadInput` for Markdown that nests too deeply, and for dependencies that cannot be read."""
-    lines = split_lines(text)
-    plan = ParsedPlan(plan_lines(lines))
+    source = split_lines(text)
+    plan = ParsedPlan(source, plan_lines(source))
     above = "\n" * plan.lines.start  # so that each line has its number in the whole text
-    document = parse(above + "".join(lines[plan.lines.start : plan.lines.stop]))
+    document = parse(above + "".join(source[plan.lines.start : plan.lines.stop]))
     numbers: list[int] = []
     for section in _sections(document, plan.lines.stop):
         written = document.written(section.body)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.markdown import split_lines
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_labels import Field
 from cdd_agent.tickets.plan_parser import ParsedPlan, parse_plan
@@ -52,9 +51,8 @@ def rewritten(text: str, wanted: ImplementationPlan) -> str:
     edits = [*_top_edits(old, wanted, parsed), *_step_edits(wanted, parsed)]
     if wanted.risks != old.risks:
         edits.append(_section(parsed.risks_at, parsed.lines.stop, "Risks & Considerations", risks_block(wanted.risks)))
-    lines = split_lines(text)
-    plan = _applied(lines, parsed.lines, edits)
-    after = wrapped_again(lines[: parsed.lines.start], plan, lines[parsed.lines.stop :])
+    plan = _applied(parsed.source, parsed.lines, edits)
+    after = wrapped_again(parsed.source[: parsed.lines.start], plan, parsed.source[parsed.lines.stop :])
     read = ImplementationPlan.from_markdown(after)
     before = {step.number: step for step in old.steps}
     stays = {step.number for step in wanted.steps if before.get(step.number) == step}
