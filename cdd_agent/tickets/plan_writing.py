@@ -57,16 +57,17 @@ def _listed(numbers: Iterable[int]) -> str:
 
 def _description(text: str) -> str:
     """Several lines: beside the label when they start like a sentence, else below it."""
-    beside = [f"**Description:** {text}"] if text[0].isalpha() else []
+    beside = f"**Description:** {text}"
     if is_plain(text):
-        return beside[0]
+        return beside
 
     def reads_back(found: ParsedPlan) -> bool:
         step = found.steps[0].step
         return (step.description, step.complexity, len(found.steps)) == (text, "c", 2)
 
     below = (f"**Description:**\n\n{spelling}" for spelling in spellings(text))
-    return _first(chain(beside, below), "### Step 1\n\n{}\n\n**Complexity:** c\n\n### Step 2\n", reads_back)
+    blocks = chain([beside], below) if text[0].isalpha() else below
+    return _first(blocks, "### Step 1\n\n{}\n\n**Complexity:** c\n\n### Step 2\n", reads_back)
 
 
 def _risk(text: str) -> str:

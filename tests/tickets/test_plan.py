@@ -2,7 +2,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.engine.prompt import step_digest
@@ -157,6 +157,7 @@ def step_of(body: str, heading: str = "### Step 2: Title") -> PlanStep:
 
 @settings(deadline=None)
 @given(PLANS)
+@example(ImplementationPlan(steps=(PlanStep(1, description="½ of it\nnow"),)))
 def test_every_plan_survives_its_markdown(plan: ImplementationPlan) -> None:
     assert ImplementationPlan.from_markdown(plan.to_markdown()) == plan
 
