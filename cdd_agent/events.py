@@ -13,9 +13,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cdd_agent.llm.local_servers import OfferedModel
     from cdd_agent.tickets.plan import ImplementationPlan, Problem
     from cdd_agent.tickets.plan_step import PlanStep
@@ -300,6 +302,13 @@ class StepView:
     """It is over, and the plan says something else of it now."""
     folder: int = 0
     """The number of its folder in the run's record; 0, in older logs: its own."""
+    depends_on: tuple[int, ...] = ()
+    attempts: int = 0
+    seconds: float | None = None
+    """From its start to its end."""
+    completed_at: str | None = None
+    """When it was over or failed, in ISO 8601."""
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True)
@@ -327,6 +336,11 @@ class PlanOpened:
                 now.reason,
                 step.number in changed,
                 now.folder,
+                step.dependencies,
+                now.attempts,
+                now.seconds,
+                _iso(now.completed_at),
+                now.evidence,
             )
             for step in plan.order()
             for now in (state.of(step.number),)
@@ -342,6 +356,10 @@ class PlanChecked:
     source: str
     """The plan as people are told of it: a file, or one that is not written yet."""
     problems: tuple[Problem, ...]
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
 
 
 TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | PlanChecked
@@ -611,6 +629,8 @@ class TestsFinished:
     seconds: float
     notes: tuple[str, ...] = ()
     """What to look at, also when it passed: old failures, tests that went, changes to how tests are run."""
+    evidence: Evidence | None = None
+    """None in older logs."""
 
     __test__ = False
 
@@ -638,6 +658,12 @@ class StepFinished:
     done: int
     total: int
     files_deleted: tuple[str, ...] = ()
+    attempts: int = 0
+    seconds: float | None = None
+    """From its start to its end."""
+    completed_at: str | None = None
+    """In ISO 8601."""
+    evidence: Evidence | None = None
 
     @classmethod
     def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
@@ -654,6 +680,10 @@ class StepFinished:
             done=state.done,
             total=len(plan.steps),
             files_deleted=now.files_deleted,
+            attempts=now.attempts,
+            seconds=now.seconds,
+            completed_at=_iso(now.completed_at),
+            evidence=now.evidence,
         )
 
 

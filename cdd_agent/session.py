@@ -1,22 +1,28 @@
 """A session: the project, who plain text goes to, and the person at the other end."""
 
+from __future__ import annotations
+
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.last_active import LastActive, last_active, remember
 from cdd_agent.agents.words import shell_word
 from cdd_agent.config import Config
-from cdd_agent.errors import CddError
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
+
+if TYPE_CHECKING:
+    from cdd_agent.engine.step_details import StepDetails
 
 
 @dataclass(frozen=True)
@@ -146,9 +152,21 @@ class Session:
             if visited is not active:
                 visited.close()
 
+    def look_at_step(self, number: int) -> StepDetails:
+        """All that is known of a step of the ticket that is worked on. Raises `BadInput`."""
+        from cdd_agent.engine.step_details import step_details
+        from cdd_agent.redaction import Redactor
+
+        slug = self.last_ticket
+        if slug is None:
+            raise BadInput("No ticket is open")
+        redactor = Redactor.of_environment(self.project.config.commands.hide_env)
+        return step_details(self.project.root, self.project.tickets.find(slug), number, redactor)
+
     def meaning(self, line: str) -> Meaning | None:
-        """What the active agent will do with plain text; None where it is for chat."""
-        return self.agent.meaning(line) if self.agent is not None else None
+        """What the active agent will do with a line; None where it is for chat, or a command (`/help`, `!ls`)."""
+        is_command = line.lstrip()[:1] in ("/", "!")
+        return self.agent.meaning(line) if self.agent is not None and not is_command else None
 
     async def say(self, line: str) -> None:
         """Plain text: for the active agent, or else for chat."""

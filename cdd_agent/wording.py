@@ -42,7 +42,7 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
 )
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
@@ -54,6 +54,8 @@ STEP_GLYPHS = {
     StepStatus.FAILED: "✗",
     StepStatus.SKIPPED: "–",
 }
+_UNPROVEN = "~"
+"""The sign of a step that is completed and that no tests have shown to be done."""
 REMARKS: dict[Verification | None, str] = {
     Verification.NONE: "unverified",
     Verification.BASELINE: "old failures remain",
@@ -339,7 +341,9 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
         case StepStatus.COMPLETED:
             remark = REMARKS.get(event.verification)
             words = f"completed, {remark}" if remark else "completed"
-            return f"Step {event.step} {words} {where}", Tone.WARNING if remark else Tone.GOOD
+            seen = event.evidence
+            because = f": {why(seen)}" if seen is not None and seen.passed is not None else ""
+            return f"Step {event.step} {words} {where}{because}", Tone.WARNING if remark else Tone.GOOD
         case StepStatus.SKIPPED:
             return f"Step {event.step} skipped: {event.reason} {where}", Tone.WARNING
         case StepStatus.FAILED:
@@ -395,7 +399,31 @@ def _step(step: StepView) -> str:
     elif step.status is StepStatus.SKIPPED and step.reason:
         remark = f"  (skipped: {step.reason})"
     remark += "  (changed in the plan since)" if step.changed else ""
-    return f"{STEP_GLYPHS[step.status]} {step.number}. {step.title}{remark}"
+    return f"{step_glyph(step)} {step.number}. {step.title}{remark}"
+
+
+def step_glyph(step: StepView) -> str:
+    """The sign of where a step stands."""
+    is_unproven = step.status is StepStatus.COMPLETED and step.verification in REMARKS
+    return _UNPROVEN if is_unproven else STEP_GLYPHS[step.status]
+
+
+def why(evidence: Evidence) -> str:
+    """What was seen when a step was decided, in a line."""
+    if evidence.passed is None:
+        return evidence.reason
+    new_failures = evidence.failed - evidence.old_failures
+    parts = [f"{_tests(evidence.fixed)} went red → green"] if evidence.fixed else []
+    parts += [f"{_tests(evidence.new, 'new ')} passed"] if evidence.new else []
+    others = " others" if parts else ""
+    parts += [f"{evidence.stayed}{others} stayed green"] if evidence.stayed else []
+    parts += [f"{_tests(new_failures)} failed"] if new_failures else []
+    parts += [f"{_tests(evidence.old_failures)} failed before, too"] if evidence.old_failures else []
+    return ", ".join(parts) or "no test passed"
+
+
+def _tests(count: int, kind: str = "") -> str:
+    return f"{count} {kind}test{'s' * (count != 1)}"
 
 
 def _clause(error: str | None) -> str:

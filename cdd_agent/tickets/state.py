@@ -17,7 +17,7 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 
 class StateUnreadable(BadInput):
@@ -92,6 +92,8 @@ class StepExecution(_Record):
     """How a failed step was verified where that was not enough for the run."""
     reason: str | None = None
     """Why it was skipped."""
+    evidence: Evidence | None = None
+    """What was seen when it was completed or failed; None in older files."""
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
     taken_back: int = 0
@@ -252,16 +254,29 @@ class ExecutionState(_Record):
         return self._with(entry).model_copy(update=update)
 
     def completed(
-        self, number: int, now: datetime, verification: Verification, files: Files, commit: str | None = None
+        self,
+        number: int,
+        now: datetime,
+        verification: Verification,
+        files: Files,
+        commit: str | None = None,
+        evidence: Evidence | None = None,
     ) -> Self:
-        ended = {"status": StepStatus.COMPLETED, "verification": verification, "error": None, "commit": commit}
-        return self._ended(number, now, files, **ended)
+        seen = {"verification": verification, "evidence": evidence}
+        return self._ended(number, now, files, status=StepStatus.COMPLETED, error=None, commit=commit, **seen)
 
     def failed(
-        self, number: int, now: datetime, error: str, files: Files = NO_FILES, insufficient: Verification | None = None
+        self,
+        number: int,
+        now: datetime,
+        error: str,
+        files: Files = NO_FILES,
+        insufficient: Verification | None = None,
+        evidence: Evidence | None = None,
     ) -> Self:
         """The files are those that the failed attempt left behind, for the person to look at."""
-        return self._ended(number, now, files, status=StepStatus.FAILED, error=error, insufficient=insufficient)
+        seen = {"insufficient": insufficient, "evidence": evidence}
+        return self._ended(number, now, files, status=StepStatus.FAILED, error=error, **seen)
 
     def skipped(self, step: PlanStep, now: datetime, reason: str, files: Files = NO_FILES) -> Self:
         """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""

@@ -1,6 +1,7 @@
 """A person in front of the shell: types, waits, and reads what is on the screen."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -74,6 +75,10 @@ async def opened(app: Shell, pilot: Pilot[Any]) -> None:
         await pilot.pause(0.01)
 
 
+FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)$")
+"""What is beside a step's title."""
+
+
 @dataclass
 class Person:
     app: Shell
@@ -108,16 +113,16 @@ class Person:
 
     async def until_asked(self) -> None:
         """Wait for a question, and until it is on the screen."""
-        await self.until(lambda: self.app._answering is not None and self.app._answering.seen_at < inf)
+        await self.until(lambda: self.app.asking.open is not None and self.app.asking.open.seen_at < inf)
 
     async def answer(self, key: str) -> None:
         """Read the question, and answer it by a key."""
         await self.until_asked()
-        asked = self.app._answering
+        asked = self.app.asking.open
         await self.rest()
         await self.press(key)
         await self.rest()
-        await self.until(lambda: self.app._answering is not asked)
+        await self.until(lambda: self.app.asking.open is not asked)
 
     async def until(self, come: Callable[[], object]) -> None:
         end = monotonic() + PATIENCE
@@ -156,10 +161,11 @@ class Person:
 
     @property
     def steps(self) -> list[str]:
-        """The visible rows of the list of steps; none when it is hidden."""
+        """The visible rows of the list of steps, without what is beside a title; none when it is hidden."""
         if not self.step_list.display:
             return []
-        return [self.step_list.render_line(y).text.rstrip() for y in range(self.step_list.size.height)]
+        rows = (self.step_list.render_line(y).text.rstrip() for y in range(self.step_list.size.height))
+        return [FACTS.sub("", row) for row in rows]
 
     @property
     def screen(self) -> str:
