@@ -16,6 +16,7 @@ from cdd_agent.tickets.plan_step import PlanStep
 Known = tuple[str | None, str | None]
 """A step's title and fingerprint when it was carried out; None where an older state does not tell."""
 _START_OVER = "With `--start-over` the plan is carried out from its first step; the old run's record is kept."
+_LEAVE = f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}"
 
 
 def fingerprint(step: PlanStep) -> str:
@@ -38,11 +39,9 @@ def places(
     was_retitled = any(words[0] not in (None, steps[n].title) for n, words in begun.items() if n in steps)
     unknown = [f"step {number}" for number in sorted(over) if begun[number][0] is None]
     if unknown and (was_renumbered or was_retitled):
-        raise BadInput(
-            f"Steps in plan.md have other numbers or titles now, and the state does not tell which one was "
-            f"{', '.join(unknown)}",
-            hint=f"Give the steps their former numbers and titles back. {_START_OVER}",
-        )
+        why = "Steps in plan.md have other numbers or titles now, and the state does not tell which one was"
+        hint = f"Give the steps their former numbers and titles back. {_START_OVER}"
+        raise BadInput(f"{why} {', '.join(unknown)}", hint=hint)
     texts = Counter(fingerprint(step) for step in plan.steps)
     stay = {
         number
@@ -70,7 +69,8 @@ def places(
     if unclear_over := {number: there for number, there in unclear.items() if number in over}:
         _refuse(unclear_over, steps, begun)
     if strangers and (was_renumbered or len(strangers) == len([number for number in over if number in steps])):
-        _refuse_strangers(strangers, steps, begun, was_renumbered=was_renumbered)
+        was = "; ".join(f"step {n} was {begun[n][0]!r}, and is {steps[n].title!r} in plan.md" for n in strangers)
+        raise _strangers(was, was_renumbered=was_renumbered)
     return _with_free_numbers(steps, begun, former, found)
 
 
@@ -138,17 +138,12 @@ def _refuse(unclear: Mapping[int, list[int]], steps: Mapping[int, PlanStep], kno
         lines.append(f"step {number} ({known[number][0]!r}) was carried out, and could be {names} now: {why}")
     raise BadInput(
         "The steps in plan.md were renumbered, and it cannot be told which are done:\n" + "\n".join(lines),
-        hint=f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}",
+        hint=_LEAVE,
     )
 
 
-def _refuse_strangers(
-    strangers: list[int], steps: Mapping[int, PlanStep], known: Mapping[int, Known], *, was_renumbered: bool
-) -> None:
-    was = "; ".join(f"step {n} was {known[n][0]!r}, and is {steps[n].title!r} in plan.md" for n in strangers)
-    if was_renumbered:
-        raise BadInput(
-            f"The steps in plan.md were renumbered, and it cannot be told what became of some that are done: {was}",
-            hint=f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}",
-        )
-    raise BadInput(f"The state is that of another plan: {was}", hint=_START_OVER)
+def _strangers(was: str, *, was_renumbered: bool) -> BadInput:
+    if not was_renumbered:
+        return BadInput(f"The state is that of another plan: {was}", hint=_START_OVER)
+    lost = "The steps in plan.md were renumbered, and it cannot be told what became of some that are done"
+    return BadInput(f"{lost}: {was}", hint=_LEAVE)

@@ -152,7 +152,34 @@ class ImplementationPlan:
 
     def faults(self) -> list[Problem]:
         """The problems that keep the plan from being run, in the order of its lines."""
-        return sorted(_faults(self.steps), key=lambda fault: fault.line)
+        found: list[Problem] = []
+        if not self.steps:
+            text = "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
+            found.append(Problem("no_steps", None, 1, text))
+        first: dict[int, PlanStep] = {}
+        for step in self.steps:
+            if step.number in first:
+                text = f"step {step.number} is there twice, first in line {first[step.number].line}"
+                found.append(Problem("duplicate_step", step.number, step.line, text))
+            first.setdefault(step.number, step)
+        for step in self.steps:
+            for other in step.dependencies:
+                if other == step.number:
+                    found.append(Problem("cycle", step.number, step.line, f"step {step.number} depends on itself"))
+                elif other not in first:
+                    text = f"step {step.number} depends on step {other}, which does not exist"
+                    found.append(Problem("unknown_dependency", step.number, step.line, text))
+            for file in step.files_affected:
+                windows = PureWindowsPath(file.path)  # has both separators
+                is_absolute = PurePosixPath(file.path).is_absolute() or windows.drive or windows.root
+                if is_absolute or ".." in windows.parts:
+                    why = "is absolute" if is_absolute else "has `..`"
+                    text = f"step {step.number} affects `{file.path}`: the path {why}; write it from the project's root"
+                    found.append(Problem("outside_project", step.number, step.line, text))
+        for cycle in _cycles(first):
+            text = "dependency cycle: " + " → ".join(map(str, [*cycle, cycle[0]]))
+            found.append(Problem("cycle", cycle[0], first[cycle[0]].line, text))
+        return sorted(found, key=lambda fault: fault.line)
 
     def check(self, source: str = "plan.md") -> None:
         """Raises `PlanInvalid`, with each problem and its line in `source`, for a plan that cannot be run."""
@@ -161,9 +188,6 @@ class ImplementationPlan:
                 "\n".join(f"{source}:{fault.line}: {fault.text}" for fault in faults),
                 hint=f"Fix {source} by hand, or let `/plan` change it.",
             )
-
-
-# ------------------------------------------------------------------------------------------ order, checks
 
 
 def _in_order(steps: Iterable[PlanStep]) -> Iterator[PlanStep]:
@@ -188,35 +212,6 @@ def _in_order(steps: Iterable[PlanStep]) -> Iterator[PlanStep]:
 
 def _others(step: PlanStep, known: Collection[int]) -> list[int]:
     return [number for number in step.dependencies if number != step.number and number in known]
-
-
-def _faults(steps: tuple[PlanStep, ...]) -> Iterator[Problem]:
-    if not steps:
-        text = "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
-        yield Problem("no_steps", None, 1, text)
-    first: dict[int, PlanStep] = {}
-    for step in steps:
-        if step.number in first:
-            text = f"step {step.number} is there twice, first in line {first[step.number].line}"
-            yield Problem("duplicate_step", step.number, step.line, text)
-        first.setdefault(step.number, step)
-    for step in steps:
-        for other in step.dependencies:
-            if other == step.number:
-                yield Problem("cycle", step.number, step.line, f"step {step.number} depends on itself")
-            elif other not in first:
-                text = f"step {step.number} depends on step {other}, which does not exist"
-                yield Problem("unknown_dependency", step.number, step.line, text)
-        for file in step.files_affected:
-            windows = PureWindowsPath(file.path)
-            is_absolute = PurePosixPath(file.path).is_absolute() or windows.drive or windows.root
-            if is_absolute or ".." in windows.parts:  # a Windows path has both separators
-                what = "is absolute" if is_absolute else "has `..`"
-                text = f"step {step.number} affects `{file.path}`: the path {what}; write it from the project's root"
-                yield Problem("outside_project", step.number, step.line, text)
-    for cycle in _cycles(first):
-        text = "dependency cycle: " + " → ".join(map(str, [*cycle, cycle[0]]))
-        yield Problem("cycle", cycle[0], first[cycle[0]].line, text)
 
 
 def _cycles(steps: Mapping[int, PlanStep]) -> Iterator[list[int]]:

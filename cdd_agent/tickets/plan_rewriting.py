@@ -45,7 +45,15 @@ def rewritten(text: str, wanted: ImplementationPlan) -> str:
     """
     parsed = parse_plan(text)
     old = ImplementationPlan.of(parsed)
-    _refuse_what_is_ambiguous(old, wanted)
+    numbers = [step.number for step in old.steps]
+    if twice := [number for number, times in Counter(numbers).items() if times > 1]:
+        raise BadInput(f"Step {twice[0]} is there twice in the plan", hint="Fix that by hand, or `regenerate` it.")
+    staying = [step.number for step in wanted.steps if step.number in numbers]
+    if staying != [number for number in numbers if number in staying]:
+        raise BadInput(
+            "The steps would change places, and with them what you wrote around them",
+            hint="Their order comes from `**Dependencies:**`; to move a section, do it by hand.",
+        )
     if not f"{wanted.overview}\n\n".startswith(f"{parsed.introduction}\n\n"):
         wanted = replace(wanted, overview="\n\n".join(filter(None, (parsed.introduction, wanted.overview))))
     edits = [*_top_edits(old, wanted, parsed), *_step_edits(wanted, parsed)]
@@ -59,19 +67,6 @@ def rewritten(text: str, wanted: ImplementationPlan) -> str:
     if _compared(read, wanted, stays) != _compared(wanted, wanted, stays):
         raise WordsLost
     return after
-
-
-def _refuse_what_is_ambiguous(old: ImplementationPlan, wanted: ImplementationPlan) -> None:
-    numbers = [step.number for step in old.steps]
-    for number, times in Counter(numbers).items():
-        if times > 1:
-            raise BadInput(f"Step {number} is there twice in the plan", hint="Fix that by hand, or `regenerate` it.")
-    kept = [step.number for step in wanted.steps if step.number in numbers]
-    if kept != [number for number in numbers if number in kept]:
-        raise BadInput(
-            "The steps would change places, and with them what you wrote around them",
-            hint="Their order comes from `**Dependencies:**`; to move a section, do it by hand.",
-        )
 
 
 def _compared(plan: ImplementationPlan, wanted: ImplementationPlan, stays: set[int]) -> ImplementationPlan:

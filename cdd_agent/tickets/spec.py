@@ -92,12 +92,16 @@ class TicketSpec:
         if kind and word and word not in set(TicketType):
             allowed = f"Allowed: {', '.join(TicketType)}."
             raise BadInput(f"{kind.at(source)}: the type {word[:40]!r} is not known.", hint=allowed)
+        scope = entries.pop("implementation_scope", None)
+        areas = scope.tree if scope else {}
+        if not isinstance(areas, dict):
+            areas = {"scope": areas} if any(as_items(areas)) else {}
         return cls(
             title=_taken(entries, "title"),
             type=TicketType(word) if word else TicketType.of_slug(slug),
             description=_description(entries),
             acceptance_criteria=_criteria(entries.pop("acceptance_criteria", None)),
-            implementation_scope=_scope(entries.pop("implementation_scope", None)),
+            implementation_scope={area: tuple(as_items(tree)) for area, tree in areas.items()},
             technical_notes=_taken(entries, "technical_notes"),
             priority=_taken(entries, "priority"),
             extra={key: entry.value(source) for key, entry in entries.items()},
@@ -216,15 +220,6 @@ def criterion_of(tree: Tree) -> str:
     label = named.pop("id", "")
     rest = "; ".join(f"{key}: {as_text(value)}" for key, value in tree.items() if key.lower() in named)
     return _text(": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest))
-
-
-def _scope(entry: YamlEntry | None) -> dict[str, tuple[str, ...]]:
-    if entry is None:
-        return {}
-    if isinstance(entry.tree, dict):
-        return {area: tuple(as_items(tree)) for area, tree in entry.tree.items()}
-    items = tuple(as_items(entry.tree))
-    return {"scope": items} if any(items) else {}
 
 
 # ------------------------------------------------------------------------------------------- placeholders
