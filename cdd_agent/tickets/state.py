@@ -437,12 +437,8 @@ def save_state(path: Path, state: ExecutionState) -> None:
 
 
 def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
-    """The first step, in dependency order, that is not over and whose dependencies all are."""
-    for step in plan.order():
-        waiting = not state.of(step.number).status.over
-        if waiting and all(state.of(number).status.over for number in step.dependencies):
-            return step
-    return None
+    """The first step, in dependency order, that is not over: so all that it depends on are."""
+    return next((step for step in plan.order() if not state.of(step.number).status.over), None)
 
 
 def to_come(plan: ImplementationPlan, state: ExecutionState) -> int:

@@ -536,10 +536,10 @@ MUTATIONS = [
     ],
     Mutation(
         "a step waits for those that it depends on",
-        "tickets/state.py",
-        "if waiting and all(state.of(number).status.over for number in step.dependencies):",
-        "if waiting:",
-        "tests/tickets/test_state.py tests/engine/test_engine.py",
+        "tickets/plan.py",
+        "{number: _others(step, by_number) for number, step in by_number.items()}",
+        "{number: list[int]() for number in by_number}",
+        "tests/tickets/test_state.py tests/tickets/test_plan.py",
     ),
     Mutation(
         "what another step has replaced cannot be done again",
