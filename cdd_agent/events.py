@@ -349,6 +349,35 @@ class PlanOpened:
 
 
 @dataclass(frozen=True)
+class CriterionProof:
+    """An acceptance criterion, and what was done and seen for it."""
+
+    number: int
+    """Its place in the spec, from 1."""
+    text: str
+    steps: tuple[StepView, ...] = ()
+    """Those that serve it, as the plan says."""
+    tests: tuple[str, ...] = ()
+    """Those that these steps have made pass: new ones, and ones that failed before."""
+    files: tuple[str, ...] = ()
+    """Those that these steps have changed."""
+
+    @property
+    def is_seen(self) -> bool:
+        """Every step that serves it is completed, and tests have shown that."""
+        return bool(self.steps) and all(step.verification is Verification.PASSED for step in self.steps)
+
+
+@dataclass(frozen=True)
+class CriteriaShown:
+    """The acceptance criteria of a ticket."""
+
+    ticket_slug: str
+    title: str
+    criteria: tuple[CriterionProof, ...]
+
+
+@dataclass(frozen=True)
 class PlanChecked:
     """What compiling a plan found. Where none of it is an error, the plan can be carried out."""
 
@@ -362,7 +391,7 @@ def _iso(time: datetime | None) -> str | None:
     return time.isoformat() if time else None
 
 
-TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | PlanChecked
+TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShown | PlanChecked
 
 
 # ---------------------------------------------------------------------------------------------------- a model's replies

@@ -152,12 +152,12 @@ class Session:
             if visited is not active:
                 visited.close()
 
-    def look_at_step(self, number: int) -> StepDetails:
-        """All that is known of a step of the ticket that is worked on. Raises `BadInput`."""
+    def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
+        """All that is known of a step of a ticket, or of the one that is worked on. Raises `BadInput`."""
         from cdd_agent.engine.step_details import step_details
         from cdd_agent.redaction import Redactor
 
-        slug = self.last_ticket
+        slug = slug or self.last_ticket
         if slug is None:
             raise BadInput("No ticket is open")
         redactor = Redactor.of_environment(self.project.config.commands.hide_env)

@@ -16,6 +16,8 @@ from cdd_agent.events import (
     ChangesPutBack,
     Choice,
     CommandProposed,
+    CriteriaShown,
+    CriterionProof,
     Event,
     ModelChosen,
     ModelReplaced,
@@ -148,6 +150,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+        case CriteriaShown():
+            return _criteria(event)
         case PlanChecked():
             return _plan_checked(event)
         case SpecOpened():
@@ -221,6 +225,35 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [*_run_finished(event), *_left_to_do(event)]
         case _:
             return []
+
+
+def _criteria(event: CriteriaShown) -> list[tuple[str, Tone]]:
+    lines = [(f"{event.ticket_slug}: {event.title}", Tone.HEADING)]
+    for criterion in event.criteria:
+        lines.append((f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}", Tone.PLAIN))
+        lines += [(f"    step {_step(step)}", Tone.PLAIN) for step in criterion.steps]
+        if criterion.tests:
+            names = ", ".join(criterion.tests[:_SHOWN_FILES])
+            lines.append((f"    tests: {names}{_and_more(criterion.tests)}", Tone.QUIET))
+        if criterion.files:
+            names = ", ".join(criterion.files[:_SHOWN_FILES])
+            lines.append((f"    files: {names}{_and_more(criterion.files)}", Tone.QUIET))
+        if not criterion.steps:
+            lines.append(("    no step of the plan serves it", Tone.WARNING))
+    if not event.criteria:
+        lines.append(("The spec has no acceptance criteria yet.", Tone.WARNING))
+    return lines
+
+
+def criterion_sign(criterion: CriterionProof) -> str:
+    """Whether it is seen to be met, partly done, or open."""
+    is_begun = any(step.status.over for step in criterion.steps)
+    status = StepStatus.COMPLETED if criterion.is_seen else StepStatus.IN_PROGRESS
+    return STEP_GLYPHS[status if is_begun else StepStatus.PENDING]
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
 
 
 def _plan_checked(event: PlanChecked) -> list[tuple[str, Tone]]:

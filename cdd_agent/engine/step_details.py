@@ -74,8 +74,7 @@ def step_details(root: Path, ticket: Ticket, number: int, redactor: Redactor) ->
 def _attempt(
     attempt: Attempt, number: int, state: ExecutionState, record: RunRecord, now: StepExecution
 ) -> AttemptDetails:
-    failure, tests = attempt.failure, attempt.tests
-    known = known_so_far(state, record, before=now).reference if tests else Reference()
+    failure = attempt.failure
     return AttemptDetails(
         number,
         attempt.guidance,
@@ -84,8 +83,14 @@ def _attempt(
         failure.detail if failure else "",
         read_text(attempt.folder / "changes.diff") or "",
         read_text(attempt.folder / "output.txt") or "",
-        _seen(tests, known) if tests else (),
+        _seen_by_check(record, state, now, number),
     )
+
+
+def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution, attempt: int) -> tuple[SeenTest, ...]:
+    """The tests that the check of a step's attempt saw, beside what was known of each before the step."""
+    tests = record.attempt(step.folder, attempt).tests
+    return _seen(tests, known_so_far(state, record, before=step).reference) if tests else ()
 
 
 def _seen(tests: SuiteRun, known: Reference) -> tuple[SeenTest, ...]:

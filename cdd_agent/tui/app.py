@@ -21,6 +21,7 @@ from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
+    CriteriaShown,
     Emit,
     Event,
     ExitRequested,
@@ -72,6 +73,7 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
+        Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
         Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),
         Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
         Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
@@ -259,6 +261,11 @@ class Shell(Guarded, App[CddError]):
         if isinstance(event, ExitRequested):
             self.home.prompt.keep_drafts()
             self.exit()
+        elif isinstance(event, CriteriaShown) and self.session is not None:
+            from cdd_agent.tui.criteria_screen import CriteriaScreen  # not for the shell's first screen
+
+            look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
+            self.push_screen(CriteriaScreen(event, look_at))
         else:
             self.home.show(event)
 
@@ -355,6 +362,16 @@ class Shell(Guarded, App[CddError]):
         elif steps.has_steps:
             steps.fold(is_folded=False)
             self.home.set_focus(steps)
+
+    @work(exclusive=True, group="look")
+    async def action_show_criteria(self) -> None:
+        """F3: what serves each of the ticket's criteria, and which are seen to be met; also while a turn runs."""
+        if self.screen is not self.home or self.session is None:
+            return
+        try:
+            await handle(self.session, "/criteria")
+        except CddError as error:
+            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
 
     def on_step_list_opened(self, event: StepList.Opened) -> None:
         self.open_step(event.number)

@@ -14,6 +14,8 @@ from cdd_agent.events import (
     ChangesApplied,
     ChangesProposed,
     CommandOutput,
+    CriteriaShown,
+    CriterionProof,
     Event,
     Notice,
     OwnCommandFinished,
@@ -39,6 +41,7 @@ from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
 from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
+from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -232,6 +235,26 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tu
         await pilot.pause()
 
     assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look, terminal_size=size)
+
+
+def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
+    done = StepView(2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2])
+    details = StepDetails(SLUG, PLAN_STEP, done, RunCost(), (replace(ATTEMPT, failure=""),))
+
+    async def look(pilot: Pilot[None]) -> None:
+        await showing(*FAILED_RUN)(pilot)
+        criteria = (
+            CriterionProof(1, "Months are added up", (done,), (f"{TEST}order",), ("tally/totals.py",)),
+            CriterionProof(2, "A category is a line", (done, StepView(3, TITLES[2], StepStatus.FAILED))),
+            CriterionProof(3, "An empty list is no error"),
+        )
+        shown = CriteriaShown(SLUG, "Monthly expense report", criteria)
+        await pilot.app.push_screen(CriteriaScreen(shown, lambda number: details))
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=look, terminal_size=(120, 40))
 
 
 def test_going_back(shop: Sandbox, snap_compare: Compare) -> None:
