@@ -93,7 +93,7 @@ class StepExecution(_Record):
     reason: str | None = None
     """Why it was skipped."""
     evidence: Evidence | None = None
-    """What was seen when it was completed or failed; None in older files."""
+    """The reason why it was completed or failed, with the counts of tests; None in older files."""
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
     taken_back: int = 0
