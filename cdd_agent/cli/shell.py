@@ -4,7 +4,6 @@ import os
 import sys
 from argparse import Namespace
 
-from cdd_agent.errors import BadInput
 from cdd_agent.events import Emit, Notice, Tone
 from cdd_agent.files.paths import find_root
 from cdd_agent.frontend import Frontend
@@ -17,11 +16,12 @@ _OPENING = (
 
 
 def open_shell(options: Namespace) -> int:
-    """Open it, on a terminal that can draw a screen. Raises `BadInput` where there is none."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
-        raise BadInput(
-            "The shell needs a terminal that can draw a screen", hint="Without one: cdd exec SLUG --json, cdd --help."
-        )
+    """Open it; where there is no terminal that can draw a screen, a line at a time."""
+    can_draw = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if options.plain or not can_draw:
+        from cdd_agent.cli.plain import run_plain
+
+        return run_plain(lambda frontend, emit: _opened(options, frontend, emit, _OPENING))
     return run_shell(options)
 
 
@@ -31,19 +31,24 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
-        from cdd_agent.cli.without_screen import open_project_of
-        from cdd_agent.wiring import NO_MODEL_HINT, Wiring
-
-        project = open_project_of(options, "model", "api_base", "record")
-        notices = [Notice(note)]
-        if not (project.root / ".cdd").is_dir():
-            notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
-        if project.config.model is None:
-            notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
-        return Wiring(project, frontend, emit).session, tuple(notices)
+        return _opened(options, frontend, emit, note)
 
     shell = Shell(find_root(options.project), session, first)
     error = shell.run()
     if error is not None:
         raise error
     return shell.return_code or 0
+
+
+def _opened(options: Namespace, frontend: Frontend, emit: Emit, note: str) -> tuple[Session, tuple[Notice, ...]]:
+    """The session, and what a person is to know at first."""
+    from cdd_agent.cli.without_screen import open_project_of
+    from cdd_agent.wiring import NO_MODEL_HINT, Wiring
+
+    project = open_project_of(options, "model", "api_base", "record")
+    notices = [Notice(note)]
+    if not (project.root / ".cdd").is_dir():
+        notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
+    if project.config.model is None:
+        notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
+    return Wiring(project, frontend, emit).session, tuple(notices)
