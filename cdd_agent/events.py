@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cdd_agent.llm.local_servers import OfferedModel
-    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
+    from cdd_agent.tickets.plan import ImplementationPlan, Problem
+    from cdd_agent.tickets.plan_step import PlanStep
     from cdd_agent.tickets.state import ExecutionState
 
 

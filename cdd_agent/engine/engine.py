@@ -47,7 +47,8 @@ from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.drift import is_same
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
@@ -147,8 +148,7 @@ class Engine:
         self.run.tell_what_was_found()
         for event in drift(self.run.plan, self.run.state):
             self.emit(event)
-        known = {**self.run.state.former_steps, **self.run.state.step_executions}
-        for number, found in known.items():
+        for number, found in self.run.state.known_steps.items():
             if found.status is StepStatus.IN_PROGRESS:
                 await self._recover_step(number, found)
 

@@ -40,7 +40,8 @@ from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import is_picture
 from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import as_event, is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check

@@ -11,7 +11,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import PlanOpened, StepView
 from cdd_agent.files.json_file import read_text
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState, StepExecution, load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun

@@ -39,7 +39,7 @@ class Verification(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen when a step was decided: the reason in a line, and how many tests there were of each kind.
+    """The grounds on which a step was decided: the reason in a line, and how many tests there were of each kind.
 
     `passed` is None where the check tells nothing of single tests.
     """

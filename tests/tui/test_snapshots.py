@@ -38,7 +38,7 @@ from cdd_agent.events import (
     ToolStarted,
 )
 from cdd_agent.llm.local_servers import LocalServer
-from cdd_agent.tickets.plan import AffectedFile, PlanStep
+from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
 from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
