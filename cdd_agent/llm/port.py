@@ -185,8 +185,8 @@ Hear = Callable[[ModelEvent], None]
 
 
 class Model(Protocol):
-    """A language model. Adapters: litellm (every provider), direct (over httpx), scripted (demo, tests) and replayed
-    (a recorded run).
+    """A language model. Adapters: litellm (every provider), direct (over httpx) and scripted (demo, tests, a
+    recorded run).
 
     What else a run needs of one is a model around a model (`wrapper.py`): an adapter makes exactly one call.
     """

@@ -1,6 +1,8 @@
 """Cassettes: a recorded run is the same run again, without a network and without anybody's secrets."""
 
+import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,6 @@ from cdd_agent.llm.port import (
     Request,
     TextDelta,
 )
-from cdd_agent.llm.replay import ReplayedModel
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
 from tests.replies import all_of, stopped
@@ -46,8 +47,8 @@ def recorded(path: Path, *script: str | ModelError | ScriptedReply) -> Recorded:
     return Recorded(ScriptedModel(script), path, REDACTOR)
 
 
-def replayed(path: Path) -> ReplayedModel:
-    return ReplayedModel.from_file(path, REDACTOR)
+def replayed(path: Path) -> ScriptedModel:
+    return ScriptedModel.from_file(path, REDACTOR)
 
 
 async def test_what_was_recorded_is_played_again_in_any_order(path: Path) -> None:
@@ -178,17 +179,18 @@ async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> 
     ("text", "words"),
     [
         (None, "is not there"),
-        ("replies: []\n", "holds no recorded call"),
-        ('{"a": 1}\n', ":1: this is no recorded call"),
+        ("", ":1: `replies` is missing"),
+        ('{"a": 1}\n', ":1: `a` is not a key"),
+        ('{"request": {"messages": []}, "events": [], "error": null}\n', ":1: `model` is missing"),
     ],
 )
-def test_a_file_that_is_no_cassette_is_refused(tmp_path: Path, text: str | None, words: str) -> None:
+def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, words: str) -> None:
     path = tmp_path / "run.jsonl"
     if text is not None:
         path.write_text(text)
     with pytest.raises(BadInput, match=words) as raised:
         replayed(path)
-    assert "--record" in raised.value.hint
+    assert raised.value.hint
 
 
 async def test_a_call_without_an_end_is_none(path: Path) -> None:
@@ -197,11 +199,47 @@ async def test_a_call_without_an_end_is_none(path: Path) -> None:
     assert line["events"].pop()[1] == "done"
     path.write_text(json.dumps(line))
 
-    with pytest.raises(BadInput, match=":1: this is no recorded call"):
+    with pytest.raises(BadInput, match=":1: ") as raised:
         replayed(path)
+    assert "done" in raised.value.hint
 
 
 async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="could not be written"):
         await heard(recorded(tmp_path / "file" / "run.jsonl", "Hello"), "one")
+
+
+async def test_a_script_may_have_recorded_calls_among_written_replies(path: Path) -> None:
+    await heard(recorded(path, ScriptedReply("Recorded.", thinking="Hm.")), "one")
+    call = json.loads(path.read_text())
+    path.write_text(json.dumps({"replies": [{"reply": "Written."}, call]}))
+
+    model = replayed(path)
+
+    assert TextDelta("Recorded.") in await heard(model, "one")
+    assert TextDelta("Written.") in await heard(model, "one")
+
+
+async def test_a_recorded_call_comes_as_fast_as_it_did_only_where_somebody_watches(path: Path) -> None:
+    await heard(recorded(path, ScriptedReply("Hello.", slow=0.2)), "one")
+
+    started = time.monotonic()
+    await heard(ScriptedModel.from_file(path, REDACTOR, in_time=False), "one")
+    at_once = time.monotonic() - started
+    await heard(replayed(path), "one")
+    in_time = time.monotonic() - started - at_once
+
+    assert at_once < 0.2 <= in_time
+
+
+async def test_a_call_that_nobody_waited_for_can_be_made_again(path: Path) -> None:
+    first = await heard(recorded(path, ScriptedReply("Hello.", slow=0.2)), "one")
+    again = replayed(path)
+    call = asyncio.create_task(heard(again, "one"))
+    await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert await heard(again, "one") == first

@@ -30,7 +30,6 @@ from cdd_agent.llm.port import (
     Request,
 )
 from cdd_agent.llm.providers import endpoint_of
-from cdd_agent.llm.replay import ReplayedModel
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.read_only import read_only_tools
@@ -355,7 +354,7 @@ async def test_a_record_has_its_hash_and_knows_another_picture(tmp_path: Path) -
     await done(Recorded(ScriptedModel(["Red."]), path, Redactor()))
     assert b64encode(SHOT.data).decode() not in path.read_text()
 
-    played = ReplayedModel.from_file(path, Redactor())
+    played = ScriptedModel.from_file(path)
     assert played.sees
     other = picture_of("shot.png", png(60, 41))
     with pytest.raises(NoReplyLeft):
