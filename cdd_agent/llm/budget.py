@@ -17,7 +17,7 @@ from cdd_agent.llm.port import (
     ModelEvent,
     Request,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -179,7 +179,7 @@ class _Call:
 
     def hear(self, event: ModelEvent) -> None:
         match event:
-            case TextDelta(text=text) | ThinkingDelta(text=text):
+            case TextDelta(text=text) | ThoughtDelta(text=text):
                 self.written += _weight(text)
             case ToolCall(name=name, arguments=arguments):
                 self.written += _weight(name) + _weight(arguments)

@@ -20,7 +20,7 @@ from cdd_agent.llm.port import (
     RateLimited,
     Request,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
 )
 from cdd_agent.llm.recorded_call import as_recorded
 from cdd_agent.llm.script_file import EVENTS
@@ -67,7 +67,7 @@ class Recorded(ModelWrapper):
         line = {
             "model": self.name,
             "request": _REQUEST.dump_python(as_recorded(request, self._redactor), mode="json"),
-            "events": [[at, _NAMES[type(event)], asdict(event)] for at, event in self._presentable(events)],
+            "events": [[at, _NAMES[type(event)], asdict(event)] for at, event in self._redacted(events)],
             "error": self._error(error) if error else None,
         }
         data = json.dumps(line, ensure_ascii=False) + "\n"
@@ -82,14 +82,14 @@ class Recorded(ModelWrapper):
                 hint="Check that its folder is writable and that the disk has space.",
             ) from failure
 
-    def _presentable(self, events: list[tuple[float, ModelEvent | Done]]) -> Iterator[tuple[float, ModelEvent | Done]]:
+    def _redacted(self, events: list[tuple[float, ModelEvent | Done]]) -> Iterator[tuple[float, ModelEvent | Done]]:
         """The same without secrets, which can lie across two pieces."""
         stream, at = self._redactor.stream(), 0.0
-        kind: type[TextDelta | ThinkingDelta] = TextDelta
+        kind: type[TextDelta | ThoughtDelta] = TextDelta
         for at, event in events:
             if type(event) is not kind and (rest := stream.end()):
                 yield at, kind(rest)
-            if isinstance(event, TextDelta | ThinkingDelta):
+            if isinstance(event, TextDelta | ThoughtDelta):
                 kind = type(event)
                 if text := stream.feed(event.text):
                     yield at, kind(text)

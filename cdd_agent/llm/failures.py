@@ -24,7 +24,7 @@ from cdd_agent.llm.port import (
     RateLimited,
     RequestRejected,
 )
-from cdd_agent.llm.presentable import presentable
+from cdd_agent.llm.quoting import quoted
 from cdd_agent.llm.retry_after import seconds_to_wait
 
 
@@ -68,9 +68,9 @@ def translated(failure: Failure, model: str, api_base: str | None, key_hint: Cal
     """Our error for what went wrong. `key_hint` is asked only if the key is the trouble."""
     rule = next((rule for rule in _RULES if rule.fits(failure)), _RULES[-1])
     message = rule.says.format(model=model, status=f" ({failure.status})" if failure.status else "")
-    quote = presentable(failure.words) if rule.quotes else ""
+    quote = quoted(failure.words) if rule.quotes else ""
     become: Callable[..., ModelError] = rule.becomes
-    hint = rule.hint.format(server=presentable(api_base) if api_base else "the network")
+    hint = rule.hint.format(server=quoted(api_base) if api_base else "the network")
     if rule.becomes is AuthenticationFailed:
         hint = key_hint()
     elif rule.becomes is RateLimited and failure.retry_after is not None:

@@ -189,7 +189,7 @@ def _import_quietly() -> Any:
     litellm.disable_aiohttp_transport = True  # httpx closes its connections without complaints at exit
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # otherwise 100 equal pieces, say of a table, fail
     core_helpers: Any = importlib.import_module("litellm.litellm_core_utils.core_helpers")
-    core_helpers._FINISH_REASON_MAP = _OwnWords(core_helpers._FINISH_REASON_MAP)
+    core_helpers._FINISH_REASON_MAP = _FinishReasons(core_helpers._FINISH_REASON_MAP)
     for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(logger).handlers = [logging.NullHandler()]
     return litellm
@@ -210,7 +210,7 @@ def _forget_clients_of_other_loops(litellm: Any) -> None:
         _loop = weakref.ref(loop)
 
 
-class _OwnWords(dict[str, str]):
+class _FinishReasons(dict[str, str]):
     """litellm's table of finish reasons, in which a word that does not mean a whole reply stays what it is.
 
     litellm makes a plain "stop" of each word that it does not know, and of several that report a failure.

@@ -98,7 +98,7 @@ class TextDelta:
 
 
 @dataclass(frozen=True)
-class ThinkingDelta:
+class ThoughtDelta:
     """A piece of the model's thoughts, or of their summary: no part of the reply."""
 
     text: str
@@ -179,7 +179,7 @@ class Replaced:
     """Why, as a sentence."""
 
 
-ModelEvent = TextDelta | ThinkingDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
+ModelEvent = TextDelta | ThoughtDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
 Hear = Callable[[ModelEvent], None]
 """Is told what comes of a reply, as it comes. It returns at once."""
 

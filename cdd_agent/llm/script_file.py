@@ -27,7 +27,7 @@ from cdd_agent.llm.port import (
     Request,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     WasThought,
 )
@@ -36,7 +36,7 @@ from cdd_agent.llm.scripted import ERRORS, ScriptedReply
 
 EVENTS: dict[str, type[ModelEvent | Done]] = {
     "text": TextDelta,
-    "thinking": ThinkingDelta,
+    "thinking": ThoughtDelta,
     "was_thought": WasThought,
     "tool_call": ToolCall,
     "done": Done,
@@ -87,16 +87,16 @@ _Error = Annotated[str, AfterValidator(_error)]
 _Seconds = Annotated[float | None, Field(strict=True, ge=0, le=10**6)]
 
 
-class _Part(BaseModel):
+class _ScriptPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Script(_Part):
+class _Script(_ScriptPart):
     replies: list[Any]
     pace: Annotated[float, Field(strict=True, ge=0)] = 0.0
 
 
-class _Entry(_Part):
+class _WrittenEntry(_ScriptPart):
     when: str | None = None
     slow: Annotated[float, Field(strict=True, ge=0, le=3_600)] = 0.0
 
@@ -104,19 +104,19 @@ class _Entry(_Part):
         return ScriptedReply(when=self.when, slow=self.slow)
 
 
-class _Empty(_Entry):
+class _EmptyReply(_WrittenEntry):
     empty: bool
 
 
-class _Call(_Part):
+class _WrittenCall(_ScriptPart):
     name: str
     arguments: Any = {}
 
 
-class _Reply(_Entry):
+class _WrittenReply(_WrittenEntry):
     reply: str
     thinking: str = ""
-    tool_calls: tuple[_Call, ...] = ()
+    tool_calls: tuple[_WrittenCall, ...] = ()
     stop: StopReason = StopReason.STOP
     cut: Annotated[int, Field(strict=True, ge=0)] | None = None
 
@@ -129,11 +129,11 @@ class _Reply(_Entry):
         return ScriptedReply(self.reply, tool_calls=tuple(calls), **self.model_dump(exclude={"reply", "tool_calls"}))
 
 
-class _Calls(_Reply):
+class _WrittenCalls(_WrittenReply):
     reply: str = ""
 
 
-class _Failure(_Entry):
+class _WrittenError(_WrittenEntry):
     error: _Error
 
     def entry(self, line: int) -> ScriptedReply:
@@ -141,7 +141,7 @@ class _Failure(_Entry):
         return ScriptedReply(when=self.when, error=error, slow=self.slow)
 
 
-class _Limit(_Entry):
+class _WrittenLimit(_WrittenEntry):
     error: Literal["rate_limited"]
     retry_after: _Seconds = None
 
@@ -150,7 +150,7 @@ class _Limit(_Entry):
         return ScriptedReply(when=self.when, error=error, slow=self.slow)
 
 
-class _RecordedError(_Part):
+class _RecordedError(_ScriptPart):
     kind: _Error
     message: str
     hint: str
@@ -163,7 +163,7 @@ class _RecordedError(_Part):
         return error
 
 
-class _Recorded(_Part):
+class _RecordedEntry(_ScriptPart):
     model: str
     request: Request
     events: list[Annotated[Any, BeforeValidator(_event)]]
@@ -181,20 +181,20 @@ class _Recorded(_Part):
         return self
 
 
-def _form(entry: Any) -> type[_Entry | _Recorded]:
+def _form(entry: Any) -> type[_WrittenEntry | _RecordedEntry]:
     match entry:
         case {"request": _}:
-            return _Recorded
+            return _RecordedEntry
         case {"error": "rate_limited"}:
-            return _Limit
+            return _WrittenLimit
         case {"error": _}:
-            return _Failure
+            return _WrittenError
         case {"empty": True}:
-            return _Empty
+            return _EmptyReply
         case {"tool_calls": _}:
-            return _Calls
+            return _WrittenCalls
         case _:
-            return _Reply
+            return _WrittenReply
 
 
 def _valid(form: type[Part], content: Any, source: str, lines: dict[str, int]) -> Part:

@@ -27,7 +27,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -93,7 +93,7 @@ class ScriptedReply:
     def timeline(self, pace: float) -> Iterator[tuple[float, ModelEvent | None]]:
         """What comes, at so many characters a second, each with the seconds to wait before it."""
         yield self.slow, None
-        for kind, text in ((ThinkingDelta, self.thinking), (TextDelta, self.text[: self.cut])):
+        for kind, text in ((ThoughtDelta, self.thinking), (TextDelta, self.text[: self.cut])):
             for piece in pieces(text):
                 yield len(piece) / pace if pace else 0.0, kind(piece)
         if self.cut is None and self.stop is StopReason.STOP:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
+from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 
 _OPENING = re.compile(
     r" {0,3}(?:"
@@ -57,25 +57,25 @@ class TextFilter:
         """Thoughts have come with a beginning of their own: an end alone is text."""
         self._calls: list[str] = []
 
-    def feed(self, piece: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def feed(self, piece: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         """What is known by now to be text or thought."""
         self._waiting += piece
         while self._waiting and (step := self._hidden() if self._ends else self._shown()) is not None:
             yield from step
 
-    def end(self) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def end(self) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         """The rest, when no more will come."""
         rest, self._waiting = self._waiting, ""
         if self._call is not None:
             self._calls.append("".join([*self._call, rest]))
         elif rest:
-            yield ThinkingDelta(rest) if self._ends else TextDelta(rest)
+            yield ThoughtDelta(rest) if self._ends else TextDelta(rest)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls that were in the text. Raises `UnreadableCall`."""
         return tuple(_call(text, number) for number, text in enumerate(self._calls, 1))
 
-    def _shown(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _shown(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         """The next part of the reply's own text; None: it has to wait for more."""
         if self._ends_line:
             self._waiting, self._ends_line = self._waiting.removeprefix("\n"), False
@@ -112,7 +112,7 @@ class TextFilter:
         self._is_line_start = False
         return []
 
-    def _in_block(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _in_block(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         line, newline, _ = self._waiting.partition("\n")
         mark = line.strip()
         may_close = not mark or set(mark) == {self._fence[0]}
@@ -123,7 +123,7 @@ class TextFilter:
         self._is_line_start = False
         return []
 
-    def _after_a_block(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _after_a_block(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         line, newline, _ = self._waiting.partition("\n")
         if not self.has_thought and (found := _ORPHAN.match(self._waiting)):
             self._waiting, self._has_code = self._waiting[found.end() :], False
@@ -133,7 +133,7 @@ class TextFilter:
         self._is_line_start = False
         return []
 
-    def _end_unbegun(self) -> list[TextDelta | ThinkingDelta | WasThought]:
+    def _end_unbegun(self) -> list[TextDelta | ThoughtDelta | WasThought]:
         """Some servers keep the tag that begins thoughts to themselves: all that came was thought."""
         self.has_thought = True
         self._calls.clear()
@@ -155,7 +155,7 @@ class TextFilter:
         elif (found["channel"] or "final").lower() != "final":
             self._ends = _CHANNEL_ENDS
 
-    def _hidden(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _hidden(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         lower = self._waiting.lower()
         places = [(place, end) for end in self._ends if (place := lower.find(end)) >= 0]
         if places:
@@ -177,11 +177,11 @@ class TextFilter:
         text, self._waiting = self._waiting[:sure], self._waiting[sure:]
         return self._keep(text)
 
-    def _keep(self, text: str) -> list[TextDelta | ThinkingDelta | WasThought]:
+    def _keep(self, text: str) -> list[TextDelta | ThoughtDelta | WasThought]:
         if self._call is not None:
             self._call.append(text)
             return []
-        return [ThinkingDelta(text)] if text else []
+        return [ThoughtDelta(text)] if text else []
 
 
 def _call(text: str, number: int) -> ToolCall:

@@ -294,7 +294,7 @@ class _Output:
     def __init__(self, process: subprocess.Popen[bytes], hear: Hear, most: int | None, copies: Path | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._hear = hear
-        self._shown, self._shown_at = _Shown(), -SHOWN_EVERY
+        self._shown, self._shown_at = _PendingOutput(), -SHOWN_EVERY
         self._closed = threading.Event()
         stdout = HeadTailBuffer() if most is None else _Head(most)
         self._kept: dict[StreamName, HeadTailBuffer | _Head] = {"stdout": stdout, "stderr": HeadTailBuffer()}
@@ -311,7 +311,7 @@ class _Output:
         for name, pipe in streams:
             if pipe is not None:
                 ends_early = most is not None and name == "stdout"
-                copy = _Copy(copies / name if copies else None)
+                copy = _StreamFile(copies / name if copies else None)
                 threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
 
     @property
@@ -349,7 +349,7 @@ class _Output:
         """Let the readers stop, and close the pipes: whoever still writes into them is told so by the system."""
         self._closed.set()
 
-    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_Copy") -> None:
+    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_StreamFile") -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         _widen(pipe)
         with pipe, copy:
@@ -388,14 +388,14 @@ class _Output:
             self._hear(chunk)
 
 
-class _Copy:
+class _StreamFile:
     """A stream in a file, where one is wanted; what cannot be written whole is not there at all."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._length = path, 0
         self._file = path.open("xb", buffering=0) if path else None
 
-    def __enter__(self) -> "_Copy":
+    def __enter__(self) -> "_StreamFile":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -428,7 +428,7 @@ def _widen(pipe: IO[bytes]) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
-class _Shown:
+class _PendingOutput:
     """Output that waits to be shown, from both pipes: of more than there is room for, the beginning and the end."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -125,7 +125,7 @@ async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
     for content_type in ("text/event-stream", "application/json", "text/plain; charset=latin-1"):
         events = await events_on(raw(body, content_type))
 
-        text = [event for event in events if not isinstance(event, ThinkingDelta)]
+        text = [event for event in events if not isinstance(event, ThoughtDelta)]
         assert text == [TextDelta("Hello"), Done(StopReason.STOP, None, text[-1].provider_data)]
 
 

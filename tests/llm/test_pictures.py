@@ -39,7 +39,7 @@ from tests.llm.server import Answer, LoopbackServer, failure
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.chat import DeepSeek
 from tests.llm.test_contract import SERVED
-from tests.llm.test_own_words import ENTRY, asked_at, listed
+from tests.llm.test_model_facts import ENTRY, asked_at, listed
 from tests.llm.test_provider_rules import LOOKS, PROVIDERS, Provider, as_saved
 from tests.pictures import ALL, gif, jpeg, png, webp
 from tests.replies import all_of

@@ -25,7 +25,7 @@ from cdd_agent.llm.port import (
     ProviderData,
     Request,
     StopReason,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -184,7 +184,7 @@ def _mark_for_the_cache(body: dict[str, Any]) -> None:
 
 
 @dataclass
-class _Block:
+class _ContentBlock:
     """A block of the answer in the making, as it began, and what was added to each of its texts."""
 
     began: dict[str, Any]
@@ -226,7 +226,7 @@ class MessageReader:
         self.finished = False
         self.empty = True
         self._origin = origin
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _ContentBlock] = {}
         self._text = ReplyText()
         self._thoughts = Characters()
         self._done = Done()
@@ -269,7 +269,7 @@ class MessageReader:
         return Done(self._done.stop_reason, self._usage, data, self._done.stop_word)
 
     @property
-    def _blocks_in_order(self) -> list[_Block]:
+    def _blocks_in_order(self) -> list[_ContentBlock]:
         return [block for _, block in sorted(self._blocks.items())]
 
     def _message(self, message: dict[str, Any]) -> Iterator[ModelEvent]:
@@ -285,7 +285,7 @@ class MessageReader:
 
     def _begin(self, index: int, block: dict[str, Any]) -> Iterator[ModelEvent]:
         self.empty = False
-        self._blocks[index] = _Block(block)
+        self._blocks[index] = _ContentBlock(block)
         if block.get("type") in ("text", "thinking"):
             yield from self._shown(as_string(block["type"]), as_string(block.get(as_string(block["type"]))))
 
@@ -296,7 +296,7 @@ class MessageReader:
         source, target = _DELTAS[kind]
         piece = as_string(delta.get(source))
         began = {"type": target} if target in ("text", "thinking") else {}
-        self._blocks.setdefault(index, _Block(began)).add(target, piece)
+        self._blocks.setdefault(index, _ContentBlock(began)).add(target, piece)
         self.empty = False
         yield from self._shown(target, piece)
 
@@ -325,4 +325,4 @@ class MessageReader:
         if kind == "text":
             yield from self._text.take(piece)
         elif kind == "thinking" and (thought := self._thoughts.take(piece)):
-            yield ThinkingDelta(thought)
+            yield ThoughtDelta(thought)

@@ -19,7 +19,7 @@ from cdd_agent.llm.port import (
     ProviderData,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -172,7 +172,7 @@ class ChatReply:
             elif part.get("type") == "thinking":
                 thought = "".join(as_string(as_dict(one).get("text")) for one in as_list(part.get("thinking")))
                 if thought:
-                    yield ThinkingDelta(thought)
+                    yield ThoughtDelta(thought)
         if self._parts or any(as_dict(part).get("type") == "thinking" for part in content):
             for part in map(as_dict, content):
                 _join_part(self._parts, part)
@@ -186,14 +186,14 @@ class ChatReply:
             if thought and not told:
                 told = True
                 self._text.note_thought()
-                yield ThinkingDelta(whole_characters(thought))
+                yield ThoughtDelta(whole_characters(thought))
         for block in map(as_dict, as_list(piece.get("thinking_blocks"))):
             _join_block(self._blocks, block)
         for detail in map(as_dict, as_list(piece.get("reasoning_details"))):
             _join_detail(self._details, detail)
             text = as_string(detail.get("text")) or as_string(detail.get("summary"))
             if text and not told:
-                yield ThinkingDelta(whole_characters(text))
+                yield ThoughtDelta(whole_characters(text))
 
     def _call(self, call: dict[str, Any]) -> None:
         function, index = as_dict(call.get("function")), call.get("index")

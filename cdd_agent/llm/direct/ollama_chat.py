@@ -27,7 +27,7 @@ from cdd_agent.llm.port import (
     ProviderData,
     Request,
     StopReason,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -160,7 +160,7 @@ class OllamaReader:
         self._thoughts.append(as_string(message.get("thinking")))
         if thought := self._characters.take(self._thoughts[-1]):
             self._text.note_thought()
-            yield ThinkingDelta(thought)
+            yield ThoughtDelta(thought)
         yield from self._text.take(as_string(message.get("content")))
         for call in map(as_dict, as_list(message.get("tool_calls"))):
             self._call(as_string(call.get("id")), as_dict(call.get("function")))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
+from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 
 
@@ -40,11 +40,11 @@ class ReplyText:
         self._characters = Characters()
         self._filter = TextFilter()
 
-    def take(self, piece: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def take(self, piece: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         if text := self._characters.take(piece):
             yield from self._said(text)
 
-    def end(self) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def end(self) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         """The rest, when no more will come."""
         if rest := self._characters.end():
             yield from self._said(rest)
@@ -61,6 +61,6 @@ class ReplyText:
         except UnreadableCall as error:
             raise ServerFailed(Failure(words="a call of a tool that cannot be read", all_words=str(error))) from error
 
-    def _said(self, text: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def _said(self, text: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         self.written.append(text)
         yield from self._filter.feed(text)

@@ -13,7 +13,7 @@ from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_charact
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import Done, ModelEvent, ProviderData, StopReason, ThinkingDelta, ToolCall, Usage
+from cdd_agent.llm.port import Done, ModelEvent, ProviderData, StopReason, ThoughtDelta, ToolCall, Usage
 
 _PLAIN = frozenset({"message", "function_call"})
 """Items that can be said again in other words, unless they have a phase."""
@@ -118,7 +118,7 @@ class ResponseReader:
         if self._thoughts_of not in (None, (place, part)):
             thought = f"\n\n{thought}"
         self._thoughts_of = (place, part)
-        yield ThinkingDelta(thought)
+        yield ThoughtDelta(thought)
 
     def _item(self, place: int, item: dict[str, Any]) -> Iterator[ModelEvent]:
         """An item that is done; where nothing of it came in pieces, now all of it does."""

@@ -32,7 +32,7 @@ _LONGEST_LIST = 16 * 2**20
 _LARGEST_WINDOW = 10**9
 
 
-class OwnWords:
+class ModelFacts:
     """The facts about one model, by its server's own words where it has some; asked for once, in a thread."""
 
     def __init__(self, endpoint: Endpoint, known: KnownModel) -> None:
@@ -103,7 +103,7 @@ class OwnWords:
             self._ready.set()
 
     def _ask_openrouter(self) -> None:
-        kept, name = _Kept.read(self._endpoint.base), self._endpoint.model
+        kept, name = _CachedList.read(self._endpoint.base), self._endpoint.model
         if found := _facts_of(name, kept.entries, self._facts):
             self._facts = found
             self._ready.set()
@@ -113,7 +113,7 @@ class OwnWords:
         answer = fetched(f"{self._endpoint.base}/models", self._endpoint.key, _PATIENCE * 10)
         listed = map(as_dict, as_list(as_dict(answer).get("data")))
         if entries := [{name: entry[name] for name in _FIELDS if name in entry} for entry in listed]:
-            _Kept(self._endpoint.base, time.time(), entries).write()
+            _CachedList(self._endpoint.base, time.time(), entries).write()
             self._facts = _facts_of(name, entries, self._facts) or self._facts
 
 
@@ -221,7 +221,7 @@ def fetched(address: str, key: str | None, patience: float, body: object = None)
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedList:
     """OpenRouter's list as it is kept in the user's cache folder."""
 
     base: str
@@ -230,7 +230,7 @@ class _Kept:
     entries: Iterable[dict[str, Any]] = ()
 
     @classmethod
-    def read(cls, base: str) -> "_Kept":
+    def read(cls, base: str) -> "_CachedList":
         """The list that came from this address, or an empty one."""
         path, text = _place(), ""
         with suppress(OSError):
