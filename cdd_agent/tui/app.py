@@ -150,6 +150,8 @@ class Shell(Guarded, App[CddError]):
         """Where it is shown, unless any line is its answer: then it is in the transcript."""
         self._clock = clock
         self._last_key = self._last_letter = self._asked_to_leave = -inf
+        self._delay = 0.0
+        """What can be left of a wait for the model that was told."""
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
         self._typed: tuple[str, Meant] = ("", (None, None))
@@ -413,7 +415,7 @@ class Shell(Guarded, App[CddError]):
             case ReplyStarted(saved=True):
                 activity.busy("Using the saved reply")
             case ReplyStarted(model=model):
-                self._bar.model = model  # that of the agent that is active, or a fallback
+                self._bar.model, self._delay = model, 0.0  # that of the agent that is active, or a fallback
                 activity.busy(f"Waiting for {model}")
             case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
                 activity.busy("Thinking …")
@@ -428,6 +430,9 @@ class Shell(Guarded, App[CddError]):
                 self._bar.model = model
                 self._describe(event)
             case ReplyDelayed(seconds=seconds, reason=reason):
+                if seconds > self._delay:  # another wait; in the bar its reason may be cut
+                    transcript.add(BlockKind.OUTPUT, reason)
+                self._delay = seconds - 1
                 activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):
                 transcript.settle()
