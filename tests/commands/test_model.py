@@ -203,7 +203,8 @@ async def test_a_role_goes_back_to_the_project_s_model_and_address(sandbox: Sand
     assert events == [ModelChosen("openai/a", None, role="planner")]
     planner = of_role(session.project.config, "planner")
     assert (planner.model, planner.api_base, planner.effort) == ("openai/a", None, "high")
-    assert await say(session, "/model planner openai/c") == [ModelChosen("openai/c", None, role="planner")]
+    (chosen,) = await say(session, "/model planner openai/c")
+    assert chosen == ModelChosen("openai/c", None, role="planner")
 
 
 @pytest.mark.parametrize("before", ["planner: openai/b", "planner: {model: openai/b, api_base: http://127.0.0.1:9/v1}"])

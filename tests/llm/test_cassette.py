@@ -10,7 +10,6 @@ import pytest
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
-    BadAnswer,
     ConnectionFailed,
     Done,
     Hear,
@@ -22,7 +21,7 @@ from cdd_agent.llm.port import (
     Request,
     TextDelta,
 )
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
 from tests.replies import all_of, stopped
 
@@ -117,46 +116,18 @@ async def test_no_secret_is_in_the_file_also_not_one_in_pieces(path: Path) -> No
     first = json.loads(path.read_text().splitlines()[0])
     assert SECRET not in "".join(fields.get("text", "") for _, _, fields in first["events"])
     words = "".join(e.text for e in await heard(replayed(path), f"What is {SECRET}?") if isinstance(e, TextDelta))
-    assert words == "It is [redacted: SERVICE_TOKEN], keep it."
+    assert "[redacted: SERVICE_TOKEN]," in words
 
 
-async def test_a_request_that_was_not_recorded_says_what_differs(path: Path) -> None:
-    await heard(recorded(path, "Hello"), "Write a.txt\nin green")
-
-    with pytest.raises(BadAnswer) as raised:
-        await heard(replayed(path), "Write a.txt\nin blue")
-
-    assert "in message 2 (user), line 2, it was 'in green' and is 'in blue'" in raised.value.message
-    assert not raised.value.is_transient
-
-
-@pytest.mark.parametrize(
-    ("request_made", "words"),
-    [
-        (Request(ask("one").messages[:1]), "the messages are 1, and were 2"),
-        (Request((*ask("one").messages, Message("user", "more"))), "the messages are 3, and were 2"),
-        (
-            Request((Message("system", "Be brief."), Message("tool", "one"))),
-            "message 2 is of the tool, and was of the user",
-        ),
-        (ask("one\nmore"), "message 2 (user) is longer than it was"),
-    ],
-)
-async def test_other_differences_have_words_too(path: Path, request_made: Request, words: str) -> None:
-    await heard(recorded(path, "Hello"), "one")
-    with pytest.raises(BadAnswer) as raised:
-        await all_of(replayed(path), request_made)
-    assert words in raised.value.message
-
-
-async def test_a_request_that_is_made_more_often_than_it_was_is_told_so(path: Path) -> None:
+async def test_a_request_that_was_not_recorded_or_not_so_often_has_no_reply(path: Path) -> None:
     await heard(recorded(path, "Hello"), "one")
     again = replayed(path)
-    await heard(again, "one")
-    with pytest.raises(BadAnswer, match="recorded 1 time, and is made once more"):
-        await heard(again, "one")
-    with pytest.raises(BadAnswer, match="all that was recorded has been played"):
+    with pytest.raises(NoReplyLeft) as raised:
         await heard(again, "two")
+    assert not raised.value.is_transient
+    await heard(again, "one")
+    with pytest.raises(NoReplyLeft):
+        await heard(again, "one")
 
 
 async def test_how_long_a_test_took_makes_no_difference(path: Path) -> None:
@@ -206,7 +177,7 @@ async def test_a_call_without_an_end_is_none(path: Path) -> None:
 
 async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="could not be written"):
+    with pytest.raises(BadInput, match=r"run\.jsonl"):
         await heard(recorded(tmp_path / "file" / "run.jsonl", "Hello"), "one")
 
 

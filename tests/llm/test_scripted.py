@@ -95,9 +95,8 @@ async def test_counts_words_as_tokens() -> None:
 
 async def test_a_step_can_be_asked_for_once_more_where_no_other_reply_fits() -> None:
     model = ScriptedModel([ScriptedReply("again", when="it failed"), ScriptedReply("first", when="Step 1"), "other"])
-    asked = ("Step 1", "Step 1, it failed", "Step 1, it failed", "Step 1")
-    assert [await reply_to(model, ask(text)) for text in asked] == ["first", "again", "other", "first"]
-    assert await reply_to(model, ask("Step 1, it failed")) == "again"
+    asked = ("Step 1", "Step 1, it failed", "Step 1, it failed", "Step 1", "Step 1, it failed")
+    assert [await reply_to(model, ask(text)) for text in asked] == ["first", "again", "other", "first", "again"]
 
 
 async def test_a_script_can_misbehave_on_order(tmp_path: Path) -> None:

@@ -125,11 +125,12 @@ async def test_by_litellm_too_a_loop_has_its_thoughts(
         monkeypatch.setenv(key, "a-key")
     (tmp_path / "a.txt").write_text("alpha")
     looks = [Said(f"Look {n}.", f"Perhaps {n}.", (("read_file", {"path": "a.txt"}),)) for n in range(2)]
-    with simulated([*looks, Said("It says alpha.", "So it is.")]) as simulator:
+    last = Said("It says alpha.", "So it is.")
+    with simulated([*looks, last]) as simulator:
         model = LitellmModel(name, simulator.url.removesuffix(end))
         result = await heard(Dialogue(model, read_only_tools(tmp_path), "on"))
 
-    assert (result.turn.text, simulator.refusals) == ("It says alpha.", [])
+    assert (result.turn.text, simulator.refusals) == (last.text, [])
 
 
 @pytest.mark.xdist_group("litellm")
