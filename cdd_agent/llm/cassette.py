@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -68,13 +67,21 @@ class Recorded(ModelWrapper):
             "model": self.name,
             "request": _REQUEST.dump_python(as_recorded(request, self._redactor), mode="json"),
             "events": [[at, _NAMES[type(event)], asdict(event)] for at, event in self._redacted(events)],
-            "error": self._error(error) if error else None,
+            "error": None,
         }
+        if error is not None:
+            kinds = (name for kind in type(error).__mro__ for name, known in ERRORS.items() if known is kind)
+            redact = self._redactor.redact
+            told = {"kind": next(kinds, "bad_answer"), "message": redact(error.message), "hint": redact(error.hint)}
+            waits = {"retry_after": error.retry_after} if isinstance(error, RateLimited) else {}
+            line["error"] = told | waits
         data = json.dumps(line, ensure_ascii=False) + "\n"
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a+b") as file:
-                _end_a_torn_line(file)
+                if file.seek(0, os.SEEK_END):
+                    file.seek(-1, os.SEEK_END)
+                    file.write(b"\n" * (file.read(1) != b"\n"))  # after a torn line
                 file.write(data.encode("utf-8", errors="replace"))
         except OSError as failure:
             raise BadInput(
@@ -97,18 +104,3 @@ class Recorded(ModelWrapper):
                 yield at, self._redactor.redacted(event)
         if rest := stream.end():
             yield at, kind(rest)
-
-    def _error(self, error: ModelError) -> dict[str, Any]:
-        kinds = (name for kind in type(error).__mro__ for name, known in ERRORS.items() if known is kind)
-        kind = next(kinds, "bad_answer")
-        redact = self._redactor.redact
-        told = {"kind": kind, "message": redact(error.message), "hint": redact(error.hint)}
-        return {**told, "retry_after": error.retry_after} if isinstance(error, RateLimited) else told
-
-
-def _end_a_torn_line(file: Any) -> None:
-    file.seek(0, os.SEEK_END)
-    if file.tell():
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) != b"\n":
-            file.write(b"\n")

@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from cdd_agent.errors import BadInput
@@ -20,10 +20,11 @@ from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import Price, has_provider, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import Done, Hear, Message, Request
+from cdd_agent.llm.port import Done, Hear, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
 DUMMY_KEY = "no-key"
@@ -69,6 +70,8 @@ class LitellmModel:
                 async for chunk in chunks:
                     empty = empty and not any(one.delta.content or one.delta.tool_calls for one in chunk.choices)
                     piece = chunk.model_dump(exclude_none=True, warnings=False)
+                    if failure := failure_in(piece):
+                        raise ServerFailed(failure)
                     as_dict(piece.get("usage")).pop("cost", None)  # by litellm's table, and not the provider's word
                     for event in reply.read(piece):
                         listener(event)
@@ -82,18 +85,23 @@ class LitellmModel:
         except _vendor_errors(litellm) as error:
             if error is listener.raised:
                 raise
-            key_hint = partial(_key_hint, litellm, self.name)
-            raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
+            raise translated(Failure.of(error, outer), self.name, self.api_base, self._key_hint) from error
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
         import httpx
 
+        messages = []
+        for message in request.messages:
+            content = message_of(message)
+            if message.tool_calls:  # with what litellm gave for them; it leaves out what their provider refuses
+                content |= as_dict(as_dict(read_json(message.data_from(self._origin))).get("message"))
+            messages.append(content)
         # Without the second, tools need the package `mcp`.
         tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
         return {
             "model": self.name,
-            "messages": [self._message(message) for message in request.messages],
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves out what a provider does not know
@@ -110,15 +118,8 @@ class LitellmModel:
     def _origin(self) -> str:
         return f"{self.name} by litellm at {self.api_base or 'its provider'}"
 
-    def _message(self, message: Message) -> dict[str, Any]:
-        """With what belongs to its calls, as litellm gave it; litellm leaves out what their provider refuses."""
-        content, sent = message_of(message), message.provider_data
-        if message.tool_calls and sent is not None and sent.origin == self._origin:
-            content |= as_dict(as_dict(read_json(sent.data)).get("message"))
-        return content
-
     def _settings(self) -> dict[str, Any]:
-        """What a person has chosen; litellm knows how each provider calls it."""
+        """The settings of a person, in the words of litellm, which knows those of each provider."""
         options, known = self.options, known_model(self.name)
         chosen = {
             "reasoning_effort": openai_word(options.effort, known) if options.effort else None,
@@ -128,6 +129,14 @@ class LitellmModel:
             "extra_headers": dict(options.headers),
         }
         return {name: value for name, value in chosen.items() if value is not None and value != {}}
+
+    def _key_hint(self) -> str:
+        """Which variable to set or to check."""
+        if missing := missing_keys(self.name):
+            return f"Set in the environment: {', '.join(missing)}."
+        _, provider, _, _ = _litellm().get_llm_provider(self.name)
+        variable = f"{provider.upper()}_API_KEY"
+        return f"Check {variable if variable in os.environ else 'the key'}, and that it may use this model."
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
         _, provider, _, _ = litellm.get_llm_provider(self.name)
@@ -246,7 +255,7 @@ def _was_finished(chunks: Any) -> bool:
 
 
 def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
-    """What litellm and the libraries under it raise. A bug of ours is none of these.
+    """The errors of litellm and the libraries under it. A bug of ours is none of these.
 
     ImportError: some providers need a package that litellm imports at the call.
     """
@@ -260,12 +269,3 @@ def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
         OSError,
         ImportError,
     )
-
-
-def _key_hint(litellm: Any, name: str) -> str:
-    """Which variable to set or to check."""
-    if missing := missing_keys(name):
-        return f"Set in the environment: {', '.join(missing)}."
-    _, provider, _, _ = litellm.get_llm_provider(name)
-    variable = f"{provider.upper()}_API_KEY"
-    return f"Check {variable if variable in os.environ else 'the key'}, and that it may use this model."

@@ -1,4 +1,4 @@
-"""What servers say of their own models, which goes before any table: OpenRouter's list, what Ollama shows of a model,
+"""Facts that servers tell of their own models, which go before any table: OpenRouter's list, Ollama's of a model,
 and how much a server on this computer takes in.
 
 What answers may be anything, and so may what was kept: each fact is taken only as what it has to be.
@@ -140,7 +140,7 @@ def window_here(endpoint: Endpoint) -> int | None:
 
 
 def _shown_by_ollama(endpoint: Endpoint, known: KnownModel) -> KnownModel:
-    """What Ollama says of a model, loaded or not. Who made the model may have set its window (`num_ctx`)."""
+    """The facts that Ollama tells of a model, loaded or not. Who made the model may have set its window (`num_ctx`)."""
     shown = as_dict(fetched(f"{endpoint.base}/api/show", endpoint.key, _PATIENCE * 10, {"model": endpoint.model}))
     about = as_dict(shown.get("model_info"))
     window = _as_window(about.get(f"{as_string(about.get('general.architecture'))}.context_length"))
@@ -180,7 +180,7 @@ def sees_here(endpoint: Endpoint) -> bool | None:
 
 
 def _loaded_by_ollama(endpoint: Endpoint, patience: float) -> list[Any] | None:
-    """What it says of the models that are loaded; None where nothing answers, or something else."""
+    """Its list of the models that are loaded; None where nothing answers, or something else."""
     said = as_dict(fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience)).get("models")
     return said if isinstance(said, list) else None
 
@@ -262,7 +262,7 @@ _FIELDS = ("id", "context_length", "pricing", "supported_parameters", "top_provi
 
 
 def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -> KnownModel | None:
-    """What a list says of a model; of a variant (`:nitro`) that is not in it, what it says of the model."""
+    """The facts about a model in a list; for a variant (`:nitro`) that is not in it, those of the model."""
     by_name = {as_string(entry.get("id")): entry for entry in entries}
     entry = by_name.get(name) or by_name.get(name.partition(":")[0])
     if not entry:

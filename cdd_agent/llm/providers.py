@@ -36,7 +36,7 @@ class Provider:
     """The variables that may say where it is."""
     needs_key: bool = True
     path: str = ""
-    """What its addresses end in, where people are used to leaving it out."""
+    """The end of its addresses, where people are used to leaving it out."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers, and the variables that hold their values."""
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
@@ -231,6 +231,6 @@ def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None
 
 
 def _plain(environment: Mapping[str, str], name: str) -> str | None:
-    """What a variable says, if a header can say it."""
+    """The value of a variable, if a header can have it."""
     value = environment.get(name, "").strip()
     return value if value.isascii() and value.isprintable() else None

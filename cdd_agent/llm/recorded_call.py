@@ -10,7 +10,7 @@ from cdd_agent.llm.port import Done, Message, ModelError, ModelEvent, Request
 from cdd_agent.redaction import Redactor
 
 _DIFFERS_ALWAYS = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b|\b0x[0-9a-f]{6,}\b")
-"""What a test run prints differently each time: how long it took, and addresses of objects."""
+"""The parts of a test run's output that are new each time: how long it took, and addresses of objects."""
 _LONGEST_QUOTE = 80
 
 

@@ -72,7 +72,7 @@ class ScriptedReply:
     thinking: str = ""
     """Thoughts that come before the text."""
     provider_data: ProviderData | None = None
-    """What it wants back with its message."""
+    """The data that it wants back with its message."""
 
     @property
     def is_for_any(self) -> bool:
@@ -91,7 +91,7 @@ class ScriptedReply:
         return self.when is None or self.when in said
 
     def timeline(self, pace: float) -> Iterator[tuple[float, ModelEvent | None]]:
-        """What comes, at so many characters a second, each with the seconds to wait before it."""
+        """Its pieces at so many characters a second, each with the seconds to wait before it."""
         yield self.slow, None
         for kind, text in ((ThoughtDelta, self.thinking), (TextDelta, self.text[: self.cut])):
             for piece in pieces(text):
@@ -137,7 +137,15 @@ class ScriptedModel:
         """Characters a second of what was written; 0: as fast as they are read."""
         self.requests: list[Request] = []
         self._redactor = redactor
-        self._script = [_entry(line) for line in script]
+        self._script = list[ScriptedReply | RecordedCall]()
+        for line in script:
+            match line:
+                case str():
+                    self._script.append(ScriptedReply(line))
+                case ModelError():
+                    self._script.append(ScriptedReply(error=line))
+                case _:
+                    self._script.append(line)
         self._left = list(self._script)
 
     @classmethod
@@ -216,13 +224,3 @@ class ScriptedModel:
 def pieces(text: str) -> list[str]:
     """Cut `text` after each word, as models stream it."""
     return re.findall(r"\S+\s*|\s+", text)
-
-
-def _entry(line: str | ModelError | ScriptedReply | RecordedCall) -> ScriptedReply | RecordedCall:
-    match line:
-        case str():
-            return ScriptedReply(line)
-        case ModelError():
-            return ScriptedReply(error=line)
-        case _:
-            return line
