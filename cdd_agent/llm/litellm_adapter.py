@@ -10,7 +10,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -57,7 +57,12 @@ class LitellmModel:
 
     def warm_up(self) -> None:
         """Begin the slow import without waiting for it; the first call joins it."""
-        threading.Thread(target=_import_early, name="import-litellm", daemon=True).start()
+
+        def import_early() -> None:
+            with suppress(ImportError):  # the call that needs it imports again, and raises where somebody can see it
+                _litellm()
+
+        threading.Thread(target=import_early, name="import-litellm", daemon=True).start()
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
@@ -99,16 +104,24 @@ class LitellmModel:
             messages.append(content)
         # Without the second, tools need the package `mcp`.
         tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
+        options, known = self.options, known_model(self.name)
+        chosen = {  # in the words of litellm, which knows those of each provider
+            "reasoning_effort": openai_word(options.effort, known) if options.effort else None,
+            "temperature": None if known.refuses_sampling else options.temperature,
+            "max_tokens": options.max_output_tokens,
+            "extra_body": dict(options.body),
+            "extra_headers": dict(options.headers),
+        }
         return {
             "model": self.name,
             "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves out what a provider does not know
-            **self._settings(),
+            **{name: value for name, value in chosen.items() if value is not None and value != {}},
             "api_base": self.api_base,
             "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
-            "timeout": httpx.Timeout(silence_timeout(known_model(self.name)), connect=CONNECT_TIMEOUT),
+            "timeout": httpx.Timeout(silence_timeout(known), connect=CONNECT_TIMEOUT),
             "max_retries": 0,
             "num_retries": 0,
             **tools,
@@ -117,18 +130,6 @@ class LitellmModel:
     @property
     def _origin(self) -> str:
         return f"{self.name} by litellm at {self.api_base or 'its provider'}"
-
-    def _settings(self) -> dict[str, Any]:
-        """The settings of a person, in the words of litellm, which knows those of each provider."""
-        options, known = self.options, known_model(self.name)
-        chosen = {
-            "reasoning_effort": openai_word(options.effort, known) if options.effort else None,
-            "temperature": None if known.refuses_sampling else options.temperature,
-            "max_tokens": options.max_output_tokens,
-            "extra_body": dict(options.body),
-            "extra_headers": dict(options.headers),
-        }
-        return {name: value for name, value in chosen.items() if value is not None and value != {}}
 
     def _key_hint(self) -> str:
         """Which variable to set or to check."""
@@ -172,13 +173,6 @@ def _litellm() -> Any:
     """Import litellm, or join the import that is under way. Blocks for seconds, once."""
     with _importing:
         return _import_quietly()
-
-
-def _import_early() -> None:
-    try:
-        _litellm()
-    except ImportError:
-        return  # the call that needs it imports again, and raises where somebody can see it
 
 
 @cache

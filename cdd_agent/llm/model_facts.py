@@ -269,22 +269,18 @@ def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -
         return None
     modalities = as_list(as_dict(entry.get("architecture")).get("input_modalities"))
     takes, provider = as_list(entry.get("supported_parameters")), as_dict(entry.get("top_provider"))
+    pricing = as_dict(entry.get("pricing"))
+    names = ("prompt", "completion", "input_cache_read", "input_cache_write")
+    prompt, completion, read, write = (_dollars(pricing.get(name)) for name in names)
     return replace(
         known,
         window=_as_window(provider.get("context_length")) or _as_window(entry.get("context_length")) or known.window,
         longest_reply=_as_window(provider.get("max_completion_tokens")) or known.longest_reply,
-        price=_price(as_dict(entry.get("pricing"))) or known.price,
+        price=known.price if prompt is None or completion is None else Price(prompt, completion, read, write),
         calls_tools="tools" in takes,
         thinks="reasoning" in takes,
         sees="image" in modalities if modalities else known.sees,
     )
-
-
-def _price(said: dict[str, Any]) -> Price | None:
-    prompt, completion, read, write = (
-        _dollars(said.get(name)) for name in ("prompt", "completion", "input_cache_read", "input_cache_write")
-    )
-    return None if prompt is None or completion is None else Price(prompt, completion, read, write)
 
 
 def _dollars(said: object) -> float | None:

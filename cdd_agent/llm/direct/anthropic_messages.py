@@ -225,16 +225,22 @@ class MessageReader:
 
     def take(self, text: str) -> Iterator[ModelEvent]:
         document = read_document(text)
+        place = as_int(document.get("index")) or 0
         match document.get("type"):
             case "message":
-                yield from self._message(document)
+                # a whole answer, as some servers send though a stream was asked for
+                self.empty = False
+                self._counted |= as_dict(document.get("usage"))
+                for index, block in enumerate(as_list(document.get("content"))):
+                    yield from self._begin(index, as_dict(block))
+                self._stop(document)
             case "message_start":
                 self.empty = False
                 self._counted |= as_dict(as_dict(document.get("message")).get("usage"))
             case "content_block_start":
-                yield from self._begin(self._index(document), as_dict(document.get("content_block")))
+                yield from self._begin(place, as_dict(document.get("content_block")))
             case "content_block_delta":
-                yield from self._add(self._index(document), as_dict(document.get("delta")))
+                yield from self._add(place, as_dict(document.get("delta")))
             case "message_delta":
                 self._counted |= {name: n for name, n in as_dict(document.get("usage")).items() if n is not None}
                 self._stop(as_dict(document.get("delta")))
@@ -258,17 +264,6 @@ class MessageReader:
     @property
     def _blocks_in_order(self) -> list[_ContentBlock]:
         return [block for _, block in sorted(self._blocks.items())]
-
-    def _message(self, message: dict[str, Any]) -> Iterator[ModelEvent]:
-        """A whole answer, as some servers send though a stream was asked for."""
-        self.empty = False
-        self._counted |= as_dict(message.get("usage"))
-        for index, block in enumerate(as_list(message.get("content"))):
-            yield from self._begin(index, as_dict(block))
-        self._stop(message)
-
-    def _index(self, document: dict[str, Any]) -> int:
-        return as_int(document.get("index")) or 0
 
     def _begin(self, index: int, block: dict[str, Any]) -> Iterator[ModelEvent]:
         self.empty = False

@@ -97,8 +97,25 @@ class ChatReply:
         if not choices and "choices" not in document and "usage" not in document:
             return  # a piece of another kind, as some servers mix in
         self.empty = False
-        if choices:
-            yield from self._choice(as_dict(choices[0]))
+        if not choices:
+            return
+        choice = as_dict(choices[0])
+        piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
+        yield from self._thought(piece)
+        if refusal := as_string(piece.get("refusal")):
+            self._stop_reason = StopReason.REFUSED
+            yield TextDelta(whole_characters(refusal))
+        yield from self._content(piece.get("content"))
+        for call in map(as_dict, as_list(piece.get("tool_calls"))):
+            self._call(call)
+        if "delta" not in choice and "message" in choice:
+            self.finished = True  # a whole answer, whatever it says
+        if word := as_string(choice.get("finish_reason")):
+            reason = stop_reason_of(word)
+            self.finished = True
+            if reason is not StopReason.STOP:  # what was refused above stays so
+                self._stop_reason = reason
+                self._stop_word = word if reason is StopReason.UNKNOWN else ""
 
     def end(self) -> Iterator[ModelEvent]:
         yield from self._text.end()
@@ -129,24 +146,6 @@ class ChatReply:
             return None
         data = json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False)
         return ProviderData(self._origin, whole_characters(data))
-
-    def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
-        piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
-        yield from self._thought(piece)
-        if refusal := as_string(piece.get("refusal")):
-            self._stop_reason = StopReason.REFUSED
-            yield TextDelta(whole_characters(refusal))
-        yield from self._content(piece.get("content"))
-        for call in map(as_dict, as_list(piece.get("tool_calls"))):
-            self._call(call)
-        if "delta" not in choice and "message" in choice:
-            self.finished = True  # a whole answer, whatever it says
-        if word := as_string(choice.get("finish_reason")):
-            reason = stop_reason_of(word)
-            self.finished = True
-            if reason is not StopReason.STOP:  # what was refused above stays so
-                self._stop_reason = reason
-                self._stop_word = word if reason is StopReason.UNKNOWN else ""
 
     def _content(self, content: object) -> Iterator[ModelEvent]:
         """A piece of the text, which some send as a list of parts, with their thoughts among them."""

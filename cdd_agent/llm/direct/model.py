@@ -56,8 +56,17 @@ class DirectModel:
         self.name = name
         self.endpoint = endpoint
         self.options = options
-        self._model_facts = ModelFacts(endpoint, known_model(name))
-        self.protocol = _protocol(name, endpoint, options, self._model_facts)
+        self._model_facts = facts = ModelFacts(endpoint, known_model(name))
+        self.protocol: WireProtocol
+        match endpoint.speaks:
+            case Speaks.CHAT_COMPLETIONS:
+                self.protocol = ChatCompletions(endpoint, options, lambda: facts.known)
+            case Speaks.OLLAMA_CHAT:
+                self.protocol = OllamaChat(endpoint, options, lambda: facts.known)
+            case Speaks.ANTHROPIC_MESSAGES:
+                self.protocol = AnthropicMessages(name, endpoint, options)
+            case Speaks.OPENAI_RESPONSES:
+                self.protocol = OpenAIResponses(name, endpoint, options)
 
     @property
     def calls_tools(self) -> bool:
@@ -169,18 +178,6 @@ class DirectModel:
                 f"If it is not Ollama that is at {self.endpoint.base}: other API bases often end in /v1."
             )
         return told
-
-
-def _protocol(name: str, endpoint: Endpoint, options: ModelOptions, model_facts: ModelFacts) -> WireProtocol:
-    match endpoint.speaks:
-        case Speaks.CHAT_COMPLETIONS:
-            return ChatCompletions(endpoint, options, lambda: model_facts.known)
-        case Speaks.OLLAMA_CHAT:
-            return OllamaChat(endpoint, options, lambda: model_facts.known)
-        case Speaks.ANTHROPIC_MESSAGES:
-            return AnthropicMessages(name, endpoint, options)
-        case Speaks.OPENAI_RESPONSES:
-            return OpenAIResponses(name, endpoint, options)
 
 
 def prepare(base: str) -> None:
