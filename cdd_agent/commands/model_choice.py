@@ -65,11 +65,8 @@ async def choose(session: Session, words: Sequence[str]) -> None:
     else:
         model, api_base = await _meant(session, role, *given)
         choice = with_model(session.project.config, model, api_base, "/model", role)
-    if (
-        not has_provider(model)
-        and endpoint_of(model, api_base) is None
-        and not model.startswith(("script:", "replay:"))
-    ):
+    is_known = has_provider(model) or endpoint_of(model, api_base) or model.startswith(("script:", "replay:"))
+    if not is_known:  # then litellm is asked, whose import is slow
         session.emit(Notice(f"Looking for who offers {model}, which can take a few seconds.", Tone.QUIET))
     if not to_save:
         await _use(session, choice)
