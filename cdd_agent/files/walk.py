@@ -146,7 +146,7 @@ def _ignore_file(place: Path, offset: int) -> tuple[IgnoreRules, ...]:
 
 
 @dataclass(frozen=True)
-class _Folder:
+class _WalkedFolder:
     """A folder on the way, and the ignore files that have a say in it."""
 
     place: str
@@ -165,17 +165,17 @@ class _Folder:
         except OSError:
             return None
 
-    def inner(self, name: str) -> "_Folder":
+    def inner(self, name: str) -> "_WalkedFolder":
         path = f"{self.path}{_as_bytes(name)}/"
-        return _Folder(f"{self.place}/{name}", f"{self.text}{name}/", path, self.above)
+        return _WalkedFolder(f"{self.place}/{name}", f"{self.text}{name}/", path, self.above)
 
-    def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_Folder":
+    def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_WalkedFolder":
         """With its own rules: its `.gitignore`; and a repository of its own begins anew."""
         names = {item.name for item in listing if item.name in (".git", ".gitignore")}
         here = self.as_top() or self if ".git" in names else self
         return here.with_gitignore() if ".gitignore" in names else here
 
-    def as_top(self) -> "_Folder | None":
+    def as_top(self) -> "_WalkedFolder | None":
         """With the rules of the repository whose top it is."""
         git = git_folder(Path(self.place))
         if git is None or not read_small(git / "HEAD", 1):
@@ -183,12 +183,12 @@ class _Folder:
         common = read_small(git / "commondir", 4096).strip()  # a worktree shares the rest with its repository
         with contextlib.suppress(OSError, RuntimeError):
             exclude = (git / common / "info" / "exclude").resolve()
-            return _Folder(self.place, self.text, self.path, _ignore_file(exclude, len(self.path)))
-        return _Folder(self.place, self.text, self.path)
+            return _WalkedFolder(self.place, self.text, self.path, _ignore_file(exclude, len(self.path)))
+        return _WalkedFolder(self.place, self.text, self.path)
 
-    def with_gitignore(self) -> "_Folder":
+    def with_gitignore(self) -> "_WalkedFolder":
         own = _ignore_file(Path(self.place, ".gitignore"), len(self.path))
-        return _Folder(self.place, self.text, self.path, own + self.above)
+        return _WalkedFolder(self.place, self.text, self.path, own + self.above)
 
     def entry(self, item: "os.DirEntry[str]") -> WalkEntry | None:
         """An item as part of the project; None when it is ignored, or is nothing that belongs to one."""
@@ -204,15 +204,15 @@ class _Folder:
         return WalkEntry(text, kind)
 
 
-def _start(root: Path, under: PurePosixPath) -> _Folder:
+def _start(root: Path, under: PurePosixPath) -> _WalkedFolder:
     """The folder to begin in, with all rules from above it; its own are not read yet."""
     root = root.resolve()
-    top = next((folder for folder in (root, *root.parents) if _Folder(str(folder), "").as_top()), root)
-    folder = _Folder(str(top), "")
+    top = next((folder for folder in (root, *root.parents) if _WalkedFolder(str(folder), "").as_top()), root)
+    folder = _WalkedFolder(str(top), "")
     for name in (*root.relative_to(top).parts, *under.parts):
         folder = (folder.as_top() or folder).with_gitignore().inner(name)
     text = "" if under == TOP else f"{under}/"
-    return _Folder(folder.place, text, folder.path, folder.above)
+    return _WalkedFolder(folder.place, text, folder.path, folder.above)
 
 
 def _is_folder(place: Path) -> bool:

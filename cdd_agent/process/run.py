@@ -278,7 +278,7 @@ class _Output:
     def __init__(self, process: subprocess.Popen[bytes], hear: Hear, most: int | None, copies: Path | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._hear = hear
-        self._shown, self._shown_at = _Shown(), -SHOWN_EVERY
+        self._shown, self._shown_at = _PendingOutput(), -SHOWN_EVERY
         self._closed = threading.Event()
         stdout = HeadTailBuffer() if most is None else _Head(most)
         self._kept: dict[StreamName, HeadTailBuffer | _Head] = {"stdout": stdout, "stderr": HeadTailBuffer()}
@@ -293,7 +293,7 @@ class _Output:
         for name, pipe in streams:
             if pipe is not None:
                 ends_early = most is not None and name == "stdout"
-                copy = _Copy(copies / name if copies else None)
+                copy = _StreamFile(copies / name if copies else None)
                 threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
 
     @property
@@ -328,7 +328,7 @@ class _Output:
         """Let the readers stop, and close the pipes: whoever still writes into them is told so by the system."""
         self._closed.set()
 
-    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_Copy") -> None:
+    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_StreamFile") -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         # A program that may write more before it has to wait for this thread is held up less.
         with contextlib.suppress(ImportError, AttributeError, OSError):  # only Linux can, and only within a limit
@@ -371,14 +371,14 @@ class _Output:
             self._hear(chunk)
 
 
-class _Copy:
+class _StreamFile:
     """A stream in a file, where one is wanted; what cannot be written whole is not there at all."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._length = path, 0
         self._file = path.open("xb", buffering=0) if path else None
 
-    def __enter__(self) -> "_Copy":
+    def __enter__(self) -> "_StreamFile":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -403,7 +403,7 @@ def _settle(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
-class _Shown:
+class _PendingOutput:
     """Output that waits to be shown, from both pipes: of more than there is room for, the beginning and the end."""
 
     def __init__(self) -> None:

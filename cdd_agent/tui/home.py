@@ -82,6 +82,8 @@ class Home(GuardedWidget, Screen[None]):
         self.session: Session | None = None
         """None until it is opened."""
         self._root = root
+        self._delay = 0.0
+        """What can be left of a wait for the model that was told."""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -135,7 +137,7 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyStarted(saved=True):
                 activity.busy("Using the saved reply")
             case ReplyStarted(model=model):
-                self.bar.model = model  # that of the agent that is active, or a fallback
+                self.bar.model, self._delay = model, 0.0  # that of the agent that is active, or a fallback
                 activity.busy(f"Waiting for {model}")
             case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
                 activity.busy("Thinking …")
@@ -150,6 +152,9 @@ class Home(GuardedWidget, Screen[None]):
                 self.bar.model = model
                 self._describe(event)
             case ReplyDelayed(seconds=seconds, reason=reason):
+                if seconds > self._delay:  # another wait; in the bar its reason may be cut
+                    transcript.add(BlockKind.OUTPUT, reason)
+                self._delay = seconds - 1
                 activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):
                 transcript.settle()
