@@ -292,11 +292,11 @@ class ExecutorAgent(ReadsWords):
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
-        packed = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
-        for notice in self._left_out.news(packed.left_out):
+        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
+        for notice in self._left_out.news(prompt.left_out):
             self.emit(notice)
         try:
-            turn = await packed.dialogue.turn(packed.messages, step=step.number)
+            turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
             self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
             if turn.problem:
                 self.emit(Notice(turn.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))

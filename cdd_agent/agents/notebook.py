@@ -177,6 +177,11 @@ def without_json(answer: str) -> str:
     return (screen.hear(answer) + screen.end()).strip()
 
 
+def without_data(answer: Message) -> Message:
+    """The same for a model: its data is in the draft as well."""
+    return Message("assistant", without_json(answer.content) or "…")
+
+
 def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
     """The latest turns of a conversation, of about so many characters, beginning with a person's words.
 
@@ -184,8 +189,7 @@ def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
     """
     last = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
     plain = [
-        message if message.role == "user" or i == last else Message("assistant", without_json(message.content) or "…")
-        for i, message in enumerate(messages)
+        message if message.role == "user" or i == last else without_data(message) for i, message in enumerate(messages)
     ]
     kept: list[Message] = []
     room = most

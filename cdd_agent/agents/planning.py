@@ -6,7 +6,7 @@ say, and `agents/plan_desk.py` writes it.
 
 import asyncio
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,15 +16,15 @@ from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
 from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.fitted_prompt import FittedPrompt
-from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured
-from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers, most_of
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt, Part, fit
+from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured, with_form
+from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Answer, Emit, Event, Notice, PlanChecked, Tone, unheard
 from cdd_agent.files.atomic import digest
-from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
-from cdd_agent.llm.port import Message, Model, Request
+from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.llm.port import Message, Model
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
@@ -39,6 +39,9 @@ SAID_BEFORE = "what was said and looked at before"
 _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
+Task = Literal["plan", "change"]
+_FORMS: dict[Task, type[PlanReply] | type[ChangeReply]] = {"plan": PlanReply, "change": ChangeReply}
+"""Of the answers."""
 
 
 @dataclass
@@ -130,7 +133,7 @@ class Planning:
         spec, present = self.desk.complete_spec(), self.desk.present()
         self._check_means()
         opening = await asyncio.to_thread(self._opening, spec, present, guidance)
-        self._packed("plan", (Message("user", opening),)).refuse_too_long()
+        self._refuse_too_long("plan", (Message("user", opening),))
         self._keep(
             PlanningNotes(
                 task="plan",
@@ -166,7 +169,7 @@ class Planning:
             notes = notes.model_copy(update={"spec": _identity(spec)})
         update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
         conversation = (*notes.conversation, said)
-        self._packed("change", conversation).refuse_too_long()
+        self._refuse_too_long("change", conversation)
         self._keep(notes.model_copy(update={**update, "conversation": conversation}))
         await self.go_on()
 
@@ -191,8 +194,8 @@ class Planning:
         left = MOST_QUESTIONS - self.notes.asked if self.may_ask else None
         base = self.proposal or present.plan if self.notes.task == "change" else None
         judge = ReplyJudge(self.desk, spec, present, base, self.text_with, left)
-        packed = await asyncio.to_thread(self._packed, self.notes.task, conversation, exploration)
-        for notice in self._left_out.news(packed.left_out):
+        prompt = await asyncio.to_thread(self._prompt, self.notes.task, conversation, exploration)
+        for notice in self._left_out.news(prompt.left_out):
             self.recorder.emit(notice)
 
         def keep(added: Added) -> None:
@@ -202,8 +205,8 @@ class Planning:
             if len(added.messages) > 1:
                 self.recorder.emit(Notice(exploration.in_words, Tone.QUIET, about=About.EXPLORED))
 
-        kind: type[Any] = packed.kind
-        found = await structured(packed.dialogue, packed.messages, kind, check=judge.problems, keep=keep)
+        kind: type[Any] = _FORMS[self.notes.task]
+        found = await structured(prompt.dialogue, prompt.messages, kind, check=judge.problems, keep=keep)
         for event in self._taken_up(found.value, judge):
             self.recorder.emit(event)
 
@@ -260,6 +263,11 @@ class Planning:
         self.model()
         load_prompt(self.desk.root, "planner")
 
+    def _refuse_too_long(self, task: Task, conversation: tuple[Message, ...]) -> None:
+        """Raises `ContextTooLong` where the model could not take it in."""
+        prompt = self._prompt(task, conversation)
+        prompt.dialogue.refuse_too_long(with_form(prompt.messages, _FORMS[task]))
+
     def _propose(self, plan: ImplementationPlan) -> None:
         update = {"proposal": plan.to_markdown(), "is_open": False, "questions": ()}
         self._keep(self.notes.model_copy(update=update))
@@ -285,9 +293,9 @@ class Planning:
 
     # ------------------------------------------------------------------------------------ what is asked
 
-    def _packed(
-        self, task: Literal["plan", "change"], conversation: tuple[Message, ...], exploration: Exploration | None = None
-    ) -> "_Packed":
+    def _prompt(
+        self, task: Task, conversation: tuple[Message, ...], exploration: Exploration | None = None
+    ) -> FittedPrompt:
         """The conversation with what is said before it, as far as the model's window has room."""
         exploration = exploration or Exploration()
         dialogue = Dialogue(
@@ -297,17 +305,13 @@ class Planning:
             Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
             emit=self.recorder.emit,
         )
-        window, prompt = dialogue.model.window, load_prompt(self.desk.root, "planner")
-        kind: type[PlanReply] | type[ChangeReply] = PlanReply if task == "plan" else ChangeReply
-        before = estimated_tokens(prompt) + estimated_tokens(how_to_answer(kind)) + MARGIN
-        kept = _latest(conversation, None if window is None else most_of(window) - before)
-        room = TokenBudget(window, before + estimated_prompt(Request(kept)))
-        if len(kept) < len(conversation):
-            room.leave_out(SAID_BEFORE)
-        equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-        rules = room.part(project_rules(self.desk.root).section, RULES_FOR_AGENTS)
-        system = "\n\n".join(filter(None, (prompt, rules, room.note())))
-        return _Packed(equipped, (Message("system", system), *kept), tuple(room.left_out), kind)
+        whole, *shorter = _shorter_and_shorter(conversation)
+        parts = (
+            Part(load_prompt(self.desk.root, "planner")),
+            Part(project_rules(self.desk.root).section, RULES_FOR_AGENTS, rank=1),
+            Part(whole, SAID_BEFORE, smaller=shorter),
+        )
+        return fit(dialogue, parts, tools=1, beside=estimated_tokens(how_to_answer(_FORMS[task])))
 
     def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
         plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
@@ -336,33 +340,14 @@ class Planning:
         return "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
 
 
-@dataclass(frozen=True)
-class _Packed(FittedPrompt):
-    kind: type[PlanReply] | type[ChangeReply]
-    """The form of the answer."""
-
-    def refuse_too_long(self) -> None:
-        """Raises `ContextTooLong` where the model could not take it in."""
-        first, *others = self.messages
-        told = replace(first, content=f"{first.content}\n\n{how_to_answer(self.kind)}")
-        self.dialogue.refuse_too_long((told, *others))
-
-
-def _latest(conversation: tuple[Message, ...], tokens: int | None) -> tuple[Message, ...]:
-    """A conversation of at most so many tokens, if it can be. The oldest goes first; the first message, the person's
-    last words and what the spec was changed to stay."""
-    if tokens is None:
-        return conversation
+def _shorter_and_shorter(conversation: tuple[Message, ...]) -> Iterator[tuple[Message, ...]]:
+    """The conversation, and what may be left of it: the oldest goes first; the first message, the person's last words
+    and what the spec was changed to stay."""
     first, *others = conversation
     stay = {_last(others, _SAID, _WISH), _last(others, _NEW_SPEC)}
-    kept = conversation
     for start, message in enumerate([*others, None]):
-        if message is not None and message.role == "tool":
-            continue  # it stays with its call
-        kept = (first, *(others[place] for place in range(start) if place in stay), *others[start:])
-        if estimated_prompt(Request(kept)) <= tokens:
-            break
-    return kept
+        if message is None or message.role != "tool":  # that stays with its call
+            yield (first, *(others[place] for place in range(start) if place in stay), *others[start:])
 
 
 def _last(messages: Sequence[Message], *headings: str) -> int:

@@ -11,7 +11,7 @@ from typing import Self
 from cdd_agent.agents.base import Meaning, ReadsWords
 from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
-from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, packed
+from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, request_of
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.structured import structured
@@ -205,7 +205,7 @@ class SocratesAgent(ReadsWords):
             self.tell(*mentions.notices)
             notebook.hear(said, mentions.pictures)
         before = notebook.draft
-        request = packed(self._root, self.ticket_slug, around, notebook, self._dialogue)
+        request = request_of(self._root, self.ticket_slug, around, notebook, self._dialogue)
         self.tell(*self._untold(around.rules.notes, request.left_out))
         try:
             answer = await structured(

@@ -60,8 +60,7 @@ async def structured(
     The first message is the system's; how to answer is added to it. Raises `NoUsableAnswer`, and what `Dialogue.turn`
     raises.
     """
-    first, *others = messages
-    asked = spoken = (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
+    asked = spoken = with_form(messages, kind)
     best: Structured[T] | None = None
     problems: tuple[str, ...] = ()
 
@@ -89,6 +88,12 @@ async def structured(
             hint="Try again, or use a model that follows instructions better.",
         )
     return best
+
+
+def with_form(messages: Sequence[Message], kind: type[BaseModel]) -> tuple[Message, ...]:
+    """A conversation whose system's message says how to answer, too."""
+    first, *others = messages
+    return (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
 
 
 def how_to_answer(kind: type[BaseModel]) -> str:
