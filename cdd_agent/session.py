@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
-from cdd_agent.agents.last_active import LastActive, last_active, remember
+from cdd_agent.agents.store import LastActive
 from cdd_agent.agents.words import shell_word
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
@@ -107,9 +107,7 @@ class Session:
         last = await asyncio.to_thread(self._left_open)
         if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
             who = _NAMES[last.agent or ""]
-            self.emit(
-                Notice(f"`/resume` goes on with {last.ticket_slug}, where {who} was at work.", about=About.RUN_LEFT)
-            )
+            self.emit(Notice(f"`/resume` goes on with {last.ticket}, where {who} was at work.", about=About.RUN_LEFT))
         if self.project.config.model is None:
             found = await self.look_for_models()
             is_chosen = self.project.config.model is not None  # it may be by now
@@ -124,7 +122,7 @@ class Session:
         agent = self._openers[name](ticket, **options)  # if that fails, whoever is active stays so
         self.leave()
         self.agent, self._worked_on = agent, ticket.slug
-        self._remember(LastActive(agent.name, ticket.slug))
+        self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
         await agent.begin()
         if agent.done:
@@ -184,7 +182,7 @@ class Session:
         if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
             self.emit(Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}"))
             return
-        self._remember(LastActive())
+        self._remember(LastActive(agent=None, ticket=None))
         await self.chat.say(line)
 
     def _how_to(self, words: re.Match[str]) -> str:
@@ -198,11 +196,11 @@ class Session:
         """The agent that was active last, if there is something left for it to do."""
         from cdd_agent.tickets.state import load_state
 
-        last = last_active(self.project.root)
-        if last is None or last.ticket_slug is None or last.agent not in _NAMES:
+        last = LastActive.of(self.project.root)
+        if last is None or last.ticket is None or last.agent not in _NAMES:
             return None
         try:
-            ticket = self.project.tickets.find(last.ticket_slug)
+            ticket = self.project.tickets.find(last.ticket)
             if last.agent != "executor":
                 return last
             state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
@@ -213,7 +211,7 @@ class Session:
     def _remember(self, last: LastActive) -> None:
         if last != self._remembered:
             self._remembered = last
-            remember(self.project.root, last)
+            last.remember(self.project.root)
 
     def leave(self) -> None:
         """Back to chat, if an agent is active."""

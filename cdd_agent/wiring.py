@@ -157,7 +157,8 @@ class Wiring:
         the ticket."""
         from cdd_agent.agents.plan_desk import planning_log
         from cdd_agent.agents.planning import Planning
-        from cdd_agent.agents.planning_notes import open_notes
+        from cdd_agent.agents.planning_notes import NAME, PlanningNotes
+        from cdd_agent.agents.store import AgentFile
         from cdd_agent.events import ReplyLost
         from cdd_agent.tools.read_only import read_only_tools
 
@@ -171,7 +172,7 @@ class Wiring:
         def model() -> Model:
             return self.equipped("planner", config, lost=lambda usage: log.add(ReplyLost(usage)))
 
-        notes, tools = open_notes(desk.record), read_only_tools(project.root)
+        notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root)
         return Planning(desk, notes, model, tools, config.tool_calls, may_ask, self.emit)
 
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
-from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.agents.store import Conversation
 from cdd_agent.dialogue.fitted_prompt import Part, fit
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.token_budget import Omitted

@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cdd_agent.agents.agent_file import AgentFile
 from cdd_agent.agents.spec_draft import Draft
+from cdd_agent.agents.store import AgentFile, without_secrets
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
@@ -114,14 +114,14 @@ class Notebook:
 
     def hear(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
         """The person's words, with which a turn begins or goes on."""
-        message = self.kept.redactor.redacted(Message("user", text, pictures=pictures))
-        self.said += (message.content,)
-        self.under_way += (message,)
+        said = without_secrets((Message("user", text, pictures=pictures),), self.kept.redactor)
+        self.said += (said[0].content,)
+        self.under_way += said
         self.save()
 
     def add(self, messages: Iterable[Message]) -> None:
         """A round of the turn that is under way."""
-        self.under_way += self.kept.redactor.redacted(tuple(messages))
+        self.under_way += without_secrets(messages, self.kept.redactor)
         self.save()
 
     def forget_rounds(self) -> bool:

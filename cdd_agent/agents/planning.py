@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from cdd_agent.agents.agent_file import AgentFile
 from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
-from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
+from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.agents.store import AgentFile, without_secrets
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, Part, fit
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured, with_form
 from cdd_agent.dialogue.token_budget import Omitted
@@ -288,8 +288,10 @@ class Planning:
         self.notes = PlanningNotes()
 
     def _keep(self, notes: PlanningNotes) -> None:
-        self.notes = notes
-        self.kept.write(without_secrets(notes, self.kept.redactor))
+        """In the file without secrets; but plans are used again as they are."""
+        self.notes, redactor = notes, self.kept.redactor
+        conversation, questions = without_secrets(notes.conversation, redactor), redactor.redacted(notes.questions)
+        self.kept.write(notes.model_copy(update={"conversation": conversation, "questions": questions}))
 
     # ------------------------------------------------------------------------------------ what is asked
 

@@ -14,7 +14,7 @@ from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, Argument, TerminalF
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from cdd_agent.agents.last_active import LastActive
+    from cdd_agent.agents.store import LastActive
     from cdd_agent.session import Session
     from cdd_agent.tickets.store import Ticket
 
@@ -55,12 +55,12 @@ async def resume(session: Session) -> None:
     """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
     import asyncio
 
-    from cdd_agent.agents.last_active import last_active
+    from cdd_agent.agents.store import LastActive
     from cdd_agent.commands.listing import view
     from cdd_agent.events import About, Notice
 
     told = session.chat.resume()
-    last = last_active(session.project.root)
+    last = LastActive.of(session.project.root)
     left = await asyncio.to_thread(_left_last, session)
     if last is not None and last.agent is not None:
         agent, ticket = last.agent, _still_there(session, last)
@@ -94,7 +94,7 @@ def _left_last(session: Session) -> Ticket | None:
 
 
 def _still_there(session: Session, last: LastActive) -> Ticket | None:
-    tickets = (ticket for ticket in session.project.tickets.list() if ticket.slug == last.ticket_slug)
+    tickets = (ticket for ticket in session.project.tickets.list() if ticket.slug == last.ticket)
     return next(tickets, None) if session.can_engage(last.agent or "") else None
 
 
