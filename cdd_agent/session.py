@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.store import LastActive
-from cdd_agent.agents.words import shell_word
+from cdd_agent.agents.words import shell_name
 from cdd_agent.config import Config
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
@@ -169,10 +169,10 @@ class Session:
         match line.strip().lower():
             case "":
                 return
-            case word if shell_word(word) == "exit":
+            case word if shell_name(word) == "exit":
                 self.emit(Notice("This is chat; no other agent is active. `/exit` leaves the shell."))
                 return
-            case word if (command := shell_word(word)) in ("help", "clear"):
+            case word if (command := shell_name(word)) in ("help", "clear"):
                 self.emit(Notice(f"`/{command}` does that."))
                 return
             case "approve" | "approve anyway":

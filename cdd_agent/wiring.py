@@ -5,7 +5,7 @@ What a run needs is imported when one is opened; a shell that nobody has asked f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -102,6 +102,13 @@ class Wiring:
         )
 
     @cached_property
+    def slash(self) -> Collection[str]:
+        """The names of the shell's commands."""
+        from cdd_agent.commands.registry import commands
+
+        return tuple(commands())
+
+    @cached_property
     def commands(self) -> CommandRunner:
         """One for the whole session: what was always allowed stays so."""
         return open_commands(self.project, self.frontend)
@@ -114,7 +121,7 @@ class Wiring:
         engine = self.engine(ticket, start_over=start_over, lock=lock)
         if not is_visit:
             prepare_model(engine)
-        return ExecutorAgent(engine, is_visit=is_visit)
+        return ExecutorAgent(engine, self.slash, is_visit=is_visit)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.socrates import SocratesAgent
@@ -132,6 +139,7 @@ class Wiring:
             _redactor(config),
             of_this_ticket,
             self.emit,
+            self.slash,
             tool_calls=config.tool_calls,
             start_over=start_over,
         )
@@ -139,7 +147,7 @@ class Wiring:
     def open_planner(self, ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        return PlannerAgent(self.planning(ticket))
+        return PlannerAgent(self.planning(ticket), self.slash)
 
     def open_chat(self) -> ChatAgent:
         """The general agent. Its model and its tools are made when they are first needed."""
@@ -155,10 +163,10 @@ class Wiring:
         """A ticket's planning, which holds the ticket until it is closed. Its model is made when it is asked, and has
         the budget to itself. Raises `BadInput` for a spec that is not complete, and when another process is at work on
         the ticket."""
-        from cdd_agent.agents.plan_desk import planning_log
         from cdd_agent.agents.planning import Planning
         from cdd_agent.agents.planning_notes import NAME, PlanningNotes
         from cdd_agent.agents.store import AgentFile
+        from cdd_agent.engine.recording import Recorder
         from cdd_agent.events import ReplyLost
         from cdd_agent.tools.read_only import read_only_tools
 
@@ -166,19 +174,20 @@ class Wiring:
         config = of_role(project.config, "planner")
         desk = open_desk(project, ticket, self.commands)
         desk.complete_spec()
-        log = planning_log(desk.record)
 
         @cache
         def model() -> Model:
-            return self.equipped("planner", config, lost=lambda usage: log.add(ReplyLost(usage)))
+            return self.equipped("planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage)))
 
         notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root)
-        return Planning(desk, notes, model, tools, config.tool_calls, may_ask, self.emit)
+        recorder = Recorder(desk.record.redactor, desk.log, self.emit)
+        return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask)
 
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
         needed. Raises `BadInput`."""
         from cdd_agent.engine.engine import Engine
+        from cdd_agent.engine.record import RunRecord
         from cdd_agent.engine.step import StepRunner
         from cdd_agent.events import PersonAnswered, ReplyLost
         from cdd_agent.wording import question
@@ -186,17 +195,16 @@ class Wiring:
         project = self.session.project
         config, root = of_role(project.config, "executor"), project.root
 
+        record = RunRecord.of(root, ticket.slug, _redactor(config))
+
         def log_answer(asked: Proposal | str, answer: str) -> None:
             shown = asked if isinstance(asked, str) else question(asked)
-            record = engine.run.record
             record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
 
         @cache
         def model() -> Model:
-            lost = engine.run.record.log
-            return self.equipped(
-                "executor", config, spent=_spent_before(engine), lost=lambda usage: lost.add(ReplyLost(usage))
-            )
+            spent = _spent_before(engine)  # which is there by the time that a reply is needed
+            return self.equipped("executor", config, spent=spent, lost=lambda usage: record.log.add(ReplyLost(usage)))
 
         person = AnswersTold(self.frontend, log_answer)
         runner = StepRunner(

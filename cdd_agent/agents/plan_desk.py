@@ -10,9 +10,7 @@ from pathlib import Path
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
@@ -55,10 +53,10 @@ class PlanDesk:
     def shown_path(self) -> str:
         return self.ticket.shown(self.ticket.plan_path)
 
-    def recorder(self, emit: Emit) -> Recorder:
-        """Tells what happens in a planning, and logs it apart from the runs, which tell what they cost themselves."""
-        self.record.prepare()
-        return Recorder(self.record.redactor, planning_log(self.record), emit)
+    @property
+    def log(self) -> RunLog:
+        """The log of its plannings, apart from that of the runs, which tell what they cost themselves."""
+        return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
         """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet, and for one
@@ -167,11 +165,6 @@ def _refuse_if_done_is_touched(now: Present, after: ImplementationPlan) -> None:
             f"Step {', '.join(map(str, touched))} was carried out meanwhile, and the proposal changes it",
             hint="`discard` the proposal, and ask again.",
         )
-
-
-def planning_log(record: RunRecord) -> RunLog:
-    """The log of a ticket's plannings, apart from that of its runs."""
-    return RunLog(record.folder / "planning.jsonl")
 
 
 def state_of(present: Present, slug: str) -> ExecutionState:

@@ -20,8 +20,9 @@ from cdd_agent.dialogue.fitted_prompt import FittedPrompt, Part, fit
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured, with_form
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
+from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Answer, Emit, Event, Notice, PlanChecked, Tone, unheard
+from cdd_agent.events import About, Answer, Event, Notice, PlanChecked, Tone
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import Message, Model
@@ -53,17 +54,17 @@ class Planning:
     """Where the notes are; until it is closed, nobody else is at work on the ticket."""
     model: Callable[[], Model]
     """Made when it is first needed; raises `BadInput` where none is configured."""
-    tools: Sequence[Tool[Any]] = ()
-    tool_calls: ToolCalls = "auto"
-    may_ask: bool = True
+    recorder: Recorder
+    """Logs and tells what happens."""
+    tools: Sequence[Tool[Any]]
+    tool_calls: ToolCalls
+    may_ask: bool
     """Somebody is there to answer questions."""
-    emit_to: Emit = unheard
     notes: PlanningNotes = field(init=False)
 
     def __post_init__(self) -> None:
         self.notes = self.kept.found or PlanningNotes()
         self._left_out = Omitted()
-        self.recorder = self.desk.recorder(self.emit_to)
 
     def close(self) -> None:
         """Let go of the ticket. The notes stay."""

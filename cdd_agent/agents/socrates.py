@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
 
-from cdd_agent.agents.base import Meaning, ReadsWords
+from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, request_of
@@ -32,26 +32,26 @@ _TRIES_TO_WRITE = 3
 
 
 class SocratesAgent(ReadsWords):
-    """At work on one ticket's spec, as the person answers; see `HELP` for the words."""
+    """At work on one ticket's spec, as the person answers."""
 
     name = "socrates"
-    HELP = """\
-| typed | does |
-|---|---|
-| an answer, a question, a wish | goes to Socrates, who asks on; the spec fills up |
-| Enter, `continue` | Socrates goes on: with what was stopped, or by itself |
-| `summary` | the whole spec as it stands, with what is open |
-| `approve` | write it to spec.yaml; `approve anyway` also while something is missing |
-| `exit`, `quit` | leave; what was said is kept, `/socrates` goes on from there |
-| `> approved` | says it to Socrates, also where it is near one of these words |
-"""
-    WORDS = ("continue", "summary", "status", "approve", "anyway")
+    placeholder = "your answer; summary, approve, exit ..."
+    OTHERS = (
+        ("an answer, a question, a wish", "goes to Socrates, who asks on; the spec fills up"),
+        ("`> approved`", "says it to Socrates, also where it is near one of these words"),
+    )
     NEAR = 0.8
 
     def __init__(
-        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue, emit: Emit
+        self,
+        tickets: TicketStore,
+        file: SpecFile,
+        notebook: Notebook,
+        dialogue: Dialogue,
+        emit: Emit,
+        slash: Collection[str],
     ) -> None:
-        self.ticket_slug = file.ticket.slug
+        self.ticket_slug, self.slash = file.ticket.slug, slash
         self.notebook = notebook
         self._redacted = RedactedEvents(notebook.kept.redactor, emit)
         self.emit = self._redacted.emit
@@ -71,6 +71,7 @@ class SocratesAgent(ReadsWords):
         redactor: Redactor,
         equipped: Callable[[Spent, Callable[[Usage], None]], Model],
         emit: Emit,
+        slash: Collection[str],
         *,
         tool_calls: ToolCalls = "auto",
         start_over: bool = False,
@@ -90,7 +91,7 @@ class SocratesAgent(ReadsWords):
         except BaseException:
             notebook.close()
             raise
-        return cls(tickets, file, notebook, dialogue, emit)
+        return cls(tickets, file, notebook, dialogue, emit, slash)
 
     @property
     def done(self) -> bool:
@@ -154,34 +155,75 @@ class SocratesAgent(ReadsWords):
             )
         return events
 
-    def command(self, text: str) -> Meaning | None:
-        match text.lower():
-            case "summary" | "status":
-                return Meaning("summary", "Enter shows the whole spec", self._summary)
-            case "approve" | "approve anyway":
-                is_anyway, draft = text.lower() != "approve", self.notebook.draft
-                act = partial(self._approve, anyway=is_anyway)
-                return Meaning(text.lower(), f"Enter writes {self._file.shown}", act, about=draft)
-            case "" | "continue":
-                act = partial(self._ask, self._what_to_go_on_with(), is_answer=False)
-                return Meaning("continue", "Enter lets Socrates go on", act)
-        return None
+    @word(
+        *("", "continue"),
+        does="Socrates goes on: with what was stopped, or by itself",
+        hint="Enter lets Socrates go on",
+    )
+    async def _continue(self) -> None:
+        on = GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
+        await self._ask(None if self.notebook.is_unanswered else on, is_answer=False)
+
+    @word(
+        *("summary", "status"),
+        typed="`summary`",
+        does="the whole spec as it stands, with what is open",
+        hint="Enter shows the whole spec",
+    )
+    async def _summary(self) -> None:
+        self.tell(*self._reread(), *self.view())
+
+    @word(
+        "approve",
+        does="write it to spec.yaml; `approve anyway` also while something is missing",
+        hint=lambda self: f"Enter writes {self._file.shown}",
+        about=lambda self: self.notebook.draft,
+    )
+    async def _approve(self, *, anyway: bool = False) -> None:
+        notebook = self.notebook
+        for _ in range(_TRIES_TO_WRITE):
+            seen = self._file.read()
+            if edited := notebook.meet(seen):
+                self.emit(_edited(self._file, edited))
+            if (lacking := self._lacking()) and not anyway:
+                text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
+                self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
+                self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
+                return
+            try:
+                was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
+            except ChangedMeanwhile:
+                continue
+            self.tell(*self._written(seen, was_changed))
+            return
+        raise ChangedMeanwhile(
+            f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
+        )
+
+    @word(
+        "approve anyway",
+        hint=lambda self: f"Enter writes {self._file.shown}",
+        about=lambda self: self.notebook.draft,
+    )
+    async def _approve_anyway(self) -> None:
+        await self._approve(anyway=True)
+
+    @word(
+        *("exit", "quit"),
+        does="leave; what was said is kept, `/socrates` goes on from there",
+        hint="Enter leaves; what was said is kept",
+    )
+    async def _leave(self) -> None:
+        self._is_done = True
+        text = f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here."
+        self.emit(Notice(text, about=About.LEFT))
 
     def words(self, text: str) -> Meaning:
         return Meaning("words", "Enter says it to Socrates", partial(self._ask, text, is_answer=True))
 
-    def leaving(self) -> Meaning:
-        return Meaning("exit", "Enter leaves; what was said is kept", self._leave)
-
     @property
     def to_the_model(self) -> str:
         return "says it to Socrates"
-
-    def _what_to_go_on_with(self) -> str | None:
-        """None: with what was not answered."""
-        if self.notebook.is_unanswered:
-            return None
-        return GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
 
     async def _ask(self, said: str | None, *, is_answer: bool) -> None:
         """One turn of the model."""
@@ -234,7 +276,7 @@ class SocratesAgent(ReadsWords):
         self.emit(self._shown())
         if answer.value.approved and is_answer:
             if notebook.draft.spec == before.spec:
-                await self._approve(anyway=False)
+                await self._approve()
             else:
                 text = "The spec has changed with your last words. `summary` shows it, `approve` writes it."
                 self.emit(Notice(text, about=About.CHANGED_UNSEEN))
@@ -249,36 +291,6 @@ class SocratesAgent(ReadsWords):
         """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""
         edited = self.notebook.meet(self._file.read())
         return [_edited(self._file, edited)] if edited else []
-
-    async def _summary(self) -> None:
-        self.tell(*self._reread(), *self.view())
-
-    async def _leave(self) -> None:
-        self._is_done = True
-        self.emit(
-            Notice(f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here.", about=About.LEFT)
-        )
-
-    async def _approve(self, *, anyway: bool) -> None:
-        notebook = self.notebook
-        for _ in range(_TRIES_TO_WRITE):
-            seen = self._file.read()
-            if edited := notebook.meet(seen):
-                self.emit(_edited(self._file, edited))
-            if (lacking := self._lacking()) and not anyway:
-                text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
-                self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
-                self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
-                return
-            try:
-                was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
-            except ChangedMeanwhile:
-                continue
-            self.tell(*self._written(seen, was_changed))
-            return
-        raise ChangedMeanwhile(
-            f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
-        )
 
     def _written(self, seen: SpecOnDisk, was_changed: bool) -> list[Event]:
         notebook = self.notebook

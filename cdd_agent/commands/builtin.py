@@ -33,21 +33,15 @@ _IN_CHAT = """\
 
 
 @command("exec", "SLUG [--start-over]")
-async def execute(session: Session, slug: str, flag: str = "") -> None:
+async def execute(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
-    if flag not in ("", "--start-over"):
-        raise BadInput(f"There is no {flag!r} of /exec", hint="Usage: /exec SLUG [--start-over]")
-    ticket = session.project.tickets.find(slug)
-    await session.engage("executor", ticket, start_over=bool(flag))
+    await session.engage("executor", session.project.tickets.find(slug), start_over=start_over)
 
 
 @command("socrates", "SLUG [--start-over]")
-async def socrates(session: Session, slug: str, flag: str = "") -> None:
+async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
-    if flag not in ("", "--start-over"):
-        raise BadInput(f"There is no {flag!r} of /socrates", hint="Usage: /socrates SLUG [--start-over]")
-    ticket = session.project.tickets.find(slug)
-    await session.engage("socrates", ticket, start_over=bool(flag))
+    await session.engage("socrates", session.project.tickets.find(slug), start_over=start_over)
 
 
 @command("resume")
@@ -170,8 +164,7 @@ async def list_tickets(session: Session, *words: str) -> None:
 @command("plan", "SLUG")
 async def plan(session: Session, slug: str) -> None:
     """Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve."""
-    ticket = session.project.tickets.find(slug)
-    await session.engage("planner", ticket)
+    await session.engage("planner", session.project.tickets.find(slug))
 
 
 @command(
@@ -230,13 +223,11 @@ async def new(session: Session, kind: str, *words: str) -> None:
         flag("--templates", "copy the templates for tickets to .cdd/templates, to be changed"),
     ),
 )
-async def init(session: Session, flag: str = "") -> None:
+async def init(session: Session, *, templates: bool = False) -> None:
     """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
     from cdd_agent.commands.initialise import initialise
 
-    if flag not in ("", "--templates"):
-        raise BadInput(f"There is no {flag!r} of /init", hint="Usage: /init [--templates]")
-    for notice in initialise(session.project, templates=bool(flag)):
+    for notice in initialise(session.project, templates=templates):
         session.emit(notice)
 
 
@@ -286,11 +277,11 @@ async def cost(session: Session, slug: str | None = None) -> None:
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]")
-async def choose_model(session: Session, *words: str) -> None:
+async def choose_model(session: Session, *words: str, save: bool = False) -> None:
     """Show the model and those on this computer, or ask another from now on; `--save` sets it for the project."""
     from cdd_agent.commands.model_choice import choose
 
-    await choose(session, words)
+    await choose(session, words, save=save)
 
 
 @command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),))

@@ -37,13 +37,11 @@ _NO_SERVERS = (
 )
 
 
-async def choose(session: Session, words: Sequence[str]) -> None:
+async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
     """Show the models and what there is, or change one as the words say. Raises `BadInput`."""
-    given = [word for word in words if word != "--save"]
-    to_save = len(given) < len(words)
-    role = next((role for role in ROLES if given[:1] == [role]), None)
-    given = given if role is None else given[1:]
-    if len(given) > 2 or any(word.startswith("--") for word in given) or (to_save and not given):
+    role = next((role for role in ROLES if words[:1] == (role,)), None)
+    given = words if role is None else words[1:]
+    if len(given) > 2 or (save and not given):
         raise WrongUsage("model [ROLE] [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
     if not given:
         for line in _asked_now(session.project.config):
@@ -54,7 +52,7 @@ async def choose(session: Session, words: Sequence[str]) -> None:
         return
     model, api_base = await _meant(session, role, *given)
     choice = with_model(session.project.config, model, api_base, "/model", role)
-    if not to_save:
+    if not save:
         await _use(session, choice)
         session.emit(ModelChosen(model, api_base, role=role))
         return

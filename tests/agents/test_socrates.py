@@ -526,7 +526,7 @@ async def test_a_dialogue_whose_record_was_removed_is_not_written_over_another_o
 async def test_starting_over_sets_aside_what_was_kept(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
     await say(session, OPEN, "exit")
-    events = await say(session, f"{OPEN} --start-over")
+    events = await say(session, f"/socrates --start-over {SLUG}")
     assert "Starting over" in told(events)
     assert shown(events).title == ""
     assert "Who again?" in streamed(events)

@@ -58,10 +58,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=False):
         """Nothing of the plan is left to do."""
         return all(step.status.over for step in self._steps)
 
-    @property
-    def has_failed(self) -> bool:
-        return any(step.status is StepStatus.FAILED for step in self._steps)
-
     def on_resize(self) -> None:
         self._lay_out()
         self._follow()
