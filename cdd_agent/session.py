@@ -35,7 +35,7 @@ Opener = Callable[..., Agent]
 _FOR_THE_EXECUTOR = re.compile(
     r"(?P<word>undo|redo|diff|status|retry|skip)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE
 )
-"""What nobody means to say to a model, even where no run is open."""
+"""Lines that nobody means for a model, even where no run is open."""
 _NAMES = {"executor": "the Executor", "planner": "the Planner", "socrates": "Socrates"}
 _SHOWN_AT_FIRST = 6
 """Models that the first screen has room for."""
@@ -67,7 +67,7 @@ class Session:
         """
         self.project = project
         self.tally = tally or Tally()
-        """What all model calls of this session took."""
+        """Of all model calls of this session."""
         self.agent: Agent | None = None
         self._worked_on: str | None = None
         self.offers: tuple[OfferedModel, ...] = ()
@@ -103,7 +103,7 @@ class Session:
         return ModelsFound(self.offers, tuple(server.name for server in servers if not server.models))
 
     async def first_look(self) -> None:
-        """What was left in the middle; and where no model is configured, what could be used."""
+        """Tell what was left in the middle; and where no model is configured, which could be used."""
         last = await asyncio.to_thread(self._left_open)
         if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
             who = _NAMES[last.agent or ""]
@@ -145,7 +145,7 @@ class Session:
                 visited.close()
 
     def meaning(self, line: str) -> Meaning | None:
-        """What the active agent will do with a line; None where it is for chat, or a command (`/help`, `!ls`)."""
+        """The active agent's use of a line; None where it is for chat, or a command (`/help`, `!ls`)."""
         is_command = line.lstrip()[:1] in ("/", "!")
         return self.agent.meaning(line) if self.agent is not None and not is_command else None
 

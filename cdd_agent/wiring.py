@@ -241,7 +241,7 @@ class Wiring:
         return equipped(self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock)
 
     def model(self, role: Role) -> Model:
-        """What a role asks by the settings that hold now, with its fallbacks. Raises `BadInput`."""
+        """The model of a role by the settings that hold now, with its fallbacks. Raises `BadInput`."""
         config = of_role(self.session.project.config, role)
         model = self.asked() if self.asked else self.swappable(role)
         return with_fallbacks(model, config, self.project.root, watched=self.watched)
@@ -303,7 +303,7 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
 
 
 def _redactor(config: Config) -> Redactor:
-    """What takes secrets out of all that is kept or shown."""
+    """Takes secrets out of all that is kept or shown."""
     from cdd_agent.redaction import Redactor
 
     return Redactor.of_environment(config.commands.hide_env)
@@ -380,7 +380,7 @@ def prepare_model(engine: Engine) -> None:
 
 
 def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
-    """What runs commands in a project, under its settings."""
+    """A runner of commands in a project, under its settings."""
     from cdd_agent.process.policy import CommandRunner
 
     return CommandRunner(project.root, project.config.commands, _permit_of(frontend))
@@ -400,7 +400,7 @@ def _permit_of(frontend: Frontend) -> Permit:
 
 
 def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | None = None) -> ActionRunner:
-    """What does actions in a project, under its settings; with `commands` that are open already, or its own."""
+    """A runner of actions in a project, under its settings; with `commands` that are open already, or its own."""
     from cdd_agent.tools.action_runner import ActionRunner
     from cdd_agent.web.pages import PageReader
     from cdd_agent.web.search import DdgsSearcher

@@ -1,4 +1,4 @@
-"""What agents are to the session: someone that plain text goes to, and who says beforehand what it will do with it."""
+"""Agents as the session knows them: plain text goes to them, and they say beforehand what they will do with it."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
@@ -15,17 +15,17 @@ _SHOWN = 50
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an agent does with a line, known before it is sent: shown below the prompt, and then done.
+    """An agent's use of a line, known before it is sent: shown below the prompt, and then done.
 
     Two that are equal do the same: a line that had to wait is sent by itself only if it still means what it meant.
     """
 
     name: str
     hint: str = field(compare=False)
-    """What Enter does, in a few words."""
+    """The effect of Enter, in a few words."""
     act: Callable[[], Awaitable[None]] = field(compare=False, repr=False)
     about: object = None
-    """What it is about, where that can be another thing by then: a step, a proposal."""
+    """Its object, where that can be another one by then: a step, a proposal."""
 
 
 class Agent(Protocol):
@@ -49,7 +49,7 @@ class Agent(Protocol):
         ...
 
     def meaning(self, line: str) -> Meaning:
-        """What `say` will do with this line now. Nothing is done, read or written for it."""
+        """The effect that `say` would have with this line now. Nothing is done, read or written for it."""
         ...
 
     async def say(self, line: str) -> None:
@@ -66,7 +66,7 @@ class Agent(Protocol):
         ...
 
     def closing(self) -> list[Event]:
-        """What a person is told when its work is over."""
+        """For the person, when its work is over."""
         ...
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class ReadsWords:
         return self._asked_about(text, why) if why else self.words(text)
 
     def command(self, text: str) -> Meaning | None:
-        """What one of its own words means."""
+        """The meaning of one of its own words."""
         known = self.WORDS.get(text.lower())
         return self.meaning_of(known) if known is not None else None
 
@@ -161,12 +161,12 @@ class ReadsWords:
         return Meaning(known.names[0], known.hint(self, *typed), act, about)
 
     def words(self, text: str) -> Meaning:
-        """What any other text means."""
+        """The meaning of any other text."""
         raise NotImplementedError
 
     @property
     def to_the_model(self) -> str:
-        """What becomes of words for the model, as the end of a sentence."""
+        """The use of words for the model, as the end of a sentence."""
         raise NotImplementedError
 
     @property

@@ -32,7 +32,7 @@ _COMPACTED = "The older part of the conversation is a summary now; the newest pa
 
 @dataclass(frozen=True)
 class ChatTools:
-    """What chat can do. `written` is filled by the tools that change files, and emptied by whoever tells of it."""
+    """The tools of chat. `written` is filled by the tools that change files, and emptied by whoever tells of it."""
 
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
@@ -147,7 +147,7 @@ class ChatAgent:
             emit(Notice(ended.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_Turn") -> None:
-        """What was written since this was asked last."""
+        """Tell of the changes since this was called last."""
         while tools.written:
             changes = tools.written.pop(0)
             turn.written += changes.touched
@@ -184,7 +184,7 @@ class ChatAgent:
         return prompt.dialogue.size(messages) > prompt.shares.full and self._can_be_shorter(prompt, turn)
 
     def _prompt(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
-        """What is said before the conversation, and the tools: as much as leaves a part of the window to that."""
+        """The system's message and the tools: as much as leaves a part of the window to the conversation."""
         parts = (
             Part(load_prompt(self._root, "chat")),
             Part(project_rules(self._root).section, RULES_FOR_AGENTS, rank=1),
@@ -208,7 +208,7 @@ class _NeedsRoom(Exception):
 
 @dataclass(frozen=True)
 class _ChatPrompt:
-    """What the rounds of a turn have in common."""
+    """The part that the rounds of a turn have in common."""
 
     dialogue: Dialogue
     system: Message
@@ -221,9 +221,9 @@ class _Turn:
     """How far one turn is."""
 
     said: Message
-    """What the person said."""
+    """The person's message."""
     new: tuple[Message, ...]
-    """What is not in the conversation yet: it is there once the model has answered, or was stopped."""
+    """Messages that are not in the conversation yet: they are there once the model has answered, or was stopped."""
     limits: Limits
     written: tuple[str, ...] = ()
     """Files that were changed in this round."""

@@ -28,7 +28,7 @@ class Shares:
     full: int
     """From here on, room is made: the reply and the next answers of tools need some."""
     kept: int
-    """What stays word for word."""
+    """The newest part, which stays word for word."""
     attached: int
     """Characters of files that one message may carry."""
 

@@ -12,7 +12,7 @@ _READS_FILES = "read_file"
 
 @dataclass
 class Exploration:
-    """What may be looked at, and what was. One for each time that a model is asked."""
+    """Counts what is looked at, up to a bound. One for each time that a model is asked."""
 
     most_files: int = 40
     most_searches: int = 40

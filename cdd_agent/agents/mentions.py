@@ -24,11 +24,11 @@ from cdd_agent.sanitize import fenced, sanitize_for_display
 LARGEST = 100_000
 """Characters of one file that goes with a line."""
 _BEFORE = r"(?<![^\s(\[{,;:'`])"
-"""What stands before a mention: nothing, a space, or what opens or separates."""
+"""Before a mention: nothing, a space, or what opens or separates."""
 _MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
 _OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
 _ENDS = ".,;:!?]}"
-"""What may follow a mention without belonging to it."""
+"""Marks after a mention that do not belong to it."""
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
 _MOST_MISSING = 3
 """Files that are not there and are told of one by one, each with what may have been meant: that takes a walk."""
@@ -105,7 +105,7 @@ def with_pictures(root: Path, line: str) -> Mentions:
 
 
 def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[str]:
-    """What the line can become whose last word is a mention that is still being typed; as far as there is time."""
+    """Lines that this can become, if its last word is a mention that is still being typed; as far as there is time."""
     found = _OPEN.search(line)
     if found is None:
         return []
@@ -132,7 +132,7 @@ def _expect_not_too_many(pictures: Sequence[Picture]) -> None:
 
 
 def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
-    """What is there, or looks as if it was meant to be a file; each once, and whether it is there."""
+    """Names that are there, or look as if they were meant to be files; each once, and whether it is there."""
     seen: set[str] = set()
     for mention in _MENTION.finditer(line):
         plain = mention["plain"] or ""
@@ -181,7 +181,7 @@ def _part(source: SourceText) -> str:
 
 
 def _fitting(root: Path, typed: str, until: float) -> Iterator[WalkEntry]:
-    """What begins so in the folder that is named, then files elsewhere whose name begins so."""
+    """Entries of the folder that is named, then files elsewhere, whose names begin so."""
     folder, slash, start = typed.rpartition("/")
     start = start.casefold()
     try:

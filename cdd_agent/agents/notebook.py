@@ -1,4 +1,4 @@
-"""What Socrates keeps of a ticket between turns, and when nobody is there: `.cdd/runs/<slug>/socrates.json`.
+"""The notebook of Socrates: kept between turns, and when nobody is there, in `.cdd/runs/<slug>/socrates.json`.
 
 It is saved at every word and every round, so that leaving, or a kill, loses at most the reply that was under way. Of
 spec.yaml it keeps only what identifies the fields: the file itself is what counts.
@@ -55,15 +55,15 @@ class Notebook:
     kept: AgentFile[_Saved]
     draft: Draft
     known: Mapping[str, str] = field(default_factory=dict)
-    """What identifies the fields of spec.yaml as it was when something was written in it last."""
+    """Digests of the fields of spec.yaml as it was when something was written in it last."""
     history: tuple[Message, ...] = ()
     """Turns that are over: what the person said, then the model's last answer, as it was."""
     said: tuple[str, ...] = ()
-    """What the person said in the turn that is under way."""
+    """The person's words in the turn that is under way."""
     under_way: tuple[Message, ...] = ()
     """All of that turn so far; empty between turns."""
     spent: Spent = field(default_factory=Spent)
-    """What the model calls about this ticket took, in all processes."""
+    """By the model calls about this ticket, in all processes."""
     edited: tuple[str, ...] = ()
     """Fields that were changed in spec.yaml while nobody was there."""
 
@@ -94,7 +94,7 @@ class Notebook:
 
     @property
     def last_words(self) -> str:
-        """What the model said last, as a person saw it."""
+        """The model's last answer, as a person saw it."""
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
@@ -109,7 +109,7 @@ class Notebook:
 
     @property
     def asked(self) -> tuple[Message, ...]:
-        """What the person said in the turn that is under way, with its pictures."""
+        """The person's messages in the turn that is under way, with their pictures."""
         return tuple(one for one in self.under_way if one.role == "user" and one.content in self.said)
 
     def hear(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:

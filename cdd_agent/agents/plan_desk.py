@@ -30,7 +30,7 @@ KEPT = "plans"
 
 @dataclass(frozen=True)
 class Present:
-    """What stands in plan.md, and what was carried out of it."""
+    """plan.md as it is, and how far it was carried out."""
 
     text: str = ""
     plan: ImplementationPlan | None = None
@@ -84,7 +84,7 @@ class PlanDesk:
         return Present(data.decode("utf-8"), plan, state, fixed)
 
     def problems(self, plan: ImplementationPlan, spec: TicketSpec, present: Present) -> list[Problem]:
-        """What compiling finds, with the checks that `commands` would refuse when they are to run."""
+        """The findings of compiling it, with the checks that `commands` would refuse when they are to run."""
         begun = present.state.begun if present.state else frozenset[int]()
         found = [*check_plan(plan, spec, self.root, begun), *self._refused_checks(plan)]
         return sorted(found, key=lambda problem: problem.line)
@@ -144,7 +144,7 @@ class PlanDesk:
 
 
 def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> str:
-    """What plan.md becomes: changed where it has to be, or where nothing of it was carried out, made anew.
+    """The next text of plan.md: changed where it has to be, or where nothing of it was carried out, made anew.
 
     Raises `BadInput` where something that a person wrote would be lost.
     """

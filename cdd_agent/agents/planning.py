@@ -98,7 +98,7 @@ class Planning:
 
     @property
     def name_of_plan(self) -> str:
-        """What people are told of it: the proposal, or else plan.md."""
+        """The proposal, or else plan.md, as people are told of it."""
         return "The proposed plan" if self.notes.proposal else self.desk.shown_path
 
     @property
@@ -132,25 +132,22 @@ class Planning:
     async def plan(self, guidance: str = "") -> None:
         """Have a whole plan made; what the notes held is dropped."""
         spec, present = self.desk.complete_spec(), self.desk.present()
-        self._check_means()
-        opening = await asyncio.to_thread(self._opening, spec, present, guidance)
-        self._refuse_too_long("plan", (Message("user", opening),))
-        self._keep(
-            PlanningNotes(
-                task="plan",
-                conversation=(Message("user", opening),),
-                is_open=True,
-                spec=_identity(spec),
-                base=present.text,
-                is_anew=True,
-            )
-        )
+        parts = [
+            await asyncio.to_thread(self._context, spec),
+            f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else "",
+            _numbering(present.fixed) if present.fixed.is_begun else "",
+            f"{_SAID}\n\n{guidance}" if guidance else "",
+            "# Task\n\nPlan the ticket.",
+        ]
+        conversation = (self._message(parts),)
+        self._refuse_too_long("plan", conversation)
+        notes = PlanningNotes(task="plan", conversation=conversation, is_open=True, is_anew=True)
+        self._keep(notes, spec=_identity(spec), base=present.text)
         await self.go_on()
 
     async def change(self, wish: str) -> None:
         """Have the proposal, or else the plan that is there, changed as a person says."""
         spec, present = self.desk.complete_spec(), self.desk.present()
-        self._check_means()
         notes = self.notes
         if not notes.proposal:
             if present.plan is None:
@@ -159,27 +156,19 @@ class Planning:
         plan = self.proposal or present.plan
         assert plan is not None
         parts = [] if notes.conversation else [await asyncio.to_thread(self._context, spec)]
-        parts += [
-            _plan_now(plan),
-            _numbering(present.fixed.with_numbers_of(plan)),
-            f"{_WISH}\n\n{wish}",
-            self._may_ask(),
-        ]
-        said = Message("user", "\n\n".join(part for part in parts if part))
+        parts += [_plan_now(plan), _numbering(present.fixed.with_numbers_of(plan)), f"{_WISH}\n\n{wish}"]
+        conversation = (*notes.conversation, self._message(parts))
+        self._refuse_too_long("change", conversation)
         if not notes.conversation:
             notes = notes.model_copy(update={"spec": _identity(spec)})
-        update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
-        conversation = (*notes.conversation, said)
-        self._refuse_too_long("change", conversation)
-        self._keep(notes.model_copy(update={**update, "conversation": conversation}))
+        self._keep(notes, task="change", conversation=conversation, is_open=True, questions=(), asked=0)
         await self.go_on()
 
     async def answer(self, words: str) -> None:
         """Answer the questions that are open, or say more to a planning that was interrupted."""
         self.model()
-        said = Message("user", f"{_SAID}\n\n{words}")
-        conversation = (*self.notes.conversation, said)
-        self._keep(self.notes.model_copy(update={"conversation": conversation, "questions": (), "is_open": True}))
+        conversation = (*self.notes.conversation, Message("user", f"{_SAID}\n\n{words}"))
+        self._keep(self.notes, conversation=conversation, questions=(), is_open=True)
         await self.go_on()
 
     async def go_on(self) -> None:
@@ -189,7 +178,7 @@ class Planning:
         conversation = self.notes.conversation
         if self.notes.spec != _identity(spec):
             conversation = (*conversation, Message("user", f"{_NEW_SPEC}\n\n{_spec(spec)}"))
-            self._keep(self.notes.model_copy(update={"conversation": conversation, "spec": _identity(spec)}))
+            self._keep(self.notes, conversation=conversation, spec=_identity(spec))
         if conversation[-1].role == "assistant":  # it was stopped before its answer was taken up
             conversation = (*conversation, Message("user", "Go on, and give your answer again."))
         left = MOST_QUESTIONS - self.notes.asked if self.may_ask else None
@@ -202,7 +191,7 @@ class Planning:
         def keep(added: Added) -> None:
             nonlocal conversation
             conversation += added.messages
-            self._keep(self.notes.model_copy(update={"conversation": conversation}))
+            self._keep(self.notes, conversation=conversation)
             if len(added.messages) > 1:
                 self.recorder.emit(Notice(exploration.in_words, Tone.QUIET, about=About.EXPLORED))
 
@@ -219,8 +208,7 @@ class Planning:
                     hint=f"Answer it in the spec, or plan in the shell: /plan {self.desk.ticket.slug}",
                 )
             questions = tuple(f"{asked.question} ({asked.why})" for asked in reply.questions)
-            asked = self.notes.asked + len(questions)
-            self._keep(self.notes.model_copy(update={"questions": questions, "asked": asked, "is_open": False}))
+            self._keep(self.notes, questions=questions, asked=self.notes.asked + len(questions), is_open=False)
             return self.open_questions()
         try:
             proposal = judge.plan_of(reply)
@@ -259,19 +247,13 @@ class Planning:
         self._propose(plan)
         return self.shown()
 
-    def _check_means(self) -> None:
-        """Raises `BadInput`, before anything is kept or dropped, where the model could not be asked."""
-        self.model()
-        load_prompt(self.desk.root, "planner")
-
     def _refuse_too_long(self, task: Task, conversation: tuple[Message, ...]) -> None:
         """Raises `ContextTooLong` where the model could not take it in."""
         prompt = self._prompt(task, conversation)
         prompt.dialogue.refuse_too_long(with_form(prompt.messages, _FORMS[task]))
 
     def _propose(self, plan: ImplementationPlan) -> None:
-        update = {"proposal": plan.to_markdown(), "is_open": False, "questions": ()}
-        self._keep(self.notes.model_copy(update=update))
+        self._keep(self.notes, proposal=plan.to_markdown(), is_open=False, questions=())
 
     # -------------------------------------------------------------------------------------------- ending
 
@@ -288,9 +270,10 @@ class Planning:
         self.kept.discard()
         self.notes = PlanningNotes()
 
-    def _keep(self, notes: PlanningNotes) -> None:
+    def _keep(self, notes: PlanningNotes, **changes: object) -> None:
         """In the file without secrets; but plans are used again as they are."""
-        self.notes, redactor = notes, self.kept.redactor
+        self.notes = notes = notes.model_copy(update=changes)
+        redactor = self.kept.redactor
         conversation, questions = without_secrets(notes.conversation, redactor), redactor.redacted(notes.questions)
         self.kept.write(notes.model_copy(update={"conversation": conversation, "questions": questions}))
 
@@ -316,15 +299,8 @@ class Planning:
         )
         return fit(dialogue, parts, tools=1, beside=estimated_tokens(how_to_answer(_FORMS[task])))
 
-    def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
-        plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
-        wish = f"{_SAID}\n\n{guidance}" if guidance else ""
-        numbering = _numbering(present.fixed) if present.fixed.is_begun else ""
-        parts = [self._context(spec), plan, numbering, wish, "# Task\n\nPlan the ticket.", self._may_ask()]
-        return "\n\n".join(part for part in parts if part)
-
     def _context(self, spec: TicketSpec) -> str:
-        """What is told once: the spec, the project's files as far as there is room, and how checks may begin."""
+        """Told once: the spec, the project's files as far as there is room, and how checks may begin."""
         tree = project_context(self.desk.root, ()).repo_tree
         window = self.model().window  # in tokens: as many characters as a third of them are a ninth of it, about
         most = _MOST_OF_TREE if window is None else min(_MOST_OF_TREE, window // 3)
@@ -337,10 +313,9 @@ class Planning:
         tests = f"The project's tests: `{self.desk.test_command}`." if self.desk.test_command else ""
         return "\n\n".join(filter(None, [_spec(spec), f"# Project\n\n{fenced(tree)}", tests, programs]))
 
-    def _may_ask(self) -> str:
-        if self.may_ask:
-            return ""
-        return "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
+    def _message(self, parts: Sequence[str]) -> Message:
+        alone = "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
+        return Message("user", "\n\n".join(filter(None, (*parts, "" if self.may_ask else alone))))
 
 
 def _shorter_and_shorter(conversation: tuple[Message, ...]) -> Iterator[tuple[Message, ...]]:
@@ -377,14 +352,11 @@ def _plan_now(plan: ImplementationPlan) -> str:
 
 
 def _numbering(fixed: Fixed) -> str:
-    done = f"Done, and to stay as they are: steps {_list(fixed.steps)}. Plan what is left. " if fixed.steps else ""
+    steps = ", ".join(map(str, sorted(fixed.steps)))
+    done = f"Done, and to stay as they are: steps {steps}. Plan what is left. " if steps else ""
     return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
 
 
 def _in_diff(before: str, after: str) -> str:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm="")
     return fenced("\n".join(lines) or "Nothing is different.", "diff")
-
-
-def _list(numbers: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))

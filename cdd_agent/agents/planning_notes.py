@@ -24,7 +24,7 @@ class PlanningNotes(BaseModel):
     asked: int = 0
     """Questions since the person said what they want."""
     spec: str = ""
-    """What identifies the spec that the conversation is about."""
+    """The digest of the spec that the conversation is about."""
     base: str = ""
     """The text of plan.md that the proposal, or the present request, is about."""
     proposal: str = ""

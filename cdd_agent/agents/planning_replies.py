@@ -1,4 +1,4 @@
-"""What the model answers when it plans: questions, a whole plan, or changes of one; and what is wrong with that."""
+"""A model's answers when it plans: questions, a whole plan, or changes of one; and what is wrong with them."""
 
 from collections.abc import Callable
 from typing import Self
@@ -55,7 +55,7 @@ class ChangeReply(_Reply):
 
 
 class ReplyJudge:
-    """What is wrong with a reply beyond its form: the rules of plans, and what compiling it finds."""
+    """Finds what is wrong with a reply beyond its form: by the rules of plans, and by compiling it."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class ReplyJudge:
         self._desk, self._spec, self._present, self._base = desk, spec, present, base
         self._text_with, self._questions_left = text_with, questions_left
         self._known = {_told(problem) for problem in self._found(base)} if base else set[tuple[str, str]]()
-        """What was there before, so that nobody asked the model to see to it; and the warnings that it was told."""
+        """Problems that were there before, which nobody asked the model to see to; and warnings that it was told."""
 
     def _found(self, plan: ImplementationPlan) -> list[Problem]:
         found = self._desk.problems(plan, self._spec, self._present)

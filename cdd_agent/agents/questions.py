@@ -1,4 +1,4 @@
-"""What is told to a model that answers a question about a run: the ticket, its plan, and how far the run is."""
+"""The prompt of a question about a run: the ticket, its plan, and how far the run is."""
 
 from collections.abc import Sequence
 from pathlib import Path

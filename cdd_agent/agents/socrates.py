@@ -60,7 +60,7 @@ class SocratesAgent(ReadsWords):
         self._root: Path = file.ticket.root
         self._is_done = False
         self._told: set[str] = set()
-        """What was said of the project's rules already."""
+        """Notes on the project's rules that were told already."""
         self._left_out = Omitted()
 
     @classmethod
@@ -129,7 +129,7 @@ class SocratesAgent(ReadsWords):
         await self.meaning(line).act()
 
     def _count(self, event: Event) -> None:
-        """What the model tells is counted, and told on."""
+        """Tell it on, and count what a reply took."""
         if isinstance(event, ReplyFinished) and event.usage is not None:
             self.notebook.count(event.usage)
         self.emit(event)
@@ -282,7 +282,7 @@ class SocratesAgent(ReadsWords):
                 self.emit(Notice(text, about=About.CHANGED_UNSEEN))
 
     def _untold(self, notes: Sequence[str], left_out: Sequence[str]) -> list[Notice]:
-        """What a person has to know of what the model is told, and was not told before."""
+        """Notes for the person on what the model is told, each once."""
         new = [note for note in notes if note not in self._told]
         self._told |= set(new)
         return [*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(left_out)]

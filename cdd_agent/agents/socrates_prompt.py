@@ -1,4 +1,4 @@
-"""What Socrates' model is told: first what stays the same for all turns (cacheable), last the spec as it stands."""
+"""The prompt of Socrates: first what stays the same for all turns (cacheable), last the spec as it stands."""
 
 import json
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _MOST_HISTORY = 60_000
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What there is around a ticket; looked up anew for each turn."""
+    """The project around a ticket; looked up anew for each turn."""
 
     rules: ProjectRules
     related: Sequence[Related]

@@ -18,7 +18,7 @@ _Criterion = Annotated[str, Field(max_length=2_000)]
 
 
 _NEEDED = ("title", "description", "acceptance_criteria")
-"""What a spec cannot be without."""
+"""The fields that a spec cannot be without."""
 
 
 class _Model(BaseModel):
@@ -37,7 +37,7 @@ class Criterion(_Model):
 
 
 class Proposal(_Model):
-    """What the model keeps of the conversation. A field of the spec that is left out, or null, stays as it is."""
+    """The conversation as the model sums it up. A field of the spec that is left out, or null, stays as it is."""
 
     title: _Line | None = Field(None, description="One line that says what is wanted.")
     description: _Text | None = Field(None, description="What is wanted, for whom and why, in Markdown.")
@@ -71,7 +71,7 @@ class Draft:
     """A value: each change makes another one."""
 
     file: TicketSpec
-    """What spec.yaml said when it was read last."""
+    """spec.yaml as it was read last."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """The fields that are not written yet."""
     checks: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Draft:
 
     @property
     def digests(self) -> dict[str, str]:
-        """What identifies the fields of the file, to find out later which of them a person has changed."""
+        """Of the fields of the file, to find out later which of them a person has changed."""
         return {name: _digest(getattr(self.file, name)) for name in FIELDS}
 
     def met(self, now: TicketSpec, known: Mapping[str, str]) -> tuple["Draft", tuple[str, ...]]:
@@ -111,7 +111,7 @@ class Draft:
         return replace(self, file=now, changes=kept), told
 
     def with_proposal(self, proposal: Proposal, redactor: Redactor) -> "Draft":
-        """What the model keeps now. What it says of a field as it is already is no change of it, and what is written
+        """The draft as the model sees it now. A field that is said again as it is does not change, and what is written
         does not become empty."""
         spec, emptied = self.spec, self._emptied(proposal)
         asked: dict[str, Any] = {
@@ -136,7 +136,7 @@ class Draft:
         )
 
     def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
-        """What is wrong with a proposal, in words for the model. `is_answer`: the person has said something."""
+        """The problems of a proposal, in words for the model. `is_answer`: the person has said something."""
         after = self.with_proposal(proposal, Redactor())
         emptied = self._emptied(proposal)
         for name in _NEEDED:

@@ -123,7 +123,7 @@ class AgentFile(Generic[Form]):
 
 
 class Conversation:
-    """What was said in chat, without secrets. It is saved in a folder with `.cdd`, and in no other.
+    """A conversation in chat, without secrets. It is saved in a folder with `.cdd`, and in no other.
 
     Each shell writes a file of its own, `.cdd/conversations/<time>-<process>.jsonl`: a line is what one round added, or
     with `instead` what stands for all before it. A line that is damaged loses a round, and nothing else.
@@ -152,7 +152,7 @@ class Conversation:
         self._save("instead", self.messages)
 
     def begin_anew(self) -> None:
-        """What was said so far stays in its file."""
+        """Forget what was said; it stays in its file."""
         self.messages, self._file = (), None
 
     def resume(self) -> list[Event]:

@@ -1,4 +1,4 @@
-"""What a typed line is as far as its words tell: near a command, a line for a terminal, half a sentence, or a sentence.
+"""Guessing from its words what a typed line is: near a command, a line for a terminal, half a sentence, or a sentence.
 
 It is guessing, and decides one thing only: whether the person is asked before anything happens. So in doubt it is for
 asking; a line that begins with `>` is for the model, whatever it looks like.

@@ -28,7 +28,7 @@ class Part:
 
     @property
     def least(self) -> Form:
-        """What is said of it in any case."""
+        """Its form where there is no room at all."""
         forms: list[Form] = [self.whole, *self.smaller]
         return self.whole[:0] if self.rank else forms[-1]
 

@@ -26,12 +26,12 @@ _LONGEST_NAMED = 300
 T = TypeVar("T", bound=BaseModel)
 
 Check = Callable[[T], Sequence[str]]
-"""What is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
+"""Finds what is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
 
 
 @dataclass(frozen=True)
 class Structured(Generic[T]):
-    """What the model answered. `problems` are those that it did not get rid of; its form is right all the same."""
+    """A model's answer. `problems` are those that it did not get rid of; its form is right all the same."""
 
     value: T
     text: str
@@ -97,7 +97,7 @@ def with_form(messages: Sequence[Message], kind: type[BaseModel]) -> tuple[Messa
 
 
 def how_to_answer(kind: type[BaseModel]) -> str:
-    """What a prompt says of the form of the answer."""
+    """The form of the answer as a prompt describes it."""
     schema = json.dumps(_plain(kind.model_json_schema()), ensure_ascii=False, separators=(",", ":"))
     return (
         "# The form of your answer\n\n"

@@ -22,7 +22,7 @@ next message. Several blocks are several calls. Without such a block your reply 
 
 
 def instructions(tools: Sequence[Tool[Any]]) -> str:
-    """What a prompt says of the tools."""
+    """The tools as a prompt describes them."""
     return "\n\n".join([_HOW, *(tool.get_ai_prompt_instructions() for tool in tools)])
 
 
