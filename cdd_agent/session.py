@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -42,43 +42,27 @@ _SHOWN_AT_FIRST = 6
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
 
 
-async def _no_servers() -> Sequence[LocalServer]:
-    return ()
-
-
+@dataclass(eq=False)
 class Session:
     """One person's way through a project. Lines go to the agent that is active on a ticket, else to chat."""
 
-    def __init__(
-        self,
-        project: Project,
-        openers: Mapping[str, Opener],
-        emit: Emit,
-        tally: Tally | None = None,
-        use: Callable[[Config], None] = lambda config: None,
-        find_servers: FindServers = _no_servers,
-        *,
-        open_chat: Callable[[], GeneralAgent],
-    ) -> None:
-        """`openers` are those of the agents that work on tickets, by the agent's name; `open_chat` is for chat.
-
-        `use` makes these settings the project's, and all agents ask their model from then on; it raises `BadInput` and
-        changes nothing where there can be no such model.
-        """
-        self.project = project
-        self.tally = tally or Tally()
-        """Of all model calls of this session."""
-        self.agent: Agent | None = None
-        self._worked_on: str | None = None
-        self.offers: tuple[OfferedModel, ...] = ()
-        """The models of this computer's servers, as they were found last."""
-        self.use = use
-        self.emit = emit
-        """Whoever watches the session is told by this what happens."""
-        self._openers = openers
-        self._open_chat = open_chat
-        self._remembered: LastActive | None = None
-        self._find_servers = find_servers
+    project: Project
+    openers: Mapping[str, Opener]
+    """Those of the agents that work on tickets, by the agent's name."""
+    open_chat: Callable[[], GeneralAgent]
+    emit: Emit
+    """Whoever watches the session is told by this what happens."""
+    tally: Tally
+    """Of all model calls of this session."""
+    use: Callable[[Config], None]
+    """Makes these settings the project's, and all agents ask their model from then on. Raises `BadInput`, and changes
+    nothing, where there can be no such model."""
+    find_servers: FindServers
+    agent: Agent | None = field(default=None, init=False)
+    offers: tuple[OfferedModel, ...] = field(default=(), init=False)
+    """The models of this computer's servers, as they were found last."""
+    _worked_on: str | None = field(default=None, init=False)
+    _remembered: LastActive | None = field(default=None, init=False)
 
     @property
     def last_ticket(self) -> str | None:
@@ -88,15 +72,15 @@ class Session:
     @cached_property
     def chat(self) -> GeneralAgent:
         """The general agent, opened when it is first needed."""
-        return self._open_chat()
+        return self.open_chat()
 
     def can_engage(self, name: str) -> bool:
         """Whether there is an agent of this name that works on tickets."""
-        return name in self._openers
+        return name in self.openers
 
     async def look_for_models(self) -> ModelsFound:
         """The models that servers on this computer offer now."""
-        servers = await self._find_servers()
+        servers = await self.find_servers()
         self.offers = tuple(
             OfferedModel(model, server.name, server.api_base) for server in servers for model in server.models
         )
@@ -119,7 +103,7 @@ class Session:
         """Make an agent the active one, at work on a ticket. If it has nothing to do, that is told and it is left."""
         if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold the ticket's lock
             self.leave()
-        agent = self._openers[name](ticket, **options)  # if that fails, whoever is active stays so
+        agent = self.openers[name](ticket, **options)  # if that fails, whoever is active stays so
         self.leave()
         self.agent, self._worked_on = agent, ticket.slug
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
@@ -135,7 +119,7 @@ class Session:
             visited = active
         else:
             lock = active.lock.lent() if active is not None else None
-            visited = self._openers["executor"](ticket, is_visit=True, lock=lock)
+            visited = self.openers["executor"](ticket, is_visit=True, lock=lock)
         if not is_look:
             self._worked_on = ticket.slug
         try:
@@ -181,17 +165,13 @@ class Session:
                 self.emit(Notice(text, about=About.NOTHING_TO_APPROVE))
                 return
         if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
-            self.emit(Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}"))
+            word, slug = words["word"].lower(), self.last_ticket or "SLUG"
+            how = f"`{' '.join(filter(None, (f'/{word}', slug, words['step'])))}` does it."
+            how = f"`/exec {slug}` opens a run that has steps left." if word in ("retry", "skip") else how
+            self.emit(Notice(f"No agent is active, and chat cannot do that. {how}"))
             return
         self._remember(LastActive(agent=None, ticket=None))
         await self.chat.say(line)
-
-    def _how_to(self, words: re.Match[str]) -> str:
-        """Where the Executor's words are understood when it is not active."""
-        word, step, slug = words["word"].lower(), words["step"] or "", self.last_ticket or "SLUG"
-        if word in ("retry", "skip"):
-            return f"`/exec {slug}` opens a run that has steps left."
-        return f"`{' '.join(filter(None, (f'/{word}', slug, step)))}` does it."
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""

@@ -97,9 +97,7 @@ class Wiring:
     @cached_property
     def session(self) -> Session:
         openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
-        return Session(
-            self.project, openers, self.emit, self.tally, self.use, self.find_servers, open_chat=self.open_chat
-        )
+        return Session(self.project, openers, self.open_chat, self.emit, self.tally, self.use, self.find_servers)
 
     @cached_property
     def slash(self) -> Collection[str]:
@@ -133,16 +131,8 @@ class Wiring:
             return model
 
         tickets, config = self.session.project.tickets, self.session.project.config
-        return SocratesAgent.open(
-            tickets,
-            ticket,
-            _redactor(config),
-            of_this_ticket,
-            self.emit,
-            self.slash,
-            tool_calls=config.tool_calls,
-            start_over=start_over,
-        )
+        given = tickets, ticket, _redactor(config), of_this_ticket, self.emit, self.slash
+        return SocratesAgent.open(*given, tool_calls=config.tool_calls, start_over=start_over)
 
     def open_planner(self, ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
@@ -186,6 +176,7 @@ class Wiring:
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
         needed. Raises `BadInput`."""
+        from cdd_agent.engine.effort import effort_of
         from cdd_agent.engine.engine import Engine
         from cdd_agent.engine.record import RunRecord
         from cdd_agent.engine.step import StepRunner
@@ -203,9 +194,12 @@ class Wiring:
 
         @cache
         def model() -> Model:
-            spent = _spent_before(engine)  # which is there by the time that a reply is needed
+            has_begun = engine.run.state.started_at is not None  # else the log is another run's, whose state is gone
+            spent = effort_of(record.log.entries()).spent if has_begun else Spent()
             return self.equipped("executor", config, spent=spent, lost=lambda usage: record.log.add(ReplyLost(usage)))
 
+        cassette = (root / config.record).resolve() if config.record else root.parent
+        own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
         person = AnswersTold(self.frontend, log_answer)
         runner = StepRunner(
             root,
@@ -222,7 +216,7 @@ class Wiring:
             ticket,
             runner,
             emit=self.emit,
-            own=[*project.tickets.places, *_within(root, config.record)],
+            own=[*project.tickets.places, *own],
             commits=config.commit == "step",
             require=None if config.require == "off" else config.require,
             start_over=start_over,
@@ -313,12 +307,6 @@ def _asked_of_changes(config: Config, frontend: Frontend) -> Frontend:
     return frontend if config.approval == "ask" else ChangesApproved(frontend)
 
 
-def _within(root: Path, record: str | None) -> list[str]:
-    """A cassette's path as the project knows it, where it is in the project."""
-    place = (root / record).resolve() if record else root.parent
-    return [place.relative_to(root).as_posix()] if place.is_relative_to(root) else []
-
-
 def equipped(
     model: Model,
     config: Config,
@@ -358,15 +346,6 @@ def _sized(model: Model, config: Config) -> Model:
     from cdd_agent.llm.window_limited import WindowLimited
 
     return WindowLimited(model, config.context_window) if config.context_window else model
-
-
-def _spent_before(engine: Engine) -> Spent:
-    """By the earlier processes of a run, as its log tells; a log whose state is gone is another run's."""
-    from cdd_agent.engine.effort import effort_of
-
-    if engine.run.state.started_at is None:
-        return Spent()
-    return effort_of(engine.run.record.log.entries()).spent
 
 
 def prepare_model(engine: Engine) -> None:

@@ -192,6 +192,9 @@ class ReadsWords:
         answer = Notice(f"{why} {more}".rstrip(), about=About.NOT_DONE)
         return Meaning("nothing", f"Enter does nothing. {why}", partial(self.answer_with, answer))
 
+    def closing(self) -> list[Event]:
+        return []
+
     async def answer_with(self, event: Event) -> None:
         """A `Meaning.act` that only tells something."""
         self.emit(event)

@@ -164,13 +164,8 @@ class ChatAgent:
             turn.may_be_shorter = False
             if must:
                 raise
-            emit(
-                Notice(
-                    f"It could not be summed up, and stays as it is: {error.message}",
-                    Tone.WARNING,
-                    about=About.NOT_SUMMED_UP,
-                )
-            )
+            text = f"It could not be summed up, and stays as it is: {error.message}"
+            emit(Notice(text, Tone.WARNING, about=About.NOT_SUMMED_UP))
             return
         self._conversation.replace(shorter)
         emit(Notice(_COMPACTED, about=About.SUMMED_UP))

@@ -82,30 +82,20 @@ class ExecutorAgent(ReadsWords):
     async def begin(self) -> None:
         """Tell what a person sees first: the plan, what was found of an earlier run, and how to go on."""
         with self._engine.recording():
-            await self._begin()
-
-    async def _begin(self) -> None:
-        await self._engine.recover()
-        run = self._engine.run
-        opened, step = run.opened(), run.next_step
-        self.emit(opened)
-        if opened.resumed and step is not None:
-            done = run.state.done
-            self.emit(
-                Notice(
-                    f"Going on: {done} of {len(opened.steps)} steps are done already." if done else "Going on.",
-                    about=About.GOING_ON,
-                )
-            )
-        if step is not None and self._has_failed:
-            error = run.state.of(step.number).error or "it is not known why"
-            self.emit(
-                Notice(f"Step {step.number} failed: {error.splitlines()[0]}", Tone.ERROR, about=About.STEP_FAILED)
-            )
-        if step is None:
-            self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
-            self.emit(run.summary())
-        else:
+            await self._engine.recover()
+            run = self._engine.run
+            opened, step = run.opened(), run.next_step
+            self.emit(opened)
+            if step is None:
+                self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+                self.emit(run.summary())
+                return
+            if opened.resumed:
+                done = f": {run.state.done} of {len(opened.steps)} steps are done already" if run.state.done else ""
+                self.emit(Notice(f"Going on{done}.", about=About.GOING_ON))
+            if self._has_failed:
+                error = (run.state.of(step.number).error or "it is not known why").splitlines()[0]
+                self.emit(Notice(f"Step {step.number} failed: {error}", Tone.ERROR, about=About.STEP_FAILED))
             self.emit(self._what_next())
 
     async def say(self, line: str) -> None:
@@ -116,12 +106,8 @@ class ExecutorAgent(ReadsWords):
         if self._left:
             return []
         slug = self.ticket_slug
-        return [
-            Notice(
-                f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back.",
-                about=About.AGENT_CLOSED,
-            )
-        ]
+        text = f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back."
+        return [Notice(text, about=About.AGENT_CLOSED)]
 
     @property
     def placeholder(self) -> str:
@@ -167,26 +153,22 @@ class ExecutorAgent(ReadsWords):
         else:
             await self._run()
 
-    def _retry_hint(self) -> str:
-        step = self._step
-        has_begun = self._engine.run.state.of(step.number).attempts
-        what = f"runs step {step.number} again: {step.title}" if has_begun else "does nothing: no step has failed"
-        return f"Enter {what}"
-
     @word(
         *("retry", "r"),
         does="the failed step again, from where it started",
-        hint=_retry_hint,
+        hint=lambda self: (
+            f"Enter runs step {self._step.number} again: {self._step.title}"
+            if self._engine.run.state.of(self._step.number).attempts
+            else "Enter does nothing: no step has failed"
+        ),
         about=_number_of_the_step,
         step="next",
     )
     async def _retry(self) -> None:
-        step = self._engine.run.next_step
-        if step is None or not self._engine.run.state.of(step.number).attempts:
-            self.emit(Notice("No step has failed.", about=About.NO_FAILURE))
-            self.emit(self._what_next())
-        else:
+        if self._engine.run.state.of(self._step.number).attempts:
             await self._run()
+        else:
+            self.tell(Notice("No step has failed.", about=About.NO_FAILURE), self._what_next())
 
     @word(
         *("skip", "s"),
@@ -201,8 +183,7 @@ class ExecutorAgent(ReadsWords):
 
     @word(*("status", "st"), does="where the run is", hint="Enter shows where the run is")
     async def _status(self) -> None:
-        self.emit(self._engine.run.opened())
-        self.emit(self._what_next())
+        self.tell(self._engine.run.opened(), self._what_next())
 
     @word(
         "all",
@@ -292,16 +273,11 @@ class ExecutorAgent(ReadsWords):
         """Run the step that the guidance was said for, if that is the next one also in a plan that was edited since."""
         self._engine.reread()
         now = self._engine.run.next_step
-        if now is None or (now.number, now.title) != (meant.number, meant.title):
-            self.emit(
-                Notice(
-                    f"That was said for step {meant.number}: {meant.title}. Nothing was run.",
-                    about=About.MEANT_ANOTHER_STEP,
-                )
-            )
-            self.emit(self._what_next())
-        else:
+        if now is not None and (now.number, now.title) == (meant.number, meant.title):
             await self._run(guidance)
+            return
+        text = f"That was said for step {meant.number}: {meant.title}. Nothing was run."
+        self.tell(Notice(text, about=About.MEANT_ANOTHER_STEP), self._what_next())
 
     async def _run(self, guidance: str = "") -> None:
         self._engine.reread()
@@ -350,15 +326,9 @@ class ExecutorAgent(ReadsWords):
         step = self._engine.run.next_step
         if step is None:
             return self._engine.run.summary()
-        if self._is_visit:
-            return Notice(
-                f"Next is step {step.number}: {step.title}. `/exec {self.ticket_slug}` goes on with it.",
-                about=About.NEXT_STEP,
-            )
-        if self._has_failed:
+        if self._has_failed and not self._is_visit:
             what = "`retry`, `skip`, `exit`, or say what to do differently."
             return Notice(f"Step {step.number} has failed: {what}")
-        return Notice(
-            f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
-            about=About.NEXT_STEP,
-        )
+        how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
+        how = f"`/exec {self.ticket_slug}` goes on with it." if self._is_visit else how
+        return Notice(f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP)

@@ -40,9 +40,6 @@ class PlannerAgent(ReadsWords):
     def lock(self) -> TicketLock:
         return self._planning.kept.lock
 
-    def closing(self) -> list[Event]:
-        return []
-
     def view(self) -> list[Event]:
         """The steps of the plan that is there, and what is open."""
         try:
@@ -58,23 +55,18 @@ class PlannerAgent(ReadsWords):
         self._planning.close()
 
     async def begin(self) -> None:
-        with self._planning.recorder.recording():
-            await self._begin()
-
-    async def _begin(self) -> None:
         planning, notes = self._planning, self._planning.notes
-        self.tell(*planning.kept.news)
-        if notes.proposal:
-            self.tell(
-                Notice("A plan was proposed here, and not approved yet.", about=About.PROPOSED_BEFORE),
-                *planning.shown(),
-            )
-        elif planning.desk.present().plan is not None:
-            self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
-        elif not notes.conversation:
-            await self._plan()
-            return
-        await self._show_open()
+        with planning.recorder.recording():
+            self.tell(*planning.kept.news)
+            if notes.proposal:
+                text = "A plan was proposed here, and not approved yet."
+                self.tell(Notice(text, about=About.PROPOSED_BEFORE), *planning.shown())
+            elif planning.desk.present().plan is not None:
+                self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
+            elif not notes.conversation:
+                await self._plan()
+                return
+            await self._show_open()
 
     async def say(self, line: str) -> None:
         with self._planning.recorder.recording():
@@ -203,20 +195,13 @@ class PlannerAgent(ReadsWords):
         if notes.questions:
             return Notice("The Planner waits for your answers.")
         if notes.is_open:
-            return Notice(
-                "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it.",
-                about=About.INTERRUPTED,
-            )
+            text = "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it."
+            return Notice(text, about=About.INTERRUPTED)
         if notes.proposal:
             drops = "keep" if notes.base.strip() else "discard"  # of no plan there is nothing to keep
-            return Notice(
-                f"`approve` writes it, `{drops}` drops it; or say what to change in it.", about=About.WHAT_NEXT
-            )
-        if self._planning.desk.present().plan is not None:
-            return Notice(
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
-            )
-        return Notice(
-            "`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it.",
-            about=About.WHAT_NEXT,
-        )
+            text = f"`approve` writes it, `{drops}` drops it; or say what to change in it."
+        elif self._planning.desk.present().plan is not None:
+            text = "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+        else:
+            text = "`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it."
+        return Notice(text, about=About.WHAT_NEXT)

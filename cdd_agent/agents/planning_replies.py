@@ -79,8 +79,12 @@ class ReplyJudge:
 
     def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
         """Of each warning it is told only once: it may be meant."""
-        if reply.questions:
-            return self._against_questions(len(reply.questions))
+        left = self._questions_left
+        if reply.questions and left is None:
+            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
+        if reply.questions and left is not None:
+            is_too_much = len(reply.questions) > left
+            return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] * is_too_much
         try:
             plan = self.plan_of(reply)
             self._text_with(plan)
@@ -104,12 +108,6 @@ class ReplyJudge:
                 return changed(self._base, changes, present.fixed.with_numbers_of(self._base))
             case _:
                 raise AssertionError("a reply without questions has a plan or changes")
-
-    def _against_questions(self, count: int) -> list[str]:
-        left = self._questions_left
-        if left is None:
-            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
-        return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
 
 
 def _told(problem: Problem) -> tuple[str, str]:

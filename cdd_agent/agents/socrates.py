@@ -104,26 +104,33 @@ class SocratesAgent(ReadsWords):
     def view(self) -> list[Event]:
         return [replace(self._shown(), in_full=True)]
 
-    def closing(self) -> list[Event]:
-        return []
-
     def close(self) -> None:
         self.notebook.close()
 
     async def begin(self) -> None:
         """Tell what a person sees first: what is there, then the first questions, or the last ones again."""
-        notebook = self.notebook
+        notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news)
-        if notebook.edited:
-            self.emit(_edited(self._file, notebook.edited))
-        self.emit(self._shown())
-        if not notebook.is_new:
-            self.tell(*self._going_on())
-        elif self._is_complete:
+        self._tell_edited(notebook.edited)
+        self.emit(shown)
+        if notebook.is_new and not self._is_complete:
+            await self._ask(BEGIN, is_answer=False)
+            return
+        if notebook.is_new:
             text = f"{self._file.shown} is complete. Press Enter to go deeper, or say what to look at; `exit` leaves."
             self.emit(Notice(text, Tone.GOOD, about=About.SPEC_COMPLETE))
-        else:
-            await self._ask(BEGIN, is_answer=False)
+            return
+        changed = ", ".join(shown.not_written)
+        what = f"; not written to {self._file.shown} yet: {changed}" if changed else ""
+        self.emit(Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON))
+        if notebook.last_words:
+            self.emit(Answer(notebook.last_words))
+        if notebook.is_unanswered:
+            text = "Your last words were not answered yet: press Enter to have them answered."
+            self.emit(Notice(text, about=About.UNANSWERED))
+        elif self._is_complete:
+            text = "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it."
+            self.emit(Notice(text, about=About.SPEC_COMPLETE))
 
     async def say(self, line: str) -> None:
         await self.meaning(line).act()
@@ -133,27 +140,6 @@ class SocratesAgent(ReadsWords):
         if isinstance(event, ReplyFinished) and event.usage is not None:
             self.notebook.count(event.usage)
         self.emit(event)
-
-    def _going_on(self) -> list[Event]:
-        notebook, changed = self.notebook, self._shown().not_written
-        what = f"; not written to {self._file.shown} yet: {', '.join(changed)}" if changed else ""
-        events: list[Event] = [Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON)]
-        if notebook.last_words:
-            events.append(Answer(notebook.last_words))
-        if notebook.is_unanswered:
-            events.append(
-                Notice(
-                    "Your last words were not answered yet: press Enter to have them answered.", about=About.UNANSWERED
-                )
-            )
-        elif self._is_complete:
-            events.append(
-                Notice(
-                    "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
-                    about=About.SPEC_COMPLETE,
-                )
-            )
-        return events
 
     @word(
         *("", "continue"),
@@ -171,7 +157,8 @@ class SocratesAgent(ReadsWords):
         hint="Enter shows the whole spec",
     )
     async def _summary(self) -> None:
-        self.tell(*self._reread(), *self.view())
+        self._reread()
+        self.tell(*self.view())
 
     @word(
         "approve",
@@ -182,19 +169,28 @@ class SocratesAgent(ReadsWords):
     async def _approve(self, *, anyway: bool = False) -> None:
         notebook = self.notebook
         for _ in range(_TRIES_TO_WRITE):
-            seen = self._file.read()
-            if edited := notebook.meet(seen):
-                self.emit(_edited(self._file, edited))
-            if (lacking := self._lacking()) and not anyway:
+            seen, draft = self._reread(), notebook.draft
+            lacking = draft.spec.missing() + [f"nobody knows how to check: {text}" for text in draft.unchecked]
+            lacking += [f"open: {question}" for question in draft.open_questions]
+            if lacking and not anyway:
                 text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
                 self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
                 self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
                 return
             try:
-                was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
+                was_changed = await to_its_end(partial(self._file.write, seen, draft.spec), name="spec")
             except ChangedMeanwhile:
                 continue
-            self.tell(*self._written(seen, was_changed))
+            notebook.meet(replace(seen, spec=draft.spec, is_written=True))
+            notebook.save()
+            self._is_done = True
+            text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
+            missing = ", ".join(line.partition(":")[0] for line in draft.spec.missing())
+            more = (
+                f"A plan needs these, too: {missing}." if missing else f"Next is the plan: `/plan {self.ticket_slug}`."
+            )
+            tone = Tone.WARNING if missing else Tone.GOOD
+            self.tell(self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN))
             return
         raise ChangedMeanwhile(
             f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
@@ -239,7 +235,7 @@ class SocratesAgent(ReadsWords):
 
     async def _take_turn(self, said: str | None, *, is_answer: bool) -> None:
         notebook = self.notebook
-        self.tell(*self._reread())
+        self._reread()
         around = await asyncio.to_thread(Surroundings.of, self._file.ticket, self._tickets)
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
@@ -248,7 +244,9 @@ class SocratesAgent(ReadsWords):
             notebook.hear(said, mentions.pictures)
         before = notebook.draft
         request = request_of(self._root, self.ticket_slug, around, notebook, self._dialogue)
-        self.tell(*self._untold(around.rules.notes, request.left_out))
+        new = [note for note in around.rules.notes if note not in self._told]
+        self._told |= set(new)
+        self.tell(*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(request.left_out))
         try:
             answer = await structured(
                 request.dialogue,
@@ -281,39 +279,16 @@ class SocratesAgent(ReadsWords):
                 text = "The spec has changed with your last words. `summary` shows it, `approve` writes it."
                 self.emit(Notice(text, about=About.CHANGED_UNSEEN))
 
-    def _untold(self, notes: Sequence[str], left_out: Sequence[str]) -> list[Notice]:
-        """Notes for the person on what the model is told, each once."""
-        new = [note for note in notes if note not in self._told]
-        self._told |= set(new)
-        return [*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(left_out)]
-
-    def _reread(self) -> list[Notice]:
+    def _reread(self) -> SpecOnDisk:
         """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""
-        edited = self.notebook.meet(self._file.read())
-        return [_edited(self._file, edited)] if edited else []
+        seen = self._file.read()
+        self._tell_edited(self.notebook.meet(seen))
+        return seen
 
-    def _written(self, seen: SpecOnDisk, was_changed: bool) -> list[Event]:
-        notebook = self.notebook
-        notebook.meet(replace(seen, spec=notebook.draft.spec, is_written=True))
-        notebook.save()
-        self._is_done = True
-        text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
-        if missing := notebook.draft.spec.missing():
-            names = ", ".join(line.partition(":")[0] for line in missing)
-            return [
-                self._shown(),
-                Notice(f"{text} A plan needs these, too: {names}.", Tone.WARNING, about=About.SPEC_WRITTEN),
-            ]
-        return [
-            self._shown(),
-            Notice(f"{text} Next is the plan: `/plan {self.ticket_slug}`.", Tone.GOOD, about=About.SPEC_WRITTEN),
-        ]
-
-    def _lacking(self) -> list[str]:
-        """Why the spec should not be written yet."""
-        draft = self.notebook.draft
-        unchecked = [f"nobody knows how to check: {text}" for text in draft.unchecked]
-        return [*draft.spec.missing(), *unchecked, *(f"open: {question}" for question in draft.open_questions)]
+    def _tell_edited(self, fields: Sequence[str]) -> None:
+        if fields:
+            text = f"{self._file.shown} was changed by somebody else: {', '.join(fields)}. What the file says is kept."
+            self.emit(Notice(text, Tone.WARNING, about=About.CHANGED_MEANWHILE))
 
     @property
     def _is_complete(self) -> bool:
@@ -321,15 +296,6 @@ class SocratesAgent(ReadsWords):
 
     def _shown(self) -> SpecShown:
         return self.notebook.draft.shown(self.ticket_slug)
-
-
-def _edited(file: SpecFile, fields: Sequence[str]) -> Notice:
-    names = ", ".join(fields)
-    return Notice(
-        f"{file.shown} was changed by somebody else: {names}. What the file says is kept.",
-        Tone.WARNING,
-        about=About.CHANGED_MEANWHILE,
-    )
 
 
 def _unsaid(words: str, questions: Sequence[str]) -> str:

@@ -14,7 +14,6 @@ from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, Argument, TerminalF
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from cdd_agent.agents.store import LastActive
     from cdd_agent.session import Session
     from cdd_agent.tickets.store import Ticket
 
@@ -57,7 +56,8 @@ async def resume(session: Session) -> None:
     last = LastActive.of(session.project.root)
     left = await asyncio.to_thread(_left_last, session)
     if last is not None and last.agent is not None:
-        agent, ticket = last.agent, _still_there(session, last)
+        slugs = {ticket.slug: ticket for ticket in session.project.tickets.list()}
+        agent, ticket = last.agent, slugs.get(last.ticket or "") if session.can_engage(last.agent) else None
         if agent == "executor" and (ticket is None or view(ticket).state == "done"):
             ticket = left
     else:
@@ -67,12 +67,8 @@ async def resume(session: Session) -> None:
     elif left is not None:
         session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
     elif not told:
-        session.emit(
-            Notice(
-                "No run was left before its end, and there is no earlier conversation to go back to.",
-                about=About.NOTHING_TO_RESUME,
-            )
-        )
+        text = "No run was left before its end, and there is no earlier conversation to go back to."
+        session.emit(Notice(text, about=About.NOTHING_TO_RESUME))
 
 
 def _left_last(session: Session) -> Ticket | None:
@@ -85,11 +81,6 @@ def _left_last(session: Session) -> Ticket | None:
             begun.append((ticket.state_path.stat().st_mtime, ticket))
     latest_first = (ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True))
     return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
-
-
-def _still_there(session: Session, last: LastActive) -> Ticket | None:
-    tickets = (ticket for ticket in session.project.tickets.list() if ticket.slug == last.ticket)
-    return next(tickets, None) if session.can_engage(last.agent or "") else None
 
 
 @command("undo", "[SLUG] [STEP]")
@@ -195,23 +186,17 @@ async def new(session: Session, kind: str, *words: str) -> None:
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = await asyncio.to_thread(create_page, session.project.root, *words)
-        session.emit(
-            Notice(
-                f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD, about=About.MADE
-            )
-        )
+        text = f"Made {page.relative_to(session.project.root).as_posix()}: fill it in."
+        session.emit(Notice(text, Tone.GOOD, about=About.MADE))
         return
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME", hint=_QUOTE)
     ticket = session.project.tickets.create(kind, words[0])
-    session.emit(
-        Notice(
-            f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by "
-            f"hand; then `/plan {ticket.slug}` makes the plan.",
-            Tone.GOOD,
-            about=About.MADE,
-        )
+    text = (
+        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "
+        f"then `/plan {ticket.slug}` makes the plan."
     )
+    session.emit(Notice(text, Tone.GOOD, about=About.MADE))
 
 
 @command(
@@ -260,20 +245,11 @@ async def cost(session: Session, slug: str | None = None) -> None:
         limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
-        cache = effort.spent.of_the_cache_in_words
-        session.emit(
-            Notice(
-                "; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))),
-                about=About.COST,
-            )
-        )
+        parts = f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", effort.spent.of_the_cache_in_words
+        session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
     spent = session.tally.spent
-    session.emit(
-        Notice(
-            "; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words))),
-            about=About.COST,
-        )
-    )
+    parts = f"This session: {spent.in_words()}", spent.of_the_cache_in_words
+    session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]")
