@@ -336,9 +336,8 @@ def equipped(
         return Retrying(budgeted, clock)
 
     if isinstance(model, WithFallbacks):
-        return WithFallbacks(
-            with_patience(_sized(model.inner, config)), [with_patience(other) for other in model.others], clock
-        )
+        others = [with_patience(other) for other in model.others]
+        return WithFallbacks(with_patience(_sized(model.inner, config)), others, clock)
     return with_patience(_sized(model, config))
 
 

@@ -70,10 +70,15 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
             notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING, about=About.NOT_SENT))
             continue
         if source.cut or len(source.text) > room:
-            notices.append(_too_big(name, source))
+            text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
+            notices.append(Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT))
             continue
         room -= len(source.text)
-        parts.append(_part(source))
+        shown, note = sanitize_for_display(str(source.path)), f" ({source.note})" if source.note else ""
+        if source.is_folder:
+            parts.append(f"{shown}/ holds{note}:\n{fenced(source.text)}")
+        else:
+            parts.append(f"{shown}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}")
         notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT))
     if missing > _MOST_MISSING:
         text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
@@ -156,11 +161,6 @@ def _exists(root: Path, name: str) -> bool:
         return False
 
 
-def _too_big(name: str, source: SourceText) -> Notice:
-    text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
-    return Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT)
-
-
 def _reason(error: CddError) -> str:
     return " ".join(filter(None, (error.message.rstrip("."), f"({error.hint})" if error.hint else "")))
 
@@ -170,14 +170,6 @@ def _size(source: SourceText) -> str:
     if source.is_folder:
         return f"{'over ' * source.cut}{count:,} {'entry' if count == 1 else 'entries'}"
     return f"{source.size:,} bytes" if source.cut else f"{count:,} line{'' if count == 1 else 's'}"
-
-
-def _part(source: SourceText) -> str:
-    name = sanitize_for_display(str(source.path))
-    note = f" ({source.note})" if source.note else ""
-    if source.is_folder:
-        return f"{name}/ holds{note}:\n{fenced(source.text)}"
-    return f"{name}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
 
 
 def _fitting(root: Path, typed: str, until: float) -> Iterator[WalkEntry]:

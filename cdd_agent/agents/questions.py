@@ -46,12 +46,8 @@ def _step(step: PlanStep, state: ExecutionState) -> str:
     now = state.of(step.number)
     verified = f", verified: {now.verification.value}" if now.verification else ""
     lines = [f"- Step {step.number} ({step.title}): {now.status.value}{verified}"]
-    lines += [f"  - {what} {path}" for what, paths in _files(step, state) for path in paths]
+    touched = ("created", now.files_created), ("changed", now.files_modified), ("deleted", now.files_deleted)
+    lines += [f"  - {what} {path}" for what, paths in touched for path in paths]
     lines += [f"  - reason: {now.reason}"] if now.reason else []
     lines += [f"  - it failed with: {now.error[:_LONGEST_ERROR]}"] if now.error else []
     return "\n".join(lines)
-
-
-def _files(step: PlanStep, state: ExecutionState) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    now = state.of(step.number)
-    return ("created", now.files_created), ("changed", now.files_modified), ("deleted", now.files_deleted)

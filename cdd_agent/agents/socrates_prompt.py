@@ -24,7 +24,7 @@ GO_DEEPER = "The spec is complete. Look for what it does not say yet, or leaves 
 GO_ON = "Go on."
 TOOL_ANSWERS = "what the tools showed in this turn"
 """Their name where a prompt had no room for them."""
-_LONGEST_LISTING = 5_000
+_LONGEST_LISTING, _CUT = 5_000, "… (cut; list_files shows more)"
 
 
 _MOST_HISTORY = 60_000
@@ -41,8 +41,12 @@ class Surroundings:
 
     @classmethod
     def of(cls, ticket: Ticket, tickets: TicketStore) -> "Surroundings":
-        rules, related = project_rules(ticket.root), related_tickets(ticket, tickets.list())
-        return cls(rules, related, _listing(ticket.root))
+        try:
+            text = read_source(ticket.root, ".").as_text()
+            listing = text if len(text) <= _LONGEST_LISTING else f"{text[:_LONGEST_LISTING]}\n{_CUT}"
+        except CddError as error:
+            listing = f"({error.message})"
+        return cls(project_rules(ticket.root), related_tickets(ticket, tickets.list()), listing)
 
 
 def request_of(root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue) -> FittedPrompt:
@@ -89,13 +93,3 @@ def with_draft(said: str, draft: Draft) -> str:
     state = fenced(json.dumps(present, ensure_ascii=False, indent=1), "json")
     missing = "\n".join(f"- {line}" for line in shown.missing) or "- nothing"
     return f"# The spec as it stands\n\n{state}\n\nMissing:\n{missing}\n\n# The person says\n\n{said}"
-
-
-def _listing(root: Path) -> str:
-    try:
-        text = read_source(root, ".").as_text()
-    except CddError as error:
-        return f"({error.message})"
-    if len(text) <= _LONGEST_LISTING:
-        return text
-    return f"{text[:_LONGEST_LISTING]}\n… (cut; list_files shows more)"

@@ -1,6 +1,6 @@
 """The spec as a person and Socrates work it out: what spec.yaml says, and over it what is not written yet."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -124,15 +124,15 @@ class Draft:
             criteria = [(_tidy(item.text), _tidy(item.check)) for item in proposal.acceptance_criteria]
             asked["acceptance_criteria"] = tuple(text for text, _ in criteria)
             checks = {text: check for text, check in criteria if check}
-        wanted = replace(spec, **{name: _tidy_value(value) for name, value in asked.items()})
+        wanted = replace(spec, **{name: _each(_tidy, value) for name, value in asked.items()})
         changed = {name: getattr(wanted, name) for name in asked if getattr(wanted, name) != getattr(spec, name)}
-        both = {**self.changes, **{name: _redacted(value, redactor) for name, value in changed.items()}}
+        both = {**self.changes, **{name: _each(redactor.redact, value) for name, value in changed.items()}}
         return replace(
             self,
             changes={name: value for name, value in both.items() if value != getattr(self.file, name)},
             checks={redactor.redact(text): redactor.redact(check) for text, check in checks.items()},
-            open_questions=_redacted(proposal.open_questions, redactor),
-            facts=_redacted(proposal.facts, redactor) or self.facts,
+            open_questions=_each(redactor.redact, proposal.open_questions),
+            facts=_each(redactor.redact, proposal.facts) or self.facts,
         )
 
     def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
@@ -202,24 +202,15 @@ def _tidy(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.expandtabs(4).splitlines()).strip()
 
 
-def _tidy_value(value: Any) -> Any:
+def _each(change: Callable[[str], str], value: Any) -> Any:
+    """The value of a field with each of its texts changed."""
     match value:
         case str(text):
-            return _tidy(text)
+            return change(text)
         case Mapping() as areas:
-            return {_tidy(area): tuple(map(_tidy, items)) for area, items in areas.items()}
+            return {change(area): tuple(map(change, items)) for area, items in areas.items()}
         case items:
-            return tuple(map(_tidy, items))
-
-
-def _redacted(value: Any, redactor: Redactor) -> Any:
-    match value:
-        case str(text):
-            return redactor.redact(text)
-        case Mapping() as areas:
-            return {redactor.redact(area): _redacted(items, redactor) for area, items in areas.items()}
-        case items:
-            return tuple(map(redactor.redact, items))
+            return tuple(map(change, items))
 
 
 def _digest(value: Any) -> str:

@@ -47,9 +47,11 @@ class HiddenBlockFilter:
             self._line.append(part)
             if part.endswith("\n"):
                 shown.append(self._end_line())
-            elif not self._mark and not self._may_be_fence():
-                shown += self._line
-                self._line, self._is_begun = [], True
+            elif not self._mark:
+                line = "".join(self._line)
+                if self._is_begun or _is_too_long(line) or line.lstrip(" ")[:1] not in ("", "`", "~"):
+                    shown.append(line)
+                    self._line, self._is_begun = [], True
         return self._hand_on("".join(shown))
 
     def end(self) -> str:
@@ -83,12 +85,6 @@ class HiddenBlockFilter:
             return ""
         self._other = opening["mark"]
         return line
-
-    def _may_be_fence(self) -> bool:
-        if self._is_begun:
-            return False
-        line = "".join(self._line)
-        return not _is_too_long(line) and line.lstrip(" ")[:1] in ("", "`", "~")
 
 
 def _is_too_long(line: str) -> bool:
