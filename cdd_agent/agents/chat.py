@@ -55,7 +55,7 @@ class ChatAgent:
         self._root, self._model, self._tools = root, model, tools
         self._redactor = redactor
         self._tool_calls = tool_calls
-        self._conversation = Conversation(root, redactor)
+        self._conversation = Conversation(root, redactor, emit)
         self._emit, self._redacted = emit, RedactedEvents(redactor, emit)
         self._left_out = Omitted()
 
@@ -85,12 +85,10 @@ class ChatAgent:
                 turn.new += (Message("user", what),)
             if turn.new:
                 self._conversation.add(turn.new)
-            self._tell_of_a_disk_that_refuses()
 
     def hear(self, text: str) -> None:
         """Something that the model has to know when it is asked next."""
         self._conversation.add((Message("user", text),))
-        self._tell_of_a_disk_that_refuses()
 
     def begin_anew(self) -> None:
         """Forget what was said; it stays saved."""
@@ -98,15 +96,7 @@ class ChatAgent:
 
     def resume(self) -> bool:
         """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
-        told = self._conversation.resume()
-        for event in told:
-            self._emit(event)
-        self._tell_of_a_disk_that_refuses()
-        return bool(told)
-
-    def _tell_of_a_disk_that_refuses(self) -> None:
-        for event in self._conversation.news():
-            self._emit(event)
+        return self._conversation.resume()
 
     async def _rounds(self, model: Model, turn: "_Turn") -> None:
         """To the model's last word, or until room has to be made for the next round."""

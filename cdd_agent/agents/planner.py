@@ -25,16 +25,13 @@ class PlannerAgent(ReadsWords):
         ("`> keep it`", "the same, also where it is near one of these words"),
     )
     NEAR = 0.8
+    to_the_model = "says it to the Planner"
 
     def __init__(self, planning: Planning, slash: Collection[str]) -> None:
         self._planning, self.slash = planning, slash
         self.emit = planning.recorder.emit
-        self._left = False
+        self.done = False
         self.ticket_slug = planning.desk.ticket.slug
-
-    @property
-    def done(self) -> bool:
-        return self._left
 
     @property
     def lock(self) -> TicketLock:
@@ -75,10 +72,6 @@ class PlannerAgent(ReadsWords):
     def words(self, text: str) -> Meaning:
         return Meaning("words", "Enter says it to the Planner", partial(self._hear, text))
 
-    @property
-    def to_the_model(self) -> str:
-        return "says it to the Planner"
-
     @word(
         *("approve", "yes", "y"),
         does="write the proposed plan to plan.md, and leave",
@@ -89,7 +82,7 @@ class PlannerAgent(ReadsWords):
         desk, was_changed = self._planning.desk, self._planning.is_of_another_spec()
         checked = self._checked() if was_changed else None
         self._planning.save()
-        self._left = True
+        self.done = True
         if checked is not None:
             text = "The spec has changed since this plan was made. What compiling it finds now:"
             self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
@@ -108,7 +101,7 @@ class PlannerAgent(ReadsWords):
             self.tell(Notice("There is no plan to keep yet."), self._what_next())
             return
         self._planning.discard()
-        self._left = True
+        self.done = True
         text = f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out."
         self.emit(Notice(text, about=About.PLAN_KEPT))
 
@@ -168,7 +161,7 @@ class PlannerAgent(ReadsWords):
         *("exit", "quit"), does="leave; a proposal is kept, and offered again", hint="Enter leaves; a proposal is kept"
     )
     async def _leave(self) -> None:
-        self._left = True
+        self.done = True
         kept = " What was proposed or learnt is kept." if self._planning.has_notes else ""
         self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT))
 

@@ -41,6 +41,7 @@ class SocratesAgent(ReadsWords):
         ("`> approved`", "says it to Socrates, also where it is near one of these words"),
     )
     NEAR = 0.8
+    to_the_model = "says it to Socrates"
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class SocratesAgent(ReadsWords):
         self._tickets, self._file = tickets, file
         self._dialogue = replace(dialogue, emit=self._count)
         self._root: Path = file.ticket.root
-        self._is_done = False
+        self.done = False
         self._told: set[str] = set()
         """Notes on the project's rules that were told already."""
         self._left_out = Omitted()
@@ -92,10 +93,6 @@ class SocratesAgent(ReadsWords):
             notebook.close()
             raise
         return cls(tickets, file, notebook, dialogue, emit, slash)
-
-    @property
-    def done(self) -> bool:
-        return self._is_done
 
     @property
     def lock(self) -> TicketLock:
@@ -183,7 +180,7 @@ class SocratesAgent(ReadsWords):
                 continue
             notebook.meet(replace(seen, spec=draft.spec, is_written=True))
             notebook.save()
-            self._is_done = True
+            self.done = True
             text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
             missing = ", ".join(line.partition(":")[0] for line in draft.spec.missing())
             more = (
@@ -210,16 +207,12 @@ class SocratesAgent(ReadsWords):
         hint="Enter leaves; what was said is kept",
     )
     async def _leave(self) -> None:
-        self._is_done = True
+        self.done = True
         text = f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here."
         self.emit(Notice(text, about=About.LEFT))
 
     def words(self, text: str) -> Meaning:
         return Meaning("words", "Enter says it to Socrates", partial(self._ask, text, is_answer=True))
-
-    @property
-    def to_the_model(self) -> str:
-        return "says it to Socrates"
 
     async def _ask(self, said: str | None, *, is_answer: bool) -> None:
         """One turn of the model."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Answer, Event, Notice, Tone
+from cdd_agent.events import About, Answer, Emit, Notice, Tone
 from cdd_agent.files.atomic import append_line, create_exclusive, ignore_runs, read_bytes, read_lines, remove
 from cdd_agent.files.json_file import JsonFile, as_json, set_aside, write_text
 from cdd_agent.llm.port import Message
@@ -130,18 +130,18 @@ class Conversation:
     """
 
     def __init__(
-        self, root: Path, redactor: Redactor, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self, root: Path, redactor: Redactor, emit: Emit, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        self._root, self._redactor, self._clock = root, redactor, clock
+        """`emit` is told once where a disk refuses, and what `resume` has found."""
+        self._root, self._redactor, self._emit, self._clock = root, redactor, emit, clock
         self.messages: tuple[Message, ...] = ()
         """All of them, the system's left out."""
         self._file: Path | None = None
-        self._problem: CddError | None = None
-        """Why it is not saved any more."""
-        self._is_told = False
+        self._is_refused = False
+        """By the disk: it is not saved any more."""
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Go on with these, and save them. A disk that refuses is told by `news`."""
+        """Go on with these, and save them."""
         new = without_secrets(messages, self._redactor)
         self.messages += new
         self._save("messages", new)
@@ -155,27 +155,32 @@ class Conversation:
         """Forget what was said; it stays in its file."""
         self.messages, self._file = (), None
 
-    def resume(self) -> list[Event]:
+    def resume(self) -> bool:
         """Take up the last conversation of this project, unless something was said in this one; tell what it was.
+        Whether there was one.
 
         It goes on in a file of its own: another shell may still write the old one.
         """
         for file in [] if self.messages else reversed(self._files()):
             messages, damaged = read_conversation(file)
-            if messages:
-                self.replace(messages)
-                return list(_back_in(messages, damaged))
-        return []
-
-    def news(self) -> list[Event]:
-        """That it cannot be saved; once."""
-        if self._problem is None or self._is_told:
-            return []
-        self._is_told = True
-        return [Notice(f"The conversation is not saved: {self._problem.message}", Tone.WARNING, about=About.NOT_SAVED)]
+            if not messages:
+                continue
+            self.replace(messages)
+            if damaged:
+                which = "A line is" if damaged == 1 else f"{damaged} lines are"
+                text = f"{which} damaged in the saved conversation, and left out."
+                self._emit(Notice(text, Tone.WARNING, about=About.DAMAGED))
+            count = sum(message.role == "user" for message in messages)
+            text = f"Back in the last conversation: {count} message{'' if count == 1 else 's'} of yours. It ended with:"
+            self._emit(Notice(text, about=About.RESUMED))
+            last = next((message for message in reversed(messages) if message.role in ("user", "assistant")), None)
+            if last is not None and last.content.strip():
+                self._emit(Answer(last.content))
+            return True
+        return False
 
     def _save(self, key: str, messages: tuple[Message, ...]) -> None:
-        if self._problem is not None or not (self._root / ".cdd").is_dir():
+        if self._is_refused or not (self._root / ".cdd").is_dir():
             return
         record = {"time": self._clock().isoformat(), key: _MESSAGES.dump_python(messages, mode="json")}
         try:
@@ -183,7 +188,9 @@ class Conversation:
                 self._file = self._new_file()
             append_line(self._file, f"{json.dumps(record)}\n".encode(), 0o600)
         except CddError as error:
-            self._problem = error
+            self._is_refused = True
+            text = f"The conversation is not saved: {error.message}"
+            self._emit(Notice(text, Tone.WARNING, about=About.NOT_SAVED))
 
     def _new_file(self) -> Path:
         folder = self._root / _CONVERSATIONS
@@ -217,20 +224,6 @@ def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
             continue
         messages = new if "instead" in record else messages + new
     return messages, damaged
-
-
-def _back_in(messages: tuple[Message, ...], damaged: int) -> Iterator[Event]:
-    if damaged:
-        which = "A line is" if damaged == 1 else f"{damaged} lines are"
-        yield Notice(f"{which} damaged in the saved conversation, and left out.", Tone.WARNING, about=About.DAMAGED)
-    count = sum(message.role == "user" for message in messages)
-    yield Notice(
-        f"Back in the last conversation: {count} message{'' if count == 1 else 's'} of yours. It ended with:",
-        about=About.RESUMED,
-    )
-    last = next((message for message in reversed(messages) if message.role in ("user", "assistant")), None)
-    if last is not None and last.content.strip():
-        yield Answer(last.content)
 
 
 # ---------------------------------------------------------------------------------------- who was active last

@@ -29,6 +29,7 @@ from cdd_agent.events import (
     ReplyDelta,
     ReplyStarted,
     ToolFinished,
+    unheard,
 )
 from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
@@ -543,7 +544,7 @@ async def test_damaged_lines_are_left_out_and_told(project: Sandbox) -> None:
 
 
 async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
-    conversation = Conversation(project.root, Redactor())
+    conversation = Conversation(project.root, Redactor(), unheard)
     conversation.add([Message("user", "a")])
     (file,) = files(project)
     file.write_bytes(file.read_bytes() + b'{"time": "20')
@@ -555,7 +556,7 @@ async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
 
 async def test_old_conversations_go(project: Sandbox) -> None:
     for number in range(55):
-        Conversation(project.root, Redactor()).add([Message("user", str(number))])
+        Conversation(project.root, Redactor(), unheard).add([Message("user", str(number))])
         os.utime(files(project)[-1], ns=(number, number))
     kept = {read_conversation(file)[0][0].content for file in files(project)}
     assert len(kept) == 50
@@ -584,11 +585,11 @@ async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_withou
 async def test_what_a_provider_wants_back_is_saved_unchanged_or_not_at_all(project: Sandbox) -> None:
     secret = "hunter2-hunter2-42"
     kept, dropped = ProviderData("model", '{"signature": "abc"}'), ProviderData("model", f'{{"text": "{secret}"}}')
-    conversation = Conversation(project.root, Redactor({secret: "TOKEN"}))
+    conversation = Conversation(project.root, Redactor({secret: "TOKEN"}), unheard)
     conversation.add([Message("assistant", "One.", provider_data=kept)])
     conversation.add([Message("assistant", "Two.", provider_data=dropped)])
 
-    again = Conversation(project.root, Redactor())
+    again = Conversation(project.root, Redactor(), unheard)
     again.resume()
 
     assert [message.provider_data for message in again.messages] == [kept, None]
