@@ -272,7 +272,6 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
     """All but asking the person, who reads along anyway; and searching only where there is something to search with."""
-    from dataclasses import replace
     from importlib.util import find_spec
 
     from cdd_agent.agents.chat import ChatTools

@@ -6,6 +6,7 @@ from functools import partial
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
+from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Answer, Event, Notice, PlanChecked, PlanOpened, Tone
@@ -162,7 +163,7 @@ class PlannerAgent(ReadsWords):
     )
     async def _leave(self) -> None:
         self.done = True
-        kept = " What was proposed or learnt is kept." if self._planning.has_notes else ""
+        kept = " What was proposed or learnt is kept." if self._planning.notes != PlanningNotes() else ""
         self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT))
 
     async def _hear(self, text: str) -> None:

@@ -101,11 +101,6 @@ class Planning:
         """The proposal, or else plan.md, as people are told of it."""
         return "The proposed plan" if self.notes.proposal else self.desk.shown_path
 
-    @property
-    def has_notes(self) -> bool:
-        """Something was proposed or learnt."""
-        return self.notes != PlanningNotes()
-
     def is_of_another_spec(self) -> bool:
         """The proposal was made of a spec that has changed since. Raises `BadInput` for one that no plan can be of."""
         spec = self.desk.complete_spec()

@@ -208,7 +208,8 @@ class Dialogue:
                 answers.append((call, text))
                 room -= len(text)
                 left = None if left is None else left - estimated_tokens(text)
-                self.emit(ToolFinished(step, shown, _problem(answer)))
+                code = answer.get("return_code")  # of a command that did run
+                self.emit(ToolFinished(step, shown, f"exit code {code}" if code else str(answer.get("error") or "")))
                 await self.told(call, text)
             used = Used(used.rounds + 1, self.clock() - began)
             why = self._why_over(used)
@@ -425,13 +426,6 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
             yield Message("user", "\n\n".join(message.content for message in said), pictures=pictures)
         else:
             yield from group
-
-
-def _problem(answer: Answer) -> str:
-    """The error, for people; also that a command which did run has failed."""
-    if code := answer.get("return_code"):
-        return f"exit code {code}"
-    return str(answer.get("error") or "")
 
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
