@@ -11,7 +11,7 @@ from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation
-from cdd_agent.dialogue.fitted_prompt import Part, fit
+from cdd_agent.dialogue.fitted_prompt import PromptPart, fit
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
@@ -171,10 +171,12 @@ class ChatAgent:
     def _prompt(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
         """The system's message and the tools: as much as leaves a part of the window to the conversation."""
         parts = (
-            Part(load_prompt(self._root, "chat")),
-            Part(project_rules(self._root).section, RULES_FOR_AGENTS, rank=1),
-            Part(f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"),
-            Part(
+            PromptPart(load_prompt(self._root, "chat")),
+            PromptPart(project_rules(self._root).section, RULES_FOR_AGENTS, rank=1),
+            PromptPart(
+                f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
+            ),
+            PromptPart(
                 f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}",
                 "the files at the top of the project",
                 rank=2,

@@ -16,7 +16,7 @@ from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import AgentFile, without_secrets
-from cdd_agent.dialogue.fitted_prompt import FittedPrompt, Part, fit
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured, with_form
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
@@ -288,9 +288,9 @@ class Planning:
         )
         whole, *shorter = _shorter_and_shorter(conversation)
         parts = (
-            Part(load_prompt(self.desk.root, "planner")),
-            Part(project_rules(self.desk.root).section, RULES_FOR_AGENTS, rank=1),
-            Part(whole, SAID_BEFORE, smaller=shorter),
+            PromptPart(load_prompt(self.desk.root, "planner")),
+            PromptPart(project_rules(self.desk.root).section, RULES_FOR_AGENTS, rank=1),
+            PromptPart(whole, SAID_BEFORE, smaller=shorter),
         )
         return fit(dialogue, parts, tools=1, beside=estimated_tokens(how_to_answer(_FORMS[task])))
 

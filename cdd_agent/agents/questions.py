@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.fitted_prompt import FittedPrompt, Part, fit
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm.port import Message
 from cdd_agent.sanitize import fenced
@@ -32,12 +32,14 @@ def about_the_run(
     """
     *earlier, question = asked
     parts = (
-        Part(load_prompt(root, "question")),
-        Part(f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec", rank=1),
-        Part(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", PLAN_TEXT, rank=3),
-        Part("# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)),
-        Part(tuple(earlier), "earlier questions", rank=4),
-        Part((question,)),
+        PromptPart(load_prompt(root, "question")),
+        PromptPart(
+            f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec", rank=1
+        ),
+        PromptPart(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", PLAN_TEXT, rank=3),
+        PromptPart("# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)),
+        PromptPart(tuple(earlier), "earlier questions", rank=4),
+        PromptPart((question,)),
     )
     return fit(dialogue, parts, tools=2)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from cdd_agent.agents.notebook import Notebook, bounded, without_data
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft, Proposal
-from cdd_agent.dialogue.fitted_prompt import FittedPrompt, Part, fit
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.structured import how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
@@ -63,15 +63,17 @@ def request_of(root: Path, slug: str, around: Surroundings, notebook: Notebook, 
     titles = "\n".join(f"- `{ticket.slug}`: {ticket.title or '(no title)'}" for ticket in around.related)
     near = "tickets that may be about something near"
     parts = (
-        Part(load_prompt(root, "socrates")),
-        Part(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}", rank=1),
-        Part(around.rules.section, RULES_FOR_AGENTS, rank=3),
-        Part(f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project", rank=4),
-        Part(titles and f"# Other {near}\n\n{titles}", near, rank=5),
-        Part(f"# The ticket\n\n`{slug}`, a {kind}."),
-        Part(older, "earlier turns", rank=6, smaller=[older[start:] for start in range(2, len(older), 2)]),
-        Part(last, "the turn before this one", rank=2, brief=(*last[:1], *map(without_data, last[1:]))),
-        Part((first, *others), TOOL_ANSWERS, smaller=[] if is_said_alone else [(first, *notebook.asked[1:])]),
+        PromptPart(load_prompt(root, "socrates")),
+        PromptPart(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}", rank=1),
+        PromptPart(around.rules.section, RULES_FOR_AGENTS, rank=3),
+        PromptPart(
+            f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project", rank=4
+        ),
+        PromptPart(titles and f"# Other {near}\n\n{titles}", near, rank=5),
+        PromptPart(f"# The ticket\n\n`{slug}`, a {kind}."),
+        PromptPart(older, "earlier turns", rank=6, smaller=[older[start:] for start in range(2, len(older), 2)]),
+        PromptPart(last, "the turn before this one", rank=2, brief=(*last[:1], *map(without_data, last[1:]))),
+        PromptPart((first, *others), TOOL_ANSWERS, smaller=[] if is_said_alone else [(first, *notebook.asked[1:])]),
     )
     return fit(dialogue, parts, tools=3, beside=estimated_tokens(how_to_answer(Proposal)))
 

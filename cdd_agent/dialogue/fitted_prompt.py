@@ -13,7 +13,7 @@ Form = str | tuple[Message, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class PromptPart:
     """A piece of a prompt."""
 
     whole: Form
@@ -44,7 +44,7 @@ class FittedPrompt:
     """The parts that there was no room for."""
 
 
-def fit(dialogue: Dialogue, parts: Sequence[Part], *, tools: int, beside: int = 0) -> FittedPrompt:
+def fit(dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: int = 0) -> FittedPrompt:
     """Make a prompt of `parts`, which come in the order in which they are read. `tools` is the rank of the dialogue's
     tools: they go before the parts of the same rank. `beside` are the tokens of what will be said besides."""
     bare, window = replace(dialogue, tools=()), dialogue.model.window
@@ -56,7 +56,7 @@ def fit(dialogue: Dialogue, parts: Sequence[Part], *, tools: int, beside: int = 
 
     budget = TokenBudget(window, beside + MARGIN + sum(size(part.least) for part in parts))
 
-    def chosen(part: Part) -> Form:
+    def chosen(part: PromptPart) -> Form:
         """Room is taken for it, beside that for the least."""
         forms: list[Form] = [form for form in (part.whole, part.brief, *part.smaller) if form]
         fitting = (form for form in forms if form is part.least or budget.takes(size(form) - size(part.least)))

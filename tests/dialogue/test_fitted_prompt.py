@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.dialogue.fitted_prompt import FittedPrompt, Part, fit
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.token_budget import most_of
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm.port import Message
@@ -13,16 +13,16 @@ from cdd_agent.tools.read_only import read_only_tools
 
 SAID = tuple(Message("user", f"Word {number}. " * 40) for number in range(8))
 PARTS = (
-    Part("Who you are."),
-    Part("Rules. " * 200, "the rules", rank=2),
-    Part("The ticket."),
-    Part("Files. " * 200, "the files", rank=1),
-    Part(SAID, "earlier turns", rank=3, smaller=[SAID[start:] for start in range(1, 8)]),
-    Part((Message("user", "Now."),)),
+    PromptPart("Who you are."),
+    PromptPart("Rules. " * 200, "the rules", rank=2),
+    PromptPart("The ticket."),
+    PromptPart("Files. " * 200, "the files", rank=1),
+    PromptPart(SAID, "earlier turns", rank=3, smaller=[SAID[start:] for start in range(1, 8)]),
+    PromptPart((Message("user", "Now."),)),
 )
 
 
-def fitted(window: int | None, *parts: Part, root: Path | None = None) -> FittedPrompt:
+def fitted(window: int | None, *parts: PromptPart, root: Path | None = None) -> FittedPrompt:
     tools = read_only_tools(root) if root is not None else ()
     return fit(Dialogue(ScriptedModel([], window=window), tools, "on"), parts or PARTS, tools=1)
 
@@ -61,17 +61,20 @@ def test_of_smaller_forms_the_largest_is_said_that_there_is_room_for() -> None:
 
 
 def test_a_brief_form_leaves_nothing_out() -> None:
-    prompt = fitted(500, Part("You. " * 40), Part("Long. " * 500, "the long one", rank=1, brief="Short."))
+    prompt = fitted(500, PromptPart("You. " * 40), PromptPart("Long. " * 500, "the long one", rank=1, brief="Short."))
     assert "Short." in prompt.messages[0].content
     assert prompt.left_out == ()
 
 
 @pytest.mark.parametrize("window", [100, 1_000])
 def test_what_must_be_said_is_said_in_its_smallest_form_at_least(window: int) -> None:
-    prompt = fitted(window, Part(SAID, "what was said", smaller=[SAID[-1:]]))
+    prompt = fitted(window, PromptPart(SAID, "what was said", smaller=[SAID[-1:]]))
     assert prompt.messages[1:] == SAID[-1:]
     assert prompt.left_out == ("what was said",)
 
 
 def test_what_is_not_there_is_not_left_out() -> None:
-    assert fitted(100, Part("You."), Part("", "the rules", rank=1), Part((), "earlier", rank=2)).left_out == ()
+    assert (
+        fitted(100, PromptPart("You."), PromptPart("", "the rules", rank=1), PromptPart((), "earlier", rank=2)).left_out
+        == ()
+    )
