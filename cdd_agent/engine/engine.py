@@ -417,15 +417,17 @@ class Engine:
         """Completed, or failed with the files that the attempt leaves behind."""
         changes, now = outcome.changes, self.clock()
         files = Files(changes.created, changes.modified, changes.deleted)
+        redactor = self.run.record.redactor
+        seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
         if outcome.verification is None:
             self.run.save(
                 self.run.state.failed(
-                    step.number, now, self.run.record.redactor.redact(outcome.reason), files, outcome.insufficient
+                    step.number, now, redactor.redact(outcome.reason), files, outcome.insufficient, seen
                 )
             )
         else:
             commit = committed.commit if committed else None
-            self.run.save(self.run.state.completed(step.number, now, outcome.verification, files, commit))
+            self.run.save(self.run.state.completed(step.number, now, outcome.verification, files, commit, seen))
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:

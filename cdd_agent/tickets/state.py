@@ -16,7 +16,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 
 class StateUnreadable(BadInput):
@@ -91,6 +91,8 @@ class StepExecution(_Record):
     """How a failed step was verified where that was not enough for the run."""
     reason: str | None = None
     """Why it was skipped."""
+    evidence: Evidence | None = None
+    """What was seen when it was completed or failed; None in older files."""
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
     taken_back: int = 0
@@ -246,11 +248,13 @@ class ExecutionState(_Record):
         verification: Verification,
         files: Files,
         commit: str | None = None,
+        evidence: Evidence | None = None,
     ) -> Self:
         return self._ended(
             number,
             now,
             status=StepStatus.COMPLETED,
+            evidence=evidence,
             verification=verification,
             error=None,
             commit=commit,
@@ -266,11 +270,13 @@ class ExecutionState(_Record):
         error: str,
         files: Files = NO_FILES,
         insufficient: Verification | None = None,
+        evidence: Evidence | None = None,
     ) -> Self:
         """The files are those that the failed attempt left behind, for the person to look at."""
         return self._ended(
             number,
             now,
+            evidence=evidence,
             status=StepStatus.FAILED,
             error=error,
             insufficient=insufficient,

@@ -42,7 +42,6 @@ from cdd_agent.events import (
 )
 from cdd_agent.git.status import current_branch
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -210,17 +209,17 @@ class Home(GuardedWidget, Screen[None]):
     def _is_new_here(self, event: PlanOpened) -> bool:
         """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
         agent = self.agent
-        return agent is not None and agent.ticket_slug == event.ticket_slug and not self.steps.display
+        return agent is not None and agent.ticket_slug == event.ticket_slug and not self.steps.has_steps
 
     def _describe(self, event: Event) -> None:
         self.transcript.settle()
         steps = self.steps
         match event:
             case StepStarted(step=number):
-                steps.mark(number, StepStatus.IN_PROGRESS)
+                steps.begin(event)
                 self.activity.busy(f"Step {number}: {event.title}")
-            case StepFinished(step=number, status=status, verification=verification):
-                steps.mark(number, status, verification)
+            case StepFinished():
+                steps.finish(event)
                 self.say_what_to_type()
             case StepsUndone() | StepsRedone() if self.agent is not None:
                 self._show_steps()
