@@ -33,6 +33,10 @@ class Agent(Protocol):
 
     name: str
     ticket_slug: str
+    placeholder: str
+    """The most usual of what can be typed, in a few words."""
+    after_a_failure: str
+    """The same once a step has failed, where that is different."""
 
     @property
     def done(self) -> bool:
@@ -58,11 +62,6 @@ class Agent(Protocol):
 
     def view(self) -> list[Event]:
         """Where the ticket is now, as `/status` shows it."""
-        ...
-
-    @property
-    def placeholder(self) -> str:
-        """The most usual of what can be typed now, in a few words."""
         ...
 
     def closing(self) -> list[Event]:
@@ -118,6 +117,8 @@ class ReadsWords:
     """How every agent on a ticket reads a line: its own words, those of any shell, what has to be asked about first;
     the rest is for the model."""
 
+    placeholder: str
+    after_a_failure = ""
     OTHERS: ClassVar[tuple[tuple[str, str], ...]]
     """The help's last rows: lines that are no words of its own, and what becomes of them."""
     NEAR: ClassVar[float]

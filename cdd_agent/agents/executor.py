@@ -44,6 +44,8 @@ class ExecutorAgent(ReadsWords):
     """Carries out a ticket's plan as the person says."""
 
     name = "executor"
+    placeholder = "Enter runs the next step; status, skip, exit ..."
+    after_a_failure = "retry, skip, exit, or what to do differently ..."
     OTHERS = (
         ("`help`", "this"),
         ("a question, ending in `?`", "the model answers it and can look, but no step runs"),
@@ -108,12 +110,6 @@ class ExecutorAgent(ReadsWords):
         slug = self.ticket_slug
         text = f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back."
         return [Notice(text, about=About.AGENT_CLOSED)]
-
-    @property
-    def placeholder(self) -> str:
-        if self._has_failed:
-            return "retry, skip, exit, or what to do differently ..."
-        return "Enter runs the next step; status, skip, exit ..."
 
     def command(self, text: str) -> Meaning | None:
         said = None if text.endswith("?") else _LINE.fullmatch(text)

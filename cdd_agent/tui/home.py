@@ -233,7 +233,10 @@ class Home(GuardedWidget, Screen[None]):
 
     def say_what_to_type(self) -> None:
         """In the empty prompt, and below it what Enter does with what stands there."""
-        self.prompt.area.placeholder = self.agent.placeholder if self.agent is not None else _IN_CHAT
+        text = _IN_CHAT
+        if self.agent is not None:
+            text = (self.steps.has_failed and self.agent.after_a_failure) or self.agent.placeholder
+        self.prompt.area.placeholder = text
         self.say_what_enter_does()
 
     def say_what_enter_does(self) -> None:

@@ -108,6 +108,10 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return all(step.status.over for step in self._steps)
 
     @property
+    def has_failed(self) -> bool:
+        return any(step.status is StepStatus.FAILED for step in self._steps)
+
+    @property
     def done(self) -> tuple[int, int]:
         """The steps that are over, and all."""
         return sum(step.status.over for step in self._steps), len(self._steps)
