@@ -24,11 +24,11 @@ from cdd_agent.sanitize import fenced, sanitize_for_display
 LARGEST = 100_000
 """Characters of one file that goes with a line."""
 _BEFORE = r"(?<![^\s(\[{,;:'`])"
-"""What stands before a mention: nothing, a space, or what opens or separates."""
+"""Before a mention: nothing, a space, or what opens or separates."""
 _MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
 _OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
 _ENDS = ".,;:!?]}"
-"""What may follow a mention without belonging to it."""
+"""Marks after a mention that do not belong to it."""
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
 _MOST_MISSING = 3
 """Files that are not there and are told of one by one, each with what may have been meant: that takes a walk."""
@@ -70,10 +70,15 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
             notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING, about=About.NOT_SENT))
             continue
         if source.cut or len(source.text) > room:
-            notices.append(_too_big(name, source))
+            text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
+            notices.append(Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT))
             continue
         room -= len(source.text)
-        parts.append(_part(source))
+        shown, note = sanitize_for_display(str(source.path)), f" ({source.note})" if source.note else ""
+        if source.is_folder:
+            parts.append(f"{shown}/ holds{note}:\n{fenced(source.text)}")
+        else:
+            parts.append(f"{shown}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}")
         notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT))
     if missing > _MOST_MISSING:
         text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
@@ -105,7 +110,7 @@ def with_pictures(root: Path, line: str) -> Mentions:
 
 
 def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[str]:
-    """What the line can become whose last word is a mention that is still being typed; as far as there is time."""
+    """Lines that this can become, if its last word is a mention that is still being typed; as far as there is time."""
     found = _OPEN.search(line)
     if found is None:
         return []
@@ -132,7 +137,7 @@ def _expect_not_too_many(pictures: Sequence[Picture]) -> None:
 
 
 def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
-    """What is there, or looks as if it was meant to be a file; each once, and whether it is there."""
+    """Names that are there, or look as if they were meant to be files; each once, and whether it is there."""
     seen: set[str] = set()
     for mention in _MENTION.finditer(line):
         plain = mention["plain"] or ""
@@ -156,11 +161,6 @@ def _exists(root: Path, name: str) -> bool:
         return False
 
 
-def _too_big(name: str, source: SourceText) -> Notice:
-    text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
-    return Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT)
-
-
 def _reason(error: CddError) -> str:
     return " ".join(filter(None, (error.message.rstrip("."), f"({error.hint})" if error.hint else "")))
 
@@ -172,16 +172,8 @@ def _size(source: SourceText) -> str:
     return f"{source.size:,} bytes" if source.cut else f"{count:,} line{'' if count == 1 else 's'}"
 
 
-def _part(source: SourceText) -> str:
-    name = sanitize_for_display(str(source.path))
-    note = f" ({source.note})" if source.note else ""
-    if source.is_folder:
-        return f"{name}/ holds{note}:\n{fenced(source.text)}"
-    return f"{name}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
-
-
 def _fitting(root: Path, typed: str, until: float) -> Iterator[WalkEntry]:
-    """What begins so in the folder that is named, then files elsewhere whose name begins so."""
+    """Entries of the folder that is named, then files elsewhere, whose names begin so."""
     folder, slash, start = typed.rpartition("/")
     start = start.casefold()
     try:

@@ -14,7 +14,6 @@ from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, SLUG, Argument, Ter
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from cdd_agent.agents.last_active import LastActive
     from cdd_agent.session import Session
     from cdd_agent.tickets.store import Ticket
 
@@ -33,21 +32,15 @@ _IN_CHAT = """\
 
 
 @command("exec", "SLUG [--start-over]")
-async def execute(session: Session, slug: str, flag: str = "") -> None:
+async def execute(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
-    if flag not in ("", "--start-over"):
-        raise BadInput(f"There is no {flag!r} of /exec", hint="Usage: /exec SLUG [--start-over]")
-    ticket = session.project.tickets.find(slug)
-    await session.engage("executor", ticket, start_over=bool(flag))
+    await session.engage("executor", session.project.tickets.find(slug), start_over=start_over)
 
 
 @command("socrates", "SLUG [--start-over]")
-async def socrates(session: Session, slug: str, flag: str = "") -> None:
+async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
-    if flag not in ("", "--start-over"):
-        raise BadInput(f"There is no {flag!r} of /socrates", hint="Usage: /socrates SLUG [--start-over]")
-    ticket = session.project.tickets.find(slug)
-    await session.engage("socrates", ticket, start_over=bool(flag))
+    await session.engage("socrates", session.project.tickets.find(slug), start_over=start_over)
 
 
 @command("resume")
@@ -55,15 +48,16 @@ async def resume(session: Session) -> None:
     """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
     import asyncio
 
-    from cdd_agent.agents.last_active import last_active
+    from cdd_agent.agents.store import LastActive
     from cdd_agent.commands.listing import view
     from cdd_agent.events import About, Notice
 
     told = session.chat.resume()
-    last = last_active(session.project.root)
+    last = LastActive.of(session.project.root)
     left = await asyncio.to_thread(_left_last, session)
     if last is not None and last.agent is not None:
-        agent, ticket = last.agent, _still_there(session, last)
+        slugs = {ticket.slug: ticket for ticket in session.project.tickets.list()}
+        agent, ticket = last.agent, slugs.get(last.ticket or "") if session.can_engage(last.agent) else None
         if agent == "executor" and (ticket is None or view(ticket).state == "done"):
             ticket = left
     else:
@@ -73,12 +67,8 @@ async def resume(session: Session) -> None:
     elif left is not None:
         session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
     elif not told:
-        session.emit(
-            Notice(
-                "No run was left before its end, and there is no earlier conversation to go back to.",
-                about=About.NOTHING_TO_RESUME,
-            )
-        )
+        text = "No run was left before its end, and there is no earlier conversation to go back to."
+        session.emit(Notice(text, about=About.NOTHING_TO_RESUME))
 
 
 def _left_last(session: Session) -> Ticket | None:
@@ -91,11 +81,6 @@ def _left_last(session: Session) -> Ticket | None:
             begun.append((ticket.state_path.stat().st_mtime, ticket))
     latest_first = (ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True))
     return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
-
-
-def _still_there(session: Session, last: LastActive) -> Ticket | None:
-    tickets = (ticket for ticket in session.project.tickets.list() if ticket.slug == last.ticket_slug)
-    return next(tickets, None) if session.can_engage(last.agent or "") else None
 
 
 @command("undo", "[SLUG] [STEP]")
@@ -191,8 +176,7 @@ async def list_tickets(session: Session, *words: str) -> None:
 @command("plan", "SLUG")
 async def plan(session: Session, slug: str) -> None:
     """Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve."""
-    ticket = session.project.tickets.find(slug)
-    await session.engage("planner", ticket)
+    await session.engage("planner", session.project.tickets.find(slug))
 
 
 @command(
@@ -223,23 +207,17 @@ async def new(session: Session, kind: str, *words: str) -> None:
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = await asyncio.to_thread(create_page, session.project.root, *words)
-        session.emit(
-            Notice(
-                f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD, about=About.MADE
-            )
-        )
+        text = f"Made {page.relative_to(session.project.root).as_posix()}: fill it in."
+        session.emit(Notice(text, Tone.GOOD, about=About.MADE))
         return
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME", hint=_QUOTE)
     ticket = session.project.tickets.create(kind, words[0])
-    session.emit(
-        Notice(
-            f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by "
-            f"hand; then `/plan {ticket.slug}` makes the plan.",
-            Tone.GOOD,
-            about=About.MADE,
-        )
+    text = (
+        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "
+        f"then `/plan {ticket.slug}` makes the plan."
     )
+    session.emit(Notice(text, Tone.GOOD, about=About.MADE))
 
 
 @command(
@@ -251,13 +229,11 @@ async def new(session: Session, kind: str, *words: str) -> None:
         flag("--templates", "copy the templates for tickets to .cdd/templates, to be changed"),
     ),
 )
-async def init(session: Session, flag: str = "") -> None:
+async def init(session: Session, *, templates: bool = False) -> None:
     """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
     from cdd_agent.commands.initialise import initialise
 
-    if flag not in ("", "--templates"):
-        raise BadInput(f"There is no {flag!r} of /init", hint="Usage: /init [--templates]")
-    for notice in initialise(session.project, templates=bool(flag)):
+    for notice in initialise(session.project, templates=templates):
         session.emit(notice)
 
 
@@ -290,28 +266,19 @@ async def cost(session: Session, slug: str | None = None) -> None:
         limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
-        cache = effort.spent.of_the_cache_in_words
-        session.emit(
-            Notice(
-                "; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))),
-                about=About.COST,
-            )
-        )
+        parts = f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", effort.spent.of_the_cache_in_words
+        session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
     spent = session.tally.spent
-    session.emit(
-        Notice(
-            "; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words))),
-            about=About.COST,
-        )
-    )
+    parts = f"This session: {spent.in_words()}", spent.of_the_cache_in_words
+    session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]")
-async def choose_model(session: Session, *words: str) -> None:
+async def choose_model(session: Session, *words: str, save: bool = False) -> None:
     """Show the model and those on this computer, or ask another from now on; `--save` sets it for the project."""
     from cdd_agent.commands.model_choice import choose
 
-    await choose(session, words)
+    await choose(session, words, save=save)
 
 
 @command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),))
