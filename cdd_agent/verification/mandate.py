@@ -23,6 +23,7 @@ _SHORTEN = re.compile(
 _SKIP = re.compile(r"skip(s|ped|ping)?|skipif|xfail(s|ed)?", re.IGNORECASE)
 _DENIED = re.compile(r"\b(not|never|cannot|without|instead of|rather than)\b|n['’]t\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
+_IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 _ITEM = re.compile(r"([-*+]|\d+[.)])\s")
 _ANOTHER_THING = re.compile(
     r"""
@@ -83,7 +84,7 @@ class StepMandate:
 
     def names_file(self, path: str) -> bool:
         """Whether the step is about this file at all."""
-        names = {path, _last(path)}
+        names = {_as_word(path), _as_word(_last(path))}
         said = (sentence for sentence in self.sentences if not _DENIED.search(sentence))
         return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in said)
 
@@ -144,7 +145,10 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _words(sentence: str) -> list[str]:
-    """Without what only sets them off: quotes, brackets, the full stop."""
+    """Without what only sets them off: quotes, brackets, the full stop. Several in backticks are also one."""
+    sentence = _IN_BACKTICKS.sub(
+        lambda found: f"{_as_word(found[1])} {found[0]}" if " " in found[1] else found[0], sentence
+    )
     words = (word.strip("`'\"*_()[]{},;:!?").rstrip(".") for word in re.split(r"[\s,]+", sentence))
     return [_as_name(word.removesuffix("()").strip("`'\"*")) for word in words if word]
 
@@ -162,12 +166,13 @@ def _as_words(text: str, names: Sequence[str]) -> str:
 
 
 def _as_word(name: str) -> str:
+    """A name with spaces, as one word."""
     return re.sub(r"[\s,]+", "␣", name).strip("`'\"*_()[]{},;:!?").rstrip(".")
 
 
 def _names(file: str, inside: Sequence[str]) -> set[str]:
     """What people may call a test by: its file, class or function, or several of these."""
-    inside = [_as_word(name) if " " in name else name for name in inside]
+    file, *inside = (_as_word(name) if " " in name else name for name in (file, *inside))
     places = [file, _last(file), *inside]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
     joined = [between.join(inside) for between in ("::", ".", "/")]  # the last as Go has it
@@ -176,7 +181,7 @@ def _names(file: str, inside: Sequence[str]) -> set[str]:
 
 def _folders(file: str) -> set[str]:
     """What people may call the folders by that a file is in: who removes one removes what is in it."""
-    folders = [str(folder) for folder in PurePosixPath(file).parents][:-1]
+    folders = [_as_word(str(folder)) for folder in PurePosixPath(file).parents][:-1]
     return {*(f"{folder}/" for folder in folders), *(folder for folder in folders if "/" in folder)}
 
 
@@ -203,7 +208,8 @@ class _Name:
     def is_said(self, sentence: str, words: frozenset[str]) -> bool:
         """By its file; or by its own name, unless that is said of another file."""
         said = self.spellings & words
-        if any(spelling.startswith((self.file, _last(self.file))) for spelling in said):
+        file = _as_word(self.file)
+        if any(spelling.startswith((file, _last(file))) for spelling in said):
             return True
         is_named = bool(said) or (self.is_sentence and self.own in sentence)
         return is_named and not any(_is_test_file(word) and word not in self.spellings for word in words)

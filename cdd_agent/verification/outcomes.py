@@ -134,8 +134,9 @@ class Reference:
             tests[test] = Known(result, seen_by if run.selection in seen_by else seen_by | {run.selection})
         return Reference(tests)
 
-    def compare(self, run: SuiteRun, written: Collection[str] = ()) -> Difference:
-        """What is different in a run. `written` are the files that were written before it."""
+    def compare(self, run: SuiteRun, written: Collection[str] = (), tables: Collection[TestId] = ()) -> Difference:
+        """What is different in a run. `written` are the files that were written before it, `tables` the tests with
+        rows that are in them."""
         failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
         collected = _collected(run)
         missing = [test for test in self._missing(run) if self._ran(test) and test not in collected]
@@ -145,7 +146,7 @@ class Reference:
         return Difference(
             new_failures=tuple(test for test in failed if not self._failed(test)),
             old_failures=tuple(test for test in failed if self._failed(test)),
-            gone=self._without_renamed_cases([test for test in missing if test not in in_skipped], run),
+            gone=self._without_renamed_cases([test for test in missing if test not in in_skipped], run, tables),
             skipped=(*no_longer_run, *in_skipped, *written_so),
         )
 
@@ -167,11 +168,20 @@ class Reference:
             if test not in run.results and self._expects(test, run) and failed.isdisjoint(TestId.parse(test).places()):
                 yield test
 
-    def _without_renamed_cases(self, gone: list[str], run: SuiteRun) -> tuple[str, ...]:
+    def _without_renamed_cases(self, gone: list[str], run: SuiteRun, tables: Collection[TestId]) -> tuple[str, ...]:
         """Ids hold a case's parameters: as many new cases of the same function that pass are no fewer tests."""
-        new = Counter(TestId.parse(test).function for test in run.having(Result.PASSED) if test not in self.tests)
-        lost = Counter(TestId.parse(test).function for test in gone)
-        return tuple(test for test in gone if new[TestId.parse(test).function] < lost[TestId.parse(test).function])
+
+        def function(test: str) -> TestId:
+            case = TestId.parse(test)
+            return next((table for table in tables if table.has_row(case)), case.function)
+
+        new = (
+            Counter(function(test) for test in run.having(Result.PASSED) if test not in self.tests)
+            if gone
+            else Counter()
+        )
+        lost = Counter(map(function, gone))
+        return tuple(test for test in gone if new[function(test)] < lost[function(test)])
 
 
 def is_in(test: str, places: Collection[str]) -> bool:

@@ -39,6 +39,8 @@ class TestChanges:
     """It has fewer assertions than before, is about less, or may be skipped."""
     changed: tuple[TestId, ...] = ()
     """In any way, but for the layout; without those above."""
+    tables: tuple[TestId, ...] = ()
+    """Those that are there as before, and whose names tell of the values that they are run for."""
     moved: Mapping[TestId, TestId] = field(default_factory=dict)
     """What is called otherwise now, or is a part of another test."""
     contents: Mapping[str, str] = field(default_factory=dict)
@@ -126,6 +128,7 @@ class _Comparison:
             skipped=_once(now.test for now in skipped),
             weaker=_once(now.test for now in weaker),
             changed=_once(now.test for now in changed),
+            tables=_once(now.test for before, now in tests if now.test == before.test and now.test.is_table),
             moved={before: now for before, now in self._moved.items() if before != now},
             contents={
                 file.path: (file.before or b"").decode("utf-8", errors="replace")

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+_VALUE = re.compile(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
+"""What stands in a title for a value that the test is run for: `%i`, `${name}`, `$name`."""
 _MOST_KEPT = 50_000
 """Ids that are read once, not again for each comparison."""
 
@@ -47,6 +49,16 @@ class TestId:
         """Its own name, after the names of what it is in."""
         inner = r"::| > |/" if self.file.endswith(".go") else r"::| > "
         return re.split(inner, self.name) if self.name else []
+
+    @property
+    def is_table(self) -> bool:
+        """Its name stands for those of its rows: `adds %i` for `adds 1`."""
+        return not self.file.endswith(".py") and _VALUE.search(self.name) is not None
+
+    def has_row(self, test: "TestId") -> bool:
+        """Whether a test can be a row of this table."""
+        said = map(re.escape, _VALUE.split(self.name))
+        return self.file == test.file and re.fullmatch("(?:(?! > ).)+".join(said), test.name, re.DOTALL) is not None
 
     def ends_with(self, declared: "TestId") -> bool:
         """Whether this is the test that its file declares under that name, within a module or not."""

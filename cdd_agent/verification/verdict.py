@@ -117,7 +117,7 @@ async def verify(
 def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
     """What a check's result means. A timeout is a failure, and so is a run that did not come to its end."""
     tests, asked = ran.tests, work.asked
-    seen = before.reference.compare(tests, work.changes.touched) if tests else Difference()
+    seen = before.reference.compare(tests, work.changes.touched, work.tests.tables) if tests else Difference()
     changes = work.changes.changes
     harness = changes_of_harness(changes, check.invocation, check.script)
     free = first_settings(changes) if before.is_without_tests else ()  # they hide none

@@ -103,7 +103,8 @@ class Vitest(_Jestlike):
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         if any(map(_conflicts, argv)) or "bench" in argv or "list" in argv:
             return None
-        added = ("--reporter=default", "--reporter=json", f"--outputFile.json={report}", "--bail=0")
+        # these replace what its config says; with `--outputFile.json`, one file there for all reporters would win
+        added = ("--reporter=default", "--reporter=json", f"--outputFile={report}", "--bail=0")
         return Reporting((*argv, *added))
 
 
