@@ -9,11 +9,14 @@ from typing import assert_never
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import (
+    BY_ACTION,
+    IN_BLOCKS,
     Deletion,
     Edit,
     EditProblem,
     ModeChange,
     NewFile,
+    PartialEdits,
     Renaming,
     Replacement,
     ReplyRefused,
@@ -43,6 +46,8 @@ class EditPolicy:
     """Whether the task says of a file that it goes: then it may without having been shown."""
     may_shrink: Callable[[str], bool] = lambda path: False
     """Whether the task says of a file that much of it goes."""
+    parts: PartialEdits = IN_BLOCKS
+    """How its author changes a part of a file: for hints."""
 
     def knows(self, path: PurePosixPath, content: bytes) -> bool:
         return self.seen is None or (str(path) in self.seen and self.seen[str(path)] == digest(content))
@@ -71,7 +76,7 @@ def creation(root: Path, file_path: str, content: str, protected: Protected) -> 
     if look_at(root, path) and place.is_file() and not place.is_symlink():
         raise FileAlreadyExistsError(str(path))
     refuse_unwritable(root, path)
-    refuse_whole(path, None, content)
+    refuse_whole(path, None, content, BY_ACTION)
     return ChangeSet((FileChange(path, None, content.encode()),))
 
 
@@ -86,9 +91,9 @@ def edit(root: Path, file_path: str, find: str, replace: str, protected: Protect
     if before is None:
         raise ReplyRefused(f"There is no file {path}.", hint="Use `create_file` to make it.")
     if not find:
-        refuse_whole(path, before, replace)
+        refuse_whole(path, before, replace, BY_ACTION)
         return ChangeSet((FileChange(path, before, in_the_habit_of(before, replace)),))
-    refuse_part(path, before, find, replace)
+    refuse_part(path, before, find, replace, BY_ACTION)
     try:
         after = replaced_once(before, find, replace)
     except SearchTextNotFoundError as error:
@@ -178,7 +183,7 @@ class _Work:
         )
 
     def _complain(self, path: str, refusal: CddError) -> None:
-        self._problems.append(EditProblem(path, " ".join(filter(None, (refusal.message, refusal.hint)))))
+        self._problems.append(EditProblem(path, refusal.in_a_line))
         self._unseen |= getattr(refusal, "unseen", frozenset())
 
     def _file(self, text: str) -> _File:
@@ -218,9 +223,10 @@ class _Work:
             self._notes.append(f"{file.path} is there already, as it should be")
         else:
             unseen = frozenset() if holds_secrets(file.path.name) else frozenset({str(file.path)})
+            lines = " whose SEARCH holds lines of the file" if self._terms.parts is IN_BLOCKS else ""
             raise ReplyRefused(
-                f"{file.path} exists already, and the reply gives it as new.",
-                hint="Change it with search/replace blocks whose SEARCH holds lines of the file.",
+                f"{file.path} exists already, and is given as new.",
+                hint=f"Change it with {self._terms.parts.name}{lines}.",
                 unseen=unseen,
             )
 
@@ -256,7 +262,7 @@ class _Work:
                 raise ReplyRefused(f"{path} exists already and is not shown: only a step that names it may replace it.")
             raise ReplyRefused(
                 f"{path} exists already and was not shown.",
-                hint="Change it with search/replace blocks, or give it whole once you have seen it.",
+                hint=f"Change it with {self._terms.parts.name}, or give it whole once you have seen it.",
                 unseen=frozenset({str(path)}),
             )
         if not self._terms.knows(path, before):
@@ -264,13 +270,13 @@ class _Work:
         self._refuse_incomplete(path, before, content)
 
     def _refuse_incomplete(self, path: PurePosixPath, before: bytes | None, content: str) -> None:
-        refuse_whole(path, before, content)
+        refuse_whole(path, before, content, self._terms.parts)
         if before is not None and not self._terms.may_shrink(str(path)):
-            refuse_shrunk(path, before, content)
+            refuse_shrunk(path, before, content, self._terms.parts)
 
     def _replace_lines(self, file: _File, edit: Replacement) -> None:
         self._begin_block(file)
-        refuse_part(file.path, file.before, "\n".join(edit.find), "\n".join(edit.replace))
+        refuse_part(file.path, file.before, "\n".join(edit.find), "\n".join(edit.replace), self._terms.parts)
         if file.draft is None:
             file.draft = TextDraft(self._present(file))
         try:
@@ -282,7 +288,7 @@ class _Work:
 
     def _replace_text(self, file: _File, find: str, new: str) -> None:
         self._begin_block(file)
-        refuse_part(file.path, file.before, find, new)
+        refuse_part(file.path, file.before, find, new, self._terms.parts)
         file.settle()
         try:
             after = replaced_once(self._present(file), find, new)
@@ -313,7 +319,8 @@ class _Work:
     ) -> ReplyRefused:
         """What a model needs to do better: which block it was, and what the file really says there."""
         first = next((line.strip() for line in find if line.strip()), "")[:80]
-        block = f"{file.path}, block {file.blocks} (it begins with {first!r})"
+        in_reply = self._terms.parts is IN_BLOCKS
+        block = f"{file.path}, block {file.blocks} (it begins with {first!r})" if in_reply else str(file.path)
         unseen = frozenset() if holds_secrets(file.path.name) else frozenset({str(file.path)})
         if isinstance(error, MultipleMatchesFoundError):
             places = ", ".join(map(str, error.lines))
@@ -324,8 +331,8 @@ class _Work:
             )
         near = f" The closest lines of the file are\n{error.closest}\n" if error.closest and unseen else " "
         return ReplyRefused(
-            f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them, and send "
-            "all edits again.",
+            f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them"
+            f"{', and send all edits again' if in_reply else ''}.",
             unseen=unseen,
         )
 

@@ -35,6 +35,23 @@ class ReplyRefused(StepFailed):
 
 
 @dataclass(frozen=True)
+class PartialEdits:
+    """How the author of edits can change a part of a file, in words for a hint."""
+
+    name: str
+    how: str
+
+
+IN_BLOCKS = PartialEdits(
+    "search/replace blocks",
+    "send blocks of `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines, `>>>>>>> REPLACE`, with seven marks "
+    "and the path on the line before",
+)
+BY_CALL = PartialEdits("`edit_file`", "use `edit_file`")
+BY_ACTION = PartialEdits("`edit`", "use `edit`")
+
+
+@dataclass(frozen=True)
 class WholeFile:
     """One file as a reply gives it: the path's text unjudged, the content exact, lines ended by `\\n`."""
 

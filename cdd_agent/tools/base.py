@@ -71,7 +71,7 @@ class Tool(ABC, Generic[A]):
             problems = "; ".join(_problem(detail) for detail in error.errors()[:5])
             return {"error": f"{self.name} was called wrongly: {problems}. Its parameters: {self._parameters_line()}."}
         except CddError as error:
-            return {"error": " ".join(filter(None, (error.message, error.hint)))}
+            return {"error": error.in_a_line}
 
     @abstractmethod
     async def run(self, arguments: A) -> Answer:
