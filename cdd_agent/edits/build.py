@@ -15,7 +15,6 @@ from cdd_agent.edits.model import (
     Edit,
     EditProblem,
     ModeChange,
-    NewFile,
     PartialEdits,
     Renaming,
     Replacement,
@@ -196,7 +195,7 @@ class _Work:
 
     def _do(self, edit: Edit, file: _File) -> None:
         match edit:
-            case NewFile(content=content):
+            case WholeFile(content=content, must_be_new=True):
                 self._create(file, content)
             case WholeFile(content=content):
                 self._replace_whole(file, content)

@@ -57,11 +57,8 @@ class WholeFile:
 
     path: str
     content: str
-
-
-@dataclass(frozen=True)
-class NewFile(WholeFile):
-    """One that must not be there yet."""
+    must_be_new: bool = False
+    """It is given as one that is not there yet."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ def edit_of(action: Action) -> Edit | None:
     """What an action does to a file; None for one that changes none."""
     match action:
         case CreateFileAction(file_path=path, content=content):
-            return NewFile(path, content)
+            return WholeFile(path, content, must_be_new=True)
         case EditAction(file_path=path, find="", replace=content):
             return WholeFile(path, content)
         case EditAction(file_path=path, find=find, replace=content):

@@ -50,6 +50,11 @@ class Fence:
     def lines(self) -> list[str]:
         return self.content.removesuffix("\n").split("\n") if self.content else []
 
+    @property
+    def is_file_of_diffs(self) -> bool:
+        """It is a file that holds diffs, and no edits by them."""
+        return self.path is not None and self.path.lower().endswith((".diff", ".patch"))
+
     def holds_a_name(self, known: KnownNames) -> bool:
         """Whether a file's name is all that it holds: it names the block after it."""
         is_plain = self.path is None and self.language not in SHELLS and len(self.lines) == 1
