@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.model import ReplyRefused
-from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.atomic import create_exclusive, put_file, read_bytes, write_atomic
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import create_exclusive, put_file, read_bytes, remove, write_atomic
 
 _LARGEST_COMPARED = 500_000
 """Bytes of a file whose difference is shown."""
@@ -54,7 +54,17 @@ class ChangeSet:
 
     def diff(self) -> str:
         """What they would change, as a unified diff, for people."""
-        return "".join(map(_diff, self.changes))
+        shown: list[str] = []
+        for change in self.changes:
+            size = max(len(data or b"") for data in (change.before, change.after))
+            if size > _LARGEST_COMPARED:
+                shown.append(f"{change.path} has {size:,} bytes, too many to show what is different.\n")
+                continue
+            sides = (change.before, change.after)
+            before, after = ((data or b"").decode("utf-8", errors="replace").splitlines() for data in sides)
+            was, is_now = ("/dev/null" if data is None else str(change.path) for data in sides)
+            shown += [f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm="")]
+        return "".join(shown)
 
     def check_still_valid(self, root: Path) -> None:
         """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
@@ -86,17 +96,6 @@ def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
     return ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
 
 
-def _diff(change: FileChange) -> str:
-    size = max(len(data or b"") for data in (change.before, change.after))
-    if size > _LARGEST_COMPARED:
-        return f"{change.path} has {size:,} bytes, too many to show what is different.\n"
-    before, after = (
-        (data or b"").decode("utf-8", errors="replace").splitlines() for data in (change.before, change.after)
-    )
-    was, is_now = ("/dev/null" if data is None else str(change.path) for data in (change.before, change.after))
-    return "".join(f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm=""))
-
-
 def permissions(place: Path) -> int:
     """A file's permissions; 0 where there is none."""
     try:
@@ -108,7 +107,7 @@ def permissions(place: Path) -> int:
 def _carry_out(root: Path, change: FileChange) -> None:
     place = root / change.path
     if change.after is None:
-        _remove(place)
+        remove(place)
     elif change.before is not None:
         write_atomic(place, change.after)
     else:
@@ -117,13 +116,6 @@ def _carry_out(root: Path, change: FileChange) -> None:
             create_exclusive(place, change.after, like or None)
         except FileExistsError as error:
             raise FileAlreadyExistsError(str(change.path)) from error
-
-
-def _remove(place: Path) -> None:
-    try:
-        place.unlink()
-    except OSError as error:
-        raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
 
 
 def _restore(root: Path, begun: Sequence[tuple[FileChange, int]]) -> None:

@@ -6,7 +6,7 @@ The format is that of the `apply_patch` tool (https://github.com/openai/codex/bl
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from cdd_agent.edits.formats.diffs import replacement
@@ -19,6 +19,8 @@ _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
 _OTHER_FILE = re.compile(r"^\*\*\* \w+ File:")
 _MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
+_UNNAMED = "does not say what is done to which file."
+_NAMES = "Before its lines there is `*** Update File: PATH`, `*** Add File: PATH` or `*** Delete File: PATH`."
 _RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
 
@@ -59,34 +61,18 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
     """The edits of a patch, which names its files itself. Raises `ReplyRefused`."""
     del path
     indent = min((len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith("*** ")), default=0)
-    lines = [line[indent:] if not line[:indent].strip() else line for line in lines]
-    files = list(_files(lines))
-    if not files:
-        raise _unnamed("The patch")
-    return [edit for kind, path, body in files for edit in _edits(kind, path, body)]
-
-
-def _unnamed(what: str) -> ReplyRefused:
-    return ReplyRefused(
-        f"{what} does not say what is done to which file.",
-        hint="Before its lines there is `*** Update File: PATH`, `*** Add File: PATH` or `*** Delete File: PATH`.",
-    )
-
-
-def _files(lines: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
-    kind, path = "", ""
-    body: list[str] = []
-    for line in lines:
+    files: list[tuple[str, str, list[str]]] = []
+    for line in (line[indent:] if not line[:indent].strip() else line for line in lines):
         if file := _FILE.match(line):
-            if kind:
-                yield kind, path, body
-            kind, path, body = file["kind"], file["path"].strip("`\"'"), []
+            files.append((file["kind"], file["path"].strip("`\"'"), []))
         elif line.strip() not in (_BEGIN, _END, "*** End of File"):
-            if _OTHER_FILE.match(line) or (not kind and line.startswith(("@@", "+", "-"))):
-                raise _unnamed(f"The patch's line {line.strip()[:80]!r}")
-            body.append(line)
-    if kind:
-        yield kind, path, body
+            if _OTHER_FILE.match(line) or (not files and line.startswith(("@@", "+", "-"))):
+                raise ReplyRefused(f"The patch's line {line.strip()[:80]!r} {_UNNAMED}", hint=_NAMES)
+            if files:
+                files[-1][2].append(line)
+    if not files:
+        raise ReplyRefused(f"The patch {_UNNAMED}", hint=_NAMES)
+    return [edit for kind, name, body in files for edit in _edits(kind, name, body)]
 
 
 def _edits(kind: str, path: str, body: list[str]) -> list[Edit]:
@@ -102,28 +88,19 @@ def _edits(kind: str, path: str, body: list[str]) -> list[Edit]:
     if body and (move := _MOVE.match(body[0])):
         edits.append(Renaming(path, move["path"]))
         path, body = move["path"], body[1:]
-    for hint, hunk in _hunks(body):
-        edits += replacement(path, hunk, hint)
-    return edits
-
-
-def _hunks(lines: Sequence[str]) -> Iterator[tuple[Hint, list[str]]]:
     number: int | None = None
     names: list[str] = []
     hunk: list[str] = []
-    for line in lines:
+    for line in (*body, "@@"):
         if not line.startswith("@@"):
             hunk.append(line)
             continue
         if any(hunk):
-            yield Hint(number, tuple(names)), hunk
+            edits += replacement(path, hunk, Hint(number, tuple(names)))
             number, names = None, []
         hunk = []
         if numbers := _RANGE.match(line):
             number = int(numbers["line"][:9])
         elif name := line[2:].strip().removesuffix("@@").strip():
             names.append(name)
-    if any(hunk):
-        while not hunk[-1]:
-            hunk.pop()
-        yield Hint(number, tuple(names)), hunk
+    return edits
