@@ -30,7 +30,7 @@ from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.read import holds_secrets
 
 Seen = Mapping[str, str | None]
-"""What the model was shown: path → digest of the content, or None for a file that did not exist."""
+"""Files that the model was shown: path → digest of the content, or None for one that did not exist."""
 _MOST_NAMED = 20
 """Problems that are told at once."""
 
@@ -122,16 +122,16 @@ class _File:
     draft: TextDraft | None = None
     """Of its content, while blocks are taken one after the other; then it is the one that counts."""
     whole: str | None = None
-    """What was given as all of it."""
+    """The content that the reply gave as all of it."""
     like: PurePosixPath | None = None
     blocks: int = 0
     deleted: bytes | None = None
-    """What was in it when the reply deleted it, perhaps to give it anew."""
+    """Its content when the reply deleted it, perhaps to give it anew."""
     has_failed: bool = False
 
     @property
     def unseen(self) -> frozenset[str]:
-        """What a model has to be shown of it to do better: nothing where that may be a secret."""
+        """The file, as one that the model has to be shown to do better; none where it may hold secrets."""
         return frozenset() if holds_secrets(self.path.name) else frozenset({str(self.path)})
 
     def settle(self) -> bytes | None:
@@ -303,7 +303,7 @@ class _Work:
     def _not_found(
         self, file: _File, find: str, error: SearchTextNotFoundError | MultipleMatchesFoundError
     ) -> ReplyRefused:
-        """What a model needs to do better: which block it was, and what the file really says there."""
+        """With all that a model needs to do better: which block it was, and what the file really says there."""
         first = next((line.strip() for line in find.split("\n") if line.strip()), "")[:80]
         in_reply = self._terms.parts is IN_BLOCKS
         block = f"{file.path}, block {file.blocks} (it begins with {first!r})" if in_reply else str(file.path)

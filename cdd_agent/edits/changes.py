@@ -33,7 +33,7 @@ class ChangeSet:
 
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
-    """What did not have to be done, and what nobody could judge, for people."""
+    """For people: edits that did not have to be done, or that nobody could judge."""
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class ChangeSet:
         return (*self.created, *self.modified, *self.deleted)
 
     def diff(self) -> str:
-        """What they would change, as a unified diff, for people."""
+        """A unified diff of all, for people."""
         shown: list[str] = []
         for change in self.changes:
             size = max(len(data or b"") for data in (change.before, change.after))

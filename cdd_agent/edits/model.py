@@ -1,4 +1,4 @@
-"""What a reply asks to be done to files: every form that a model writes ends in these values."""
+"""The vocabulary of edits: every form in which a model asks for changes of files ends in these values."""
 
 from dataclasses import dataclass, field
 
@@ -63,7 +63,7 @@ class WholeFile:
 
 @dataclass(frozen=True)
 class Hint:
-    """What an edit says of its place besides the text: it decides between several places, and finds none."""
+    """Where an edit says it belongs, besides its text: this decides between several places, and finds none."""
 
     line: int | None = None
     """The line, from 1, in which the text begins in the file as it was before the reply."""
@@ -121,7 +121,7 @@ Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming | ModeCha
 
 
 def edit_of(action: Action) -> Edit | None:
-    """What an action does to a file; None for one that changes none."""
+    """An action as an edit; None for one that changes no file."""
     match action:
         case CreateFileAction(file_path=path, content=content):
             return WholeFile(path, content, must_be_new=True)

@@ -1,4 +1,4 @@
-"""What a file must not become: cut short by a remark, shrunk, emptied, or no longer what its language can read."""
+"""Judging new content: no file is cut short by a remark, shrunk, emptied, or made what its language cannot read."""
 
 import difflib
 import json
@@ -102,12 +102,20 @@ def _refuse_left_out(path: PurePosixPath, before: bytes | None, old: str, new: s
             )
 
 
+def _leaves_out(path: PurePosixPath, line: str) -> bool:
+    """A line that stands for others. In prose, `#` begins a heading and not a comment."""
+    if line.strip() in ("...", "…"):
+        return path.suffix.lower() not in _HAVE_DOTS
+    prose = path.suffix.lower() in PROSE and line.lstrip().startswith(("#", "*", "-"))
+    return not prose and bool(_ELISION.match(line) or _CAPTION.match(line))
+
+
 def _is_instead(old: Sequence[str], new: Sequence[str], place: int) -> bool:
     """Whether more lines go than come where a line of the new text stands, itself not counted."""
     for _, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if new_from <= place < new_to:
             gone, come = (
-                sum(bool(line.strip()) for line in lines) for lines in (old[old_from:old_to], new[new_from:new_to])
+                sum(map(bool, map(str.strip, lines))) for lines in (old[old_from:old_to], new[new_from:new_to])
             )
             return gone > come - 1
     return False
@@ -171,14 +179,15 @@ def _is_wrong_on_purpose(path: PurePosixPath, new: bytes) -> bool:
 
 @dataclass(frozen=True)
 class _SyntaxReading:
-    """What is wrong with a file, or why nobody here can say."""
+    """Either field says something, or the file can be read."""
 
     wrong: str = ""
     doubt: str = ""
+    """Why nobody here can say whether it is wrong."""
 
 
 def _read(root: Path, path: PurePosixPath, data: bytes) -> _SyntaxReading:
-    """What this program's parsers say, and where these cannot read a file, the Python that its project is for."""
+    """By this program's parsers, and where these cannot read a file, by the Python that its project is for."""
     wrong, may_be_newer, reader = complaint(path, data), _may_be_newer(path, data), "TOML 1.0"
     if not wrong:
         return _SyntaxReading()
@@ -217,7 +226,7 @@ def _may_be_newer(path: PurePosixPath, data: bytes) -> bool:
 
 
 def complaint(path: PurePosixPath, data: bytes) -> str:
-    """What is wrong with a file, with its line, as a clause; empty where nothing is, or nobody can say."""
+    """The fault of a file, with its line, as a clause; empty where there is none, or nobody can say."""
     check = (_STRICT | {".yaml": _yaml, ".yml": _yaml}).get(path.suffix.lower())
     if check is None or len(data) > _LARGEST_CHECKED or _WITH_COMMENTS.search(str(path)) or not data.strip():
         return ""
@@ -275,11 +284,3 @@ def _yaml(data: bytes) -> str:
 
 
 _STRICT: dict[str, Callable[[bytes], str]] = {".py": _python, ".pyi": _python, ".json": _json, ".toml": _toml}
-
-
-def _leaves_out(path: PurePosixPath, line: str) -> bool:
-    """A line that stands for others. In prose, `#` begins a heading and not a comment."""
-    if line.strip() in ("...", "…"):
-        return path.suffix.lower() not in _HAVE_DOTS
-    prose = path.suffix.lower() in PROSE and line.lstrip().startswith(("#", "*", "-"))
-    return not prose and bool(_ELISION.match(line) or _CAPTION.match(line))

@@ -31,7 +31,7 @@ _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
 _PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
-"""What comes after a blank line and is no line of a hunk that has all its lines: a list, a rule, words."""
+"""After a blank line, no line of a hunk that has all its lines: a list, a rule, words."""
 _LOOKED_AT = 50
 
 

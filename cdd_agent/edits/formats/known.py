@@ -1,4 +1,4 @@
-"""What is known of files' names before a reply is read: what the project has, and what the task speaks of."""
+"""Names of files that are known before a reply is read: those that the project has, or that the task speaks of."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
 
 _SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
-"""What a sentence sets off from its other words may have spaces in it."""
+"""Set off from the other words of a sentence; such a name may have spaces in it."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class KnownNames:
     listed: frozenset[str] = frozenset()
     """Files that the task lists as its own: they are files, there or not."""
     quoted: frozenset[str] = frozenset()
-    """What the words of the task set off from others: in backticks, quotes, or bold."""
+    """Names that the task sets off from its words: in backticks, quotes, or bold."""
     words: frozenset[str] = frozenset()
     """The words of the task."""
     folders: frozenset[str] = frozenset()
