@@ -11,7 +11,7 @@ from posixpath import normpath
 from typing import Any
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
-from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable
+from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable, TestRunner
 from cdd_agent.verification.test_id import TestId
 
 _PLAIN = ("-v", "-race", "-cover", "-failfast", "-json")
@@ -22,18 +22,17 @@ _TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULT
 _LARGEST_SOURCE = 2_000_000  # bytes
 
 
-class Go:
-    """`go test`."""
+class Go(TestRunner):
+    """`go test`. Its settings are code: `TestMain`, build tags."""
 
     name = "go test"
     ends_with = frozenset((0, 1, 2))  # 2: before Go 1.20, of what cannot be built
-    nothing_ran: int | None = None
-    always_reports = False
     captures = True
-    about_report: tuple[str, ...] = ("{",)
+    about_report = ("{",)
 
-    def recognises(self, argv: Sequence[str]) -> bool:
-        return len(argv) > 1 and PurePath(argv[0]).name in ("go", "go.exe") and argv[1] == "test"
+    def place(self, argv: Sequence[str]) -> int | None:
+        is_test = len(argv) > 1 and PurePath(argv[0]).name in ("go", "go.exe") and argv[1] == "test"
+        return 1 if is_test else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         del report
@@ -45,7 +44,7 @@ class Go:
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
         """Only `folder/...` names all that is in a folder."""
         del root
-        words = [word for word in argv[2:] if word not in _PLAIN]
+        words = [word for word in self.words(argv) if word not in _PLAIN]
         paths = [normpath(word.removesuffix("...")) for word in words if re.fullmatch(r"\.?/?([\w.-]+/)*\.\.\.", word)]
         options = [word for word in words if not word.endswith("...")]
         return Selection(tuple(sorted(set(paths))), tuple(options))
@@ -54,7 +53,7 @@ class Go:
         return read_report(reported.data("stdout"), selection, root)
 
     def shown(self, line: str, report: Path) -> str:
-        """What go says, out of its JSON."""
+        """The text that is in go's JSON."""
         del report
         event = _event(line)
         if event is None:
@@ -62,14 +61,10 @@ class Go:
         output = event.get("Output")
         return output if isinstance(output, str) else ""
 
-    def what_matters(self, path: PurePosixPath) -> Matters | None:
-        del path  # its settings are code: `TestMain`, build tags
-        return None
-
 
 @dataclass
 class _Package:
-    """What is told of one package."""
+    """All that is told of one package."""
 
     tests: dict[str, Result] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
