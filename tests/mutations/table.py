@@ -360,7 +360,7 @@ MUTATIONS = [
     Mutation(
         "nor where tests were told of before",
         "verification/verdict.py",
-        "(check.asks_for_report and _told_before(check, before))",
+        "(check.asks_for_report and told_before)",
         "False",
         "tests/verification/test_verdict.py",
     ),
