@@ -1,4 +1,4 @@
-"""What a run of tests saw of each test, and what has changed since: values only, no disk and no process.
+"""Results of a run of tests, one by one, and how they differ from earlier ones: values only, no disk and no process.
 
 A test is known by the text of its `TestId`. What could not be collected has an id too, that of the file or folder, and
 stands for every test in it.
@@ -16,7 +16,7 @@ from cdd_agent.verification.testcode import CODE
 
 
 class Result(StrEnum):
-    """What a run saw of one test. Of several results under one id, the first of these that is among them counts."""
+    """The outcome of one test. Of several results under one id, the first of these that is among them counts."""
 
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -50,7 +50,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """What one run saw. `texts` are the words of its failures."""
+    """The results of one run. `texts` are the words of its failures."""
 
     selection: Selection = Selection()
     results: Mapping[str, Result] = field(default_factory=dict)
@@ -75,7 +75,7 @@ _WORST_FIRST = tuple(Result)
 
 @dataclass
 class Results:
-    """What is read from a report, test by test: of several results under one id, the worst."""
+    """Results while a report is read: of several results under one id, the worst."""
 
     results: dict[str, Result] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Known:
-    """What was last seen of a test, and the commands that saw it."""
+    """The last result of a test, and the commands that saw it."""
 
     result: Result
     seen_by: frozenset[Selection]
@@ -117,12 +117,12 @@ class Known:
 
 @dataclass(frozen=True)
 class Reference:
-    """What is known of the tests before a step: from the baseline, and from the steps that were completed since."""
+    """All that is known of the tests before a step: from the baseline, and from the steps that were completed since."""
 
     tests: Mapping[str, Known] = field(default_factory=dict)
 
     def after(self, run: SuiteRun) -> "Reference":
-        """What is known once the state of the project that the run saw is accepted."""
+        """The reference once the state of the project that the run saw is accepted."""
         failed = set(run.having(Result.FAILED))
         over = {*self._missing(run), *_collected(run)}  # removed; or files that could not be collected, and now can
         over |= {
@@ -135,7 +135,7 @@ class Reference:
         return Reference(tests)
 
     def compare(self, run: SuiteRun, written: Collection[str] = (), tables: Collection[TestId] = ()) -> Difference:
-        """What is different in a run. `written` are the files that were written before it, `tables` the tests with
+        """How a run differs. `written` are the files that were written before it, `tables` the tests with
         rows that are in them."""
         failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
         collected = _collected(run)

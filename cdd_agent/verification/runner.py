@@ -103,7 +103,7 @@ class TestRunner(ABC):
         return line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """What in a file of this name decides how this runner runs tests; None when it decides nothing."""
+        """The part of a file of this name that decides how this runner runs tests; None when none does."""
         del path
         return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _VALUE = re.compile(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
-"""What stands in a title for a value that the test is run for: `%i`, `${name}`, `$name`."""
+"""Stands in a title for a value that the test is run for: `%i`, `${name}`, `$name`."""
 _MOST_KEPT = 50_000
 """Ids that are read once, not again for each comparison."""
 
@@ -66,7 +66,7 @@ class TestId:
         return self.file == declared.file and length > 0 and self.parts[-length:] == declared.parts
 
     def places(self) -> Iterator[str]:
-        """What it is in, from the innermost: its classes, its file, its folders."""
+        """The places that it is in, from the innermost: its classes, its file, its folders."""
         inner = str(self.function)
         while "::" in inner:
             inner = inner.rpartition("::")[0]

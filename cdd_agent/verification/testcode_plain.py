@@ -39,7 +39,7 @@ _CHECK = re.compile(
     r"|TEST_ASSERT\w*|ck_\w+|raise_error|diff|cmp|grep|exit|die)(?=!?\s*[(.]|[ \t]+(?!=|from\b))"
     r"|\[\[?\s|\btest\s+[-\"$]|\bThen\b"
 )
-"""What is an assertion in one of these languages, or may well be one."""
+"""An assertion in one of these languages, or what may well be one."""
 _IDLE_CHECK = re.compile(
     r"\b(?:expect|\w{0,60}?assert(?:\.\w+)?!?|(?:XCT)?[Aa]ssert(?:\w*True|\w*Equals?)?|ASSERT_\w+|EXPECT_\w+|REQUIRE|CHECK)\s*\(\s*"
     r"(?:true|True|TRUE|\d+)(?:\s*,\s*(?:true|True|TRUE|\d+))*\s*\)"
@@ -85,25 +85,20 @@ class _Text:
     def of(cls, text: str, noise: re.Pattern[str]) -> "_Text":
         code = noise.sub(lambda found: _blank(found[0]) if found["comment"] is not None else found[0], text)
         bare = noise.sub(lambda found: _blank(found[0], quotes=found["comment"] is None), text)
-        return cls(text, code, bare, _closes(bare), Counter(_WORD.findall(bare)))
+        opened: dict[str, list[int]] = {")": [], "]": [], "}": []}  # each kind of bracket is counted by itself
+        closing = {"(": ")", "[": "]", "{": "}"}
+        closes: dict[int, int] = {}
+        for found in re.finditer(r"[()\[\]{}]", bare):
+            if (mark := found[0]) in closing:
+                opened[closing[mark]].append(found.start())
+            elif opened[mark]:
+                closes[opened[mark].pop()] = found.start()
+        return cls(text, code, bare, closes, Counter(_WORD.findall(bare)))
 
     def close_of(self, opening: int) -> int:
         """Just after the bracket that closes one; where none does, a little further."""
         unclosed = min(len(self.bare), opening + _UNCLOSED) - 1
         return self.closes.get(opening, unclosed) + 1
-
-
-def _closes(bare: str) -> dict[int, int]:
-    """Each kind of bracket is counted by itself."""
-    open_ones: dict[str, list[int]] = {")": [], "]": [], "}": []}
-    of = {"(": ")", "[": "]", "{": "}"}
-    closes: dict[int, int] = {}
-    for found in re.finditer(r"[()\[\]{}]", bare):
-        if (mark := found[0]) in of:
-            open_ones[of[mark]].append(found.start())
-        elif open_ones[mark]:
-            closes[open_ones[mark].pop()] = found.start()
-    return closes
 
 
 def _blank(text: str, *, quotes: bool = False) -> str:
@@ -120,7 +115,7 @@ class _Place:
     end: int
     name: str
     marks: str
-    """What is said of it, beside its name and what it does."""
+    """All that is said of it, beside its name and its body."""
     is_test: bool = True
     """Not a group of tests."""
     skipped: Skipped = Skipped.NO
@@ -281,9 +276,7 @@ def _c_functions(text: _Text) -> Iterator[_Place]:
     """A test that the file calls, and one that it does not call (any more)."""
     for place in _functions(_PLAIN_C, text):
         is_called = text.counts.get(place.name, 0) > 1
-        yield _Place(
-            place.start, place.inside, place.end, place.name, "", skipped=Skipped.NO if is_called else Skipped.YES
-        )
+        yield replace(place, marks="", skipped=Skipped.NO if is_called else Skipped.YES)
 
 
 _GO = re.compile(
@@ -331,8 +324,8 @@ _NEAR = 2000
 def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
     """Blocks that go on as long as lines are further to the right; with `ended`, to a line that closes them."""
     for found in _INDENTED.finditer(text.bare):
-        end = text.bare.find("\n", found.end())
-        end = end if end >= 0 else len(text.bare)
+        line_end = text.bare.find("\n", found.end())
+        end = line_end = line_end if line_end >= 0 else len(text.bare)
         for line in _LINE.finditer(text.bare, end + 1):
             if len(line["indent"]) <= len(found["indent"]):
                 is_close = ended and line["word"].startswith(("end", "}"))
@@ -340,8 +333,6 @@ def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
                 break
             end = line.end()
         name, inside = found["name"] or found["group"] or "", found.end()
-        line_end = text.bare.find("\n", found.end())
-        line_end = line_end if line_end >= 0 else len(text.bare)
         if found["quote"]:
             close = text.bare.find(found["quote"], found.end())
             name, inside = text.whole[found.end() : close], close + 1
@@ -462,7 +453,7 @@ def _as_declared(text: _Text, each: _Place, name: str, skipped: Skipped) -> Decl
     return Declared(
         name,
         body=_squeezed(f"{each.marks} {code}"),
-        shape=_squeezed(_shape(code, bare)),
+        shape=_squeezed(_WORD.sub("_", bare) + " ".join(sorted(_values(code)))),  # the names of things are all one
         words=frozenset({*(call for call in calls if not _CHECK.match(f"{call}(")), *_values(each.marks + code)}),
         calls=calls,
         checks=max(checks, 0),
@@ -484,11 +475,6 @@ def _live(text: _Text, each: _Place) -> tuple[str, str]:
         if before.count("{") - before.count("}") == 1 and not re.search(r"\bif\b[^\n{}]*\Z", before):
             return code[: found.start()], bare[: found.start()]
     return code, bare
-
-
-def _shape(code: str, bare: str) -> str:
-    """With the names of things exchanged for one, and values as they are."""
-    return _WORD.sub("_", bare) + " ".join(sorted(_values(code)))
 
 
 _VALUE = re.compile(r"""(?<![\w.])\d[\w.]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""")

@@ -54,7 +54,7 @@ class Cargo(TestRunner):
         return Reporting((*argv[:end], *more, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """What it names is a part of a test's name, and no file: only the same words ask for the same tests."""
+        """Its words name parts of tests' names, and no files: only the same words ask for the same tests."""
         return Selection((), paths_and_options(self.words(argv), root / "\0", _PLAIN, _WITH_VALUE).options)
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:

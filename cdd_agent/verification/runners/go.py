@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -165,13 +165,11 @@ class _Modules:
 
     @cached_property
     def _by_length(self) -> list[tuple[str, str]]:
-        return sorted(self._found(), key=lambda found: -len(found[0]))
-
-    def _found(self) -> Iterator[tuple[str, str]]:
-        for pattern in ("go.mod", "*/go.mod", "*/*/go.mod"):
-            for file in self.root.glob(pattern):
-                if name := re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE):
-                    yield name[1].strip('"'), file.parent.relative_to(self.root).as_posix()
+        """Each module with its folder, the longest name first."""
+        files = [file for pattern in ("go.mod", "*/go.mod", "*/*/go.mod") for file in self.root.glob(pattern)]
+        named = [(re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE), file.parent) for file in files]
+        found = [(name[1].strip('"'), folder.relative_to(self.root).as_posix()) for name, folder in named if name]
+        return sorted(found, key=lambda module: -len(module[0]))
 
 
 def _text(file: Path) -> str:
