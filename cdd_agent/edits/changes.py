@@ -85,10 +85,19 @@ class ChangeSet:
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                begun.append((change, permissions(root / change.path)))
-                _carry_out(root, change)
-        except BaseException:
+                place = root / change.path
+                begun.append((change, permissions(place)))
+                if change.after is None:
+                    remove(place)
+                elif change.before is not None:
+                    write_atomic(place, change.after)
+                else:
+                    like = permissions(root / change.like) if change.like is not None else 0
+                    create_exclusive(place, change.after, like or None)
+        except BaseException as error:
             _restore(root, begun)
+            if isinstance(error, FileExistsError):
+                raise FileAlreadyExistsError(str(begun[-1][0].path)) from error
             raise
 
 
@@ -102,20 +111,6 @@ def permissions(place: Path) -> int:
         return stat.S_IMODE(place.stat().st_mode)
     except OSError:
         return 0
-
-
-def _carry_out(root: Path, change: FileChange) -> None:
-    place = root / change.path
-    if change.after is None:
-        remove(place)
-    elif change.before is not None:
-        write_atomic(place, change.after)
-    else:
-        try:
-            like = permissions(root / change.like) if change.like is not None else 0
-            create_exclusive(place, change.after, like or None)
-        except FileExistsError as error:
-            raise FileAlreadyExistsError(str(change.path)) from error
 
 
 def _restore(root: Path, begun: Sequence[tuple[FileChange, int]]) -> None:

@@ -166,7 +166,9 @@ class TextDraft:
             if count * 2 < len(told) or start < 0 or start + len(find) > len(self.lines):
                 continue
             there = self._bare[start : start + len(find)]
-            shift = _shift_of_equal(find, self._ended[start : start + len(find)])
+            equal = [place for place, line in enumerate(bare) if line and line == there[place]]
+            ended = [find[place].rstrip() for place in equal]
+            shift = _shift(ended, [self._ended[start + place] for place in equal]) if equal else None
             likeness = _likeness(bare, there, quoted)
             moved = shift.applied(new) if shift else None
             kept = shift.applied(find) if shift else None
@@ -374,12 +376,6 @@ def _shift(old: Lines, there: Lines) -> _Shift | None:
     else:
         return None
     return shift if shift.applied([a for a, _ in pairs]) == [b for _, b in pairs] else None
-
-
-def _shift_of_equal(find: Lines, there: Lines) -> _Shift | None:
-    """The shift of the lines that are there; None when they are shifted each in its own way."""
-    pairs = [(a.rstrip(), b) for a, b in zip(find, there, strict=True) if b and a.strip() == b.strip()]
-    return _shift([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None
 
 
 def _likeness(wanted: Lines, there: Lines, quoted: set[int]) -> float:

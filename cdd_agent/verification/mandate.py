@@ -169,7 +169,7 @@ def _as_word(name: str) -> str:
 
 def _names(file: str, inside: Sequence[str]) -> set[str]:
     """The names that people may call a test by: its file, class or function, or several of these."""
-    file, *inside = (_as_word(name) if " " in name else name for name in (file, *inside))
+    file, inside = _as_word(file), [_as_word(name) if " " in name else name for name in inside]
     places = [file, _last(file), *inside]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
     joined = [between.join(inside) for between in ("::", ".", "/")]  # the last as Go has it

@@ -125,9 +125,8 @@ class Reference:
         """The reference once the state of the project that the run saw is accepted."""
         failed = set(run.having(Result.FAILED))
         over = {*self._missing(run), *_collected(run)}  # removed; or files that could not be collected, and now can
-        over |= {
-            test for test in self.tests if failed and not failed.isdisjoint(TestId.parse(test).places())
-        }  # in a file that broke
+        if failed:  # or in a file that broke
+            over |= {test for test in self.tests if not failed.isdisjoint(TestId.parse(test).places())}
         tests = {test: known for test, known in self.tests.items() if test not in over}
         for test, result in run.results.items():
             seen_by = tests[test].seen_by if test in tests else frozenset()
@@ -175,11 +174,9 @@ class Reference:
             case = TestId.parse(test)
             return next((table for table in tables if table.has_row(case)), case.function)
 
-        new = (
-            Counter(function(test) for test in run.having(Result.PASSED) if test not in self.tests)
-            if gone
-            else Counter()
-        )
+        if not gone:
+            return ()
+        new = Counter(function(test) for test in run.having(Result.PASSED) if test not in self.tests)
         lost = Counter(map(function, gone))
         return tuple(test for test in gone if new[function(test)] < lost[function(test)])
 

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.testcode import CODE, Declared, Place, Skipped, is_for_tests, place_of
+from cdd_agent.verification.testcode import Declared, Place, Skipped, is_for_tests, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
 from cdd_agent.verification.testcode_python import HARMLESS, Unparsable, read_python
 
@@ -216,18 +216,11 @@ def _read(file: Versions) -> tuple[list[_Found], list[_Found]]:
             raise Unparsable
         versions = [() if text is None else read_python(text) for text in texts]
     except Unparsable:
-        versions = [
-            () if text is None else read_plainly(suffix, text) if suffix in CODE else _data(text) for text in texts
-        ]
+        versions = [() if text is None else read_plainly(suffix, text) for text in texts]
     if not is_for_tests(file.path):
         versions = [tuple(code for code in codes if code.name) for codes in versions]
     before, after = ([_Found(TestId(file.path, code.name), code, place) for code in codes] for codes in versions)
     return before, after
-
-
-def _data(text: str) -> tuple[Declared, ...]:
-    """A file that tests go by, such as an expected output: it is there or it is not."""
-    return (Declared("", text, "", frozenset(), frozenset(), 0, is_empty=not text.strip()),)
 
 
 def _once(tests: Iterable[TestId]) -> tuple[TestId, ...]:

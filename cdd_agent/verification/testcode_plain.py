@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cdd_agent.verification.testcode import SCRIPTS, Declared, Skipped
+from cdd_agent.verification.testcode import CODE, SCRIPTS, Declared, Skipped
 
 _C_COMMENTS = r"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*\#if\ +0\b.*?(?:^[ \t]*\#endif|\Z)"
 _QUOTED = r'"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"'
@@ -402,6 +402,8 @@ _SKIP_FILE = re.compile(r"^//\s*(?:go:build|\+build)\s+ignore\b|^@file:Ignore|^\
 
 def read_plainly(suffix: str, text: str) -> tuple[Declared, ...]:
     """The tests that are declared; else the file as the one test that it may be as a whole."""
+    if suffix not in CODE:  # data that tests go by, such as an expected output: it is there or it is not
+        return (Declared("", text, "", frozenset(), frozenset(), 0, is_empty=not text.strip()),)
     language = _LANGUAGES.get(suffix, _UNKNOWN)
     parts = _Text.of(text, language.noise)
     found = sorted((each for finder in language.finders for each in finder(parts)), key=lambda each: each.start)
@@ -494,7 +496,7 @@ def _squeezed(code: str) -> str:
 
 
 def _as_a_whole(text: _Text, suffix: str, *, is_known: bool) -> tuple[Declared, ...]:
-    """A file without declared tests: a script, a program with assertions, or data that tests go by."""
+    """A file without declared tests: a script, or a program with assertions."""
     lines = tuple(" ".join(line.split()) for line in text.code.splitlines() if line.strip())
     if is_known and suffix not in SCRIPTS and not _is_program(text):
         return ()

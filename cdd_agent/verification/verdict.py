@@ -196,7 +196,10 @@ def _about_tests(
     if result.timed_out:
         yield _Objection(_too_slow(check, result))
     elif counted:
-        reason = f"{_failed(check, result)}: {_in_a_line(counted)}{_why_not_excused(targets, counted)}"
+        reason = f"{_failed(check, result)}: {_in_a_line(counted)}"
+        if due := [test for test in counted if test in targets.due]:
+            which = "which" if len(due) == len(counted) else f"of which {_in_a_line(due)}"
+            reason += f", {which} failed before too and this step has to fix: {targets.due[due[0]]}"
         yield _Objection(reason, _to_fix(tests, targets, counted, len(others)))
     elif not tests.is_finished:
         yield _Objection(f"`{check.shown}` was ended in the middle of a test (exit code {code})", _CUT_SHORT)
@@ -336,14 +339,6 @@ def _as(before: Before) -> str:
 def _nothing_ran(tests: SuiteRun) -> str:
     skipped = tests.count(Result.SKIPPED)
     return f"ran no test: {skipped} skipped or expected to fail" if skipped else "found no tests"
-
-
-def _why_not_excused(targets: Targets, counted: Sequence[str]) -> str:
-    due = [test for test in counted if test in targets.due]
-    if not due:
-        return ""
-    which = "which" if len(due) == len(counted) else f"of which {_in_a_line(due)}"
-    return f", {which} failed before too and this step has to fix: {targets.due[due[0]]}"
 
 
 def _to_fix(tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int) -> str:

@@ -223,6 +223,12 @@ def test_a_file_with_a_space_in_its_name_is_named_in_backticks(text: str) -> Non
     assert not asked(f"Do not change anything. {text.replace('user', 'my')}").names_file("docs/user guide.md")
 
 
+def test_a_file_whose_name_begins_with_marks_is_named() -> None:
+    assert asked("Change `__init__.py`.").names_file("src/__init__.py")
+    assert asked("Make __tests__/a.test.js pass.").names_test(TestId.parse("__tests__/a.test.js::adds"))
+    assert asked("Change app/[id].tsx.").names_file("app/[id].tsx")
+
+
 def test_a_test_in_such_a_file_is_named_by_it_too() -> None:
     test = TestId.parse("tests/test a.py::test_old")
     for text in ("Remove `tests/test a.py`.", "Remove `tests/test b.py` and `tests/test a.py`."):

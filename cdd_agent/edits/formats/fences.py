@@ -152,7 +152,8 @@ def _above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
 
 
 def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence:
-    """A fence with its language and its file: its info string, the line above, and its first line may say which."""
+    """A fence with its language and its file: its info string, the line above, and its first line may say which; and
+    a sentence above, as in "Change `src/app.py` as follows:", which it could be."""
     language, named = in_info(fence.info, known)
     fence = replace(fence, language=language)
     if named is not None and named.is_file:
@@ -167,7 +168,9 @@ def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence
             content = rest  # JSON has no comments: the line is not the file's
     said = [one for one in (by_line, by_comment, named) if one is not None]
     path = next((one.path for one in said if one.is_file), None)
-    doubt = "" if path else next((one.path for one in said), "") or _spoken_of(above, language, known)
+    spoken_of = set(mentioned(above, known)) if above.rstrip(" *_").endswith(":") else set[str]()
+    others = [name for name in spoken_of if len(spoken_of) == 1 and is_in_language(language, name)]
+    doubt = "" if path else next(iter([*(one.path for one in said), *others]), "")
     of_blocks = of_edits(above, known) or (doubt if known.is_file(doubt) else None)
     is_apart = is_apart and by_line is not None and by_line.is_file
     return replace(fence, path=path, content=content, is_named_apart=is_apart, above=of_blocks, doubt=doubt)
@@ -181,10 +184,3 @@ def _not_of_commands(content: str, language: str, named: Named | None) -> Named 
     if re.search(rf"^[ \t]*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)", content, re.MULTILINE):
         return None
     return Named(named.path, False) if language in SHELLS and grade(named.path) is Grade.WORD else named
-
-
-def _spoken_of(line: str, language: str, known: KnownNames) -> str:
-    """The one file that a sentence above a block speaks of, as in "Change `src/app.py` as follows:"."""
-    names = set(mentioned(line, known)) if line.rstrip(" *_").endswith(":") else set()
-    (name, *others) = sorted(names) or [""]
-    return name if not others and is_in_language(language, name) else ""

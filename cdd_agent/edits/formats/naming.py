@@ -270,17 +270,12 @@ def _unquoted(text: str) -> str:
         if found := around.match(text):
             text = found["text"]
     if link := _LINK.match(text):
-        text = _linked(_unquoted(link["text"]), link["target"])
+        text, target = _unquoted(link["text"]), link["target"]
+        if "/" not in text and target.endswith(f"/{text}"):  # a name without its folder has it in the target
+            text = target if is_path(target) and not target.startswith("/") else ""
     for mark in ("**", "__", "_", "*", "`", '"', "'", "<", "(", "["):
         other = {"<": ">", "(": ")", "[": "]"}.get(mark, mark)
         if len(text) > 2 * len(mark) and text.startswith(mark) and text.rstrip(":").endswith(other):
             inside = text.rstrip(":").removeprefix(mark).removesuffix(other).strip()
             text = inside if mark not in "([" or is_path(inside) else text
     return text
-
-
-def _linked(name: str, target: str) -> str:
-    """The path that a link stands for: a name without its folder has it in the target, or is not known."""
-    if "/" in name or not target.endswith(f"/{name}"):
-        return name
-    return target if is_path(target) and not target.startswith("/") else ""

@@ -76,10 +76,18 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
     """Read what `go test -json` writes. Raises `ReportUnreadable`."""
     packages: dict[str, _Package] = defaultdict(_Package)
     for line in data.decode("utf-8", errors="replace").split("\n"):
-        event = _event(line)
-        if event is not None:
-            _take_in(event, packages)
-        elif not_built := _NOT_BUILT.match(line):
+        match _event(line):
+            case {"Package": str(name), "Action": "output", "Output": str(said), **more}:
+                packages[name].said[str(more.get("Test", ""))].append(said)
+            case {"Package": str(name), "Action": "run", "Test": str(test)}:
+                packages[name].begun.add(test)
+            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended, "Test": str(test)}:
+                packages[name].tests[test] = _RESULTS[ended]
+            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended}:
+                packages[name].result = _RESULTS[ended]
+            case {"Package": str(name), "Action": str()}:
+                packages.setdefault(name, _Package())
+        if not_built := _NOT_BUILT.match(line):
             packages[not_built[1]].result = Result.FAILED
     if not packages:
         raise ReportUnreadable("no package was tested")
@@ -95,26 +103,6 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
             for file in folder.test_files or (folder.path,):  # it could not be built, or failed beside its tests
                 found.add(file, Result.FAILED, "".join(package.said[""]))
     return found.run(selection, is_finished=is_finished)
-
-
-def _take_in(event: Mapping[str, Any], packages: Mapping[str, _Package]) -> None:
-    match event:
-        case {"Package": str(name), "Action": str(action), "Test": str(test)}:
-            package = packages[name]
-            if action == "run":
-                package.begun.add(test)
-            elif action in _RESULTS:
-                package.tests[test] = _RESULTS[action]
-            elif action == "output":
-                package.said[test].append(str(event.get("Output")))
-        case {"Package": str(name), "Action": str(action)}:
-            package = packages[name]
-            if action in _RESULTS:
-                package.result = _RESULTS[action]
-            elif action == "output":
-                package.said[""].append(str(event.get("Output")))
-        case _:  # an event of the build
-            pass
 
 
 def _event(line: str) -> dict[str, Any] | None:
