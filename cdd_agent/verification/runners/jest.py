@@ -13,19 +13,8 @@ from cdd_agent.verification.settings import package_json
 from cdd_agent.verification.test_id import TestId
 
 _WITH_VALUE = (
-    *(
-        "-t",
-        "--testNamePattern",
-        "-c",
-        "--config",
-        "--project",
-        "--selectProjects",
-        "--root",
-        "-r",
-        "--rootDir",
-        "--dir",
-    ),
-    *("--exclude", "--testPathIgnorePatterns", "--shard", "--mode", "--environment", "--env"),
+    *("-t", "--testNamePattern", "-c", "--config", "--project", "--selectProjects", "--root", "-r", "--rootDir"),
+    *("--dir", "--exclude", "--testPathIgnorePatterns", "--shard", "--mode", "--environment", "--env"),
 )
 _RESULTS = {
     "passed": Result.PASSED,

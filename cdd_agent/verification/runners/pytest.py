@@ -30,15 +30,7 @@ _PLAIN = re.compile(
     re.VERBOSE,
 )
 _PLAIN_WITH_VALUE = (
-    "-n",
-    "-r",
-    "--tb",
-    "--color",
-    "--durations",
-    "--maxfail",
-    "--capture",
-    "--junitxml",
-    "--junit-xml",
+    *("-n", "-r", "--tb", "--color", "--durations", "--maxfail", "--capture", "--junitxml", "--junit-xml"),
 )
 _WITH_VALUE = (
     *("-k", "-m", "-o", "-p", "-c", "-W", "--deselect", "--ignore", "--ignore-glob", "--rootdir", "--confcutdir"),
