@@ -23,6 +23,8 @@ _SHORTEN = re.compile(
 _SKIP = re.compile(r"skip(s|ped|ping)?|skipif|xfail(s|ed)?", re.IGNORECASE)
 _DENIED = re.compile(r"\b(not|never|cannot|without|instead of|rather than)\b|n['’]t\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
+_AROUND = "`'\"*()[]{},;:!?"
+"""Signs that only set words off."""
 _IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 _TEST_FILE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?)(?:::|$)")
 """At the end of a word that names a file, perhaps with a test in it."""
@@ -135,7 +137,7 @@ class StepMandate:
         for text in (note, *self.sentences):
             said = text
             for name in sorted(test.parts, key=len, reverse=True):  # which may be a sentence of its own
-                said = said.replace(name, _as_word(name)) if " " in name else said
+                said = said.replace(name, _as_word(name))
             if not _DENIED.search(said) and _is_done_to(verb, names, _words(said)):
                 return True
         return False
@@ -157,19 +159,25 @@ def _words(sentence: str) -> list[str]:
     sentence = _IN_BACKTICKS.sub(
         lambda found: f"{_as_word(found[1])} {found[0]}" if " " in found[1] else found[0], sentence
     )
-    words = (word.strip("`'\"*_()[]{},;:!?").rstrip(".") for word in re.split(r"[\s,]+", sentence))
-    plain = (word.removesuffix("()").strip("`'\"*") for word in words if word)
-    return [word.replace("\\", "/").removeprefix("./") for word in plain]  # paths as the engine has them
+    found: list[str] = []
+    for raw in filter(None, re.split(r"[\s,]+", sentence)):
+        word = raw.strip(_AROUND).rstrip(".").removesuffix("()").strip("`'\"*")
+        is_path = "/" in word or "." in word
+        if word.endswith("_") or not is_path:  # emphasis, and not the beginning of `__init__.py`
+            word = word.strip("_")
+        if word:
+            found.append(word.replace("\\", "/").removeprefix("./"))  # paths as the engine has them
+    return found
 
 
 def _as_word(name: str) -> str:
-    """A name with spaces, as one word."""
-    return re.sub(r"[\s,]+", "␣", name).strip("`'\"*_()[]{},;:!?").rstrip(".")
+    """A name, where it has spaces as one word."""
+    return re.sub(r"[\s,]+", "␣", name).strip(_AROUND).rstrip(".") if " " in name else name
 
 
 def _names(file: str, inside: Sequence[str]) -> set[str]:
     """The names that people may call a test by: its file, class or function, or several of these."""
-    file, inside = _as_word(file), [_as_word(name) if " " in name else name for name in inside]
+    file, *inside = map(_as_word, (file, *inside))
     places = [file, _last(file), *inside]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
     joined = [between.join(inside) for between in ("::", ".", "/")]  # the last as Go has it
@@ -178,8 +186,8 @@ def _names(file: str, inside: Sequence[str]) -> set[str]:
 
 def _folders(file: str) -> set[str]:
     """The names of the folders that a file is in: who removes one removes what is in it."""
-    folders = [_as_word(str(folder)) for folder in PurePosixPath(file).parents][:-1]
-    return {*(f"{folder}/" for folder in folders), *(folder for folder in folders if "/" in folder)}
+    folders = [str(folder) for folder in PurePosixPath(file).parents][:-1]
+    return {_as_word(name) for folder in folders for name in (f"{folder}/", folder) if "/" in name}
 
 
 @dataclass(frozen=True)

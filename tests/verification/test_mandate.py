@@ -227,6 +227,11 @@ def test_a_file_whose_name_begins_with_marks_is_named() -> None:
     assert asked("Change `__init__.py`.").names_file("src/__init__.py")
     assert asked("Make __tests__/a.test.js pass.").names_test(TestId.parse("__tests__/a.test.js::adds"))
     assert asked("Change app/[id].tsx.").names_file("app/[id].tsx")
+    assert asked("Change _src/app.py_.").names_file("src/app.py")
+    assert not asked("Change setup.py.").names_file("_setup.py")
+    in_folder = TestId.parse("__tests__/a.test.js::adds")
+    assert asked("Remove __tests__/.").to_remove(in_folder)
+    assert not asked("Remove tests/.").to_remove(in_folder)
 
 
 def test_a_test_in_such_a_file_is_named_by_it_too() -> None:
