@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.model import ReplyRefused
-from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.atomic import create_exclusive, put_file, read_bytes, write_atomic
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import create_exclusive, put_file, read_bytes, remove, write_atomic
 
 _LARGEST_COMPARED = 500_000
 """Bytes of a file whose difference is shown."""
@@ -33,7 +33,7 @@ class ChangeSet:
 
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
-    """What did not have to be done, and what nobody could judge, for people."""
+    """For people: edits that did not have to be done, or that nobody could judge."""
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -53,8 +53,18 @@ class ChangeSet:
         return (*self.created, *self.modified, *self.deleted)
 
     def diff(self) -> str:
-        """What they would change, as a unified diff, for people."""
-        return "".join(map(_diff, self.changes))
+        """A unified diff of all, for people."""
+        shown: list[str] = []
+        for change in self.changes:
+            size = max(len(data or b"") for data in (change.before, change.after))
+            if size > _LARGEST_COMPARED:
+                shown.append(f"{change.path} has {size:,} bytes, too many to show what is different.\n")
+                continue
+            sides = (change.before, change.after)
+            before, after = ((data or b"").decode("utf-8", errors="replace").splitlines() for data in sides)
+            was, is_now = ("/dev/null" if data is None else str(change.path) for data in sides)
+            shown += [f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm="")]
+        return "".join(shown)
 
     def check_still_valid(self, root: Path) -> None:
         """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
@@ -75,26 +85,24 @@ class ChangeSet:
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                begun.append((change, permissions(root / change.path)))
-                _carry_out(root, change)
-        except BaseException:
+                place = root / change.path
+                begun.append((change, permissions(place)))
+                if change.after is None:
+                    remove(place)
+                elif change.before is not None:
+                    write_atomic(place, change.after)
+                else:
+                    like = permissions(root / change.like) if change.like is not None else 0
+                    create_exclusive(place, change.after, like or None)
+        except BaseException as error:
             _restore(root, begun)
+            if isinstance(error, FileExistsError):
+                raise FileAlreadyExistsError(str(begun[-1][0].path)) from error
             raise
 
 
 def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
     return ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
-
-
-def _diff(change: FileChange) -> str:
-    size = max(len(data or b"") for data in (change.before, change.after))
-    if size > _LARGEST_COMPARED:
-        return f"{change.path} has {size:,} bytes, too many to show what is different.\n"
-    before, after = (
-        (data or b"").decode("utf-8", errors="replace").splitlines() for data in (change.before, change.after)
-    )
-    was, is_now = ("/dev/null" if data is None else str(change.path) for data in (change.before, change.after))
-    return "".join(f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm=""))
 
 
 def permissions(place: Path) -> int:
@@ -103,27 +111,6 @@ def permissions(place: Path) -> int:
         return stat.S_IMODE(place.stat().st_mode)
     except OSError:
         return 0
-
-
-def _carry_out(root: Path, change: FileChange) -> None:
-    place = root / change.path
-    if change.after is None:
-        _remove(place)
-    elif change.before is not None:
-        write_atomic(place, change.after)
-    else:
-        try:
-            like = permissions(root / change.like) if change.like is not None else 0
-            create_exclusive(place, change.after, like or None)
-        except FileExistsError as error:
-            raise FileAlreadyExistsError(str(change.path)) from error
-
-
-def _remove(place: Path) -> None:
-    try:
-        place.unlink()
-    except OSError as error:
-        raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
 
 
 def _restore(root: Path, begun: Sequence[tuple[FileChange, int]]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.edits.model import Edit, ReplyRefused
+from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
@@ -165,7 +165,8 @@ class StepTransaction:
             places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))
             return path in asked.notes or any(asked.to_remove(TestId(place)) for place in places)
 
-        return EditPolicy(self._seen, may_delete, asked.to_shorten)
+        parts = BY_CALL if self.call_by_call else IN_BLOCKS
+        return EditPolicy(self._seen, may_delete, asked.to_shorten, parts)
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)
