@@ -129,7 +129,10 @@ class Session:
         if not is_look:
             self._worked_on = ticket.slug
         try:
-            await visited.say(line)
+            if is_look and visited is active:  # it may be at work: then what it records is not over
+                await visited.meaning(line).act()
+            else:
+                await visited.say(line)
         finally:
             if visited is not active:
                 visited.close()

@@ -95,7 +95,7 @@ async def redo(session: Session, *which: str) -> None:
     await _tell(session, "redo", which)
 
 
-@command("diff", "[SLUG] [STEP]")
+@command("diff", "[SLUG] [STEP]", any_time=True)
 async def diff(session: Session, *which: str) -> None:
     """Show what a ticket's last step, or the one named, changed."""
     await _tell(session, "diff", which)
@@ -106,6 +106,7 @@ async def diff(session: Session, *which: str) -> None:
     "[SLUG]",
     terminal_help="show how far a ticket is",
     terminal=TerminalForm("cdd status\ncdd status feature-user-auth", OPTIONAL_SLUG, JSON),
+    any_time=True,
 )
 async def status(session: Session, slug: str | None = None) -> None:
     """Show how far a ticket is: the active one, the one named, or all of them."""
@@ -126,6 +127,7 @@ async def status(session: Session, slug: str | None = None) -> None:
     "[SLUG]",
     terminal_help="show which steps, tests and files serve each acceptance criterion",
     terminal=TerminalForm("cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json", SLUG, JSON),
+    any_time=True,
 )
 async def criteria(session: Session, slug: str | None = None) -> None:
     """Show which steps, tests and files serve each acceptance criterion of a ticket, and which are seen to be met."""
@@ -163,6 +165,7 @@ def _types_and_states() -> tuple[tuple[str, ...], ...]:
         ),
         JSON,
     ),
+    any_time=True,
 )
 async def list_tickets(session: Session, *words: str) -> None:
     """List the project's tickets and how far each is; with a type, a state or both, those alone."""
@@ -237,7 +240,7 @@ async def init(session: Session, *, templates: bool = False) -> None:
         session.emit(notice)
 
 
-@command("context", "[PATH...]")
+@command("context", "[PATH...]", any_time=True)
 async def context(session: Session, *paths: str) -> None:
     """Show the project context that a model would get, with the files and folders named."""
     import asyncio
@@ -249,7 +252,7 @@ async def context(session: Session, *paths: str) -> None:
     session.emit(Answer(found.as_text()))
 
 
-@command("cost", "[SLUG]")
+@command("cost", "[SLUG]", any_time=True)
 async def cost(session: Session, slug: str | None = None) -> None:
     """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
     from cdd_agent.engine.effort import effort_of
@@ -273,7 +276,7 @@ async def cost(session: Session, slug: str | None = None) -> None:
     session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
 
 
-@command("model", "[ROLE] [MODEL] [API_BASE] [--save]")
+@command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)
 async def choose_model(session: Session, *words: str, save: bool = False) -> None:
     """Show the model and those on this computer, or ask another from now on; `--save` sets it for the project."""
     from cdd_agent.commands.model_choice import choose
@@ -281,7 +284,7 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
     await choose(session, words, save=save)
 
 
-@command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),))
+@command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),), any_time=True)
 async def show_help(session: Session, agent: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
     from cdd_agent.agents.executor import ExecutorAgent

@@ -33,6 +33,8 @@ class SlashCommand(NamedTuple):
     terminal: TerminalForm | None = None
     """How the same is typed after `cdd`, where it can be; `cdd --help` shows `terminal_help`."""
     terminal_help: str = ""
+    any_time: bool = False
+    """It disturbs nothing that runs, so it need not wait for its end."""
 
     @property
     def help(self) -> str:
@@ -63,16 +65,29 @@ def commands() -> dict[str, SlashCommand]:
 
 
 def command(
-    name: str, usage: str = "", words: Words = tuple, terminal: TerminalForm | None = None, terminal_help: str = ""
+    name: str,
+    usage: str = "",
+    words: Words = tuple,
+    terminal: TerminalForm | None = None,
+    terminal_help: str = "",
+    *,
+    any_time: bool = False,
 ) -> Callable[[Run], Run]:
     """Register a function `(session, *arguments, **flags)` as `/name`; with a `terminal` form as `cdd name`, too, where
-    it gets its arguments in the order in which the form has them."""
+    it gets its arguments in the order in which the form has them. `any_time`: also while something else runs."""
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help)
+        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help, any_time)
         return run
 
     return register
+
+
+def can_run_now(line: str) -> bool:
+    """Whether a line need not wait for the end of what runs: a command that looks, or that is for what comes later."""
+    name = line.strip().partition(" ")[0]
+    known = commands().get(name[1:].lower()) if name.startswith("/") else None
+    return known is not None and known.any_time
 
 
 async def handle(session: Session, line: str) -> None:
