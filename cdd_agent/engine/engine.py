@@ -43,7 +43,6 @@ from cdd_agent.events import (
     unheard,
 )
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files, expect_ready
-from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.drift import is_same
@@ -185,7 +184,7 @@ class Engine:
 
     async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
         """What is only good to know: where it cannot be known any more, nothing hangs on it."""
-        with suppress(CheckpointGone):
+        with suppress(CddError):
             if found.attempts:
                 return await self.run.history.changed_since(self.run.record.attempt(found.folder, found.attempts))
         return ()
