@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from cdd_agent.engine.journal import Journal
+from cdd_agent.engine.net_changes import Segment
 from cdd_agent.files.json_file import JsonFile, as_json, read_text, set_aside, write_text
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.llm.port import Message
@@ -40,15 +41,6 @@ class AttemptFailure(JsonFile):
     unseen: frozenset[str] = frozenset()
 
 
-class CheckpointPair(JsonFile):
-    """What an attempt did without an interruption, between two checkpoints."""
-
-    before: Checkpoint
-    after: Checkpoint
-    own: tuple[str, ...] = ()
-    """Files that are no part of it, because the journal put them back, or kept them as somebody else's."""
-
-
 class AttemptCheckpoints(JsonFile):
     """The checkpoints around what an attempt did."""
 
@@ -57,30 +49,26 @@ class AttemptCheckpoints(JsonFile):
     """None while it is under way, and for one that was interrupted."""
     seen: Checkpoint | None = None
     """The last look while it is under way: after a command."""
-    earlier: tuple[CheckpointPair, ...] = ()
+    earlier: tuple[Segment, ...] = ()
     """What it did before it was interrupted, and went on."""
     closed: Checkpoint | None = None
     """After it was restored for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
 
-    @property
-    def stretches(self) -> tuple[CheckpointPair, ...]:
-        """What it did, as far as that was seen."""
-        return (*self.earlier, CheckpointPair(before=self.before, after=self.after)) if self.after else self.interrupted
-
-    @property
-    def interrupted(self) -> tuple[CheckpointPair, ...]:
-        """The same, if it is interrupted here and restored."""
+    def segments(self, *, is_interrupted: bool = False) -> tuple[Segment, ...]:
+        """What it did, as far as that was seen. Of what is interrupted and restored here, the files that its reply
+        writes are no part."""
+        if self.after is not None and not is_interrupted:
+            return (*self.earlier, Segment(before=self.before, after=self.after))
         last = self.after or self.seen
-        return (*self.earlier, CheckpointPair(before=self.before, after=last, own=self.paths)) if last else self.earlier
+        return (*self.earlier, Segment(before=self.before, after=last, own=self.paths)) if last else self.earlier
 
     @property
-    def settled(self) -> tuple[CheckpointPair, ...]:
+    def settled(self) -> tuple[Segment, ...]:
         """The same, and that it was restored for good: from then on nothing of it counts that is different."""
-        return (
-            (*self.stretches, CheckpointPair(before=self.closed, after=self.closed)) if self.closed else self.stretches
-        )
+        closed = (Segment(before=self.closed, after=self.closed),) if self.closed else ()
+        return (*self.segments(), *closed)
 
 
 class _Tests(JsonFile):

@@ -6,7 +6,7 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -16,7 +16,7 @@ from cdd_agent.edits.model import Edit, ReplyRefused
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
-from cdd_agent.engine.journal import WrittenFile, is_file_or_free, written_file_at
+from cdd_agent.engine.journal import CommandWrites
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import About, ChangesProposed, CheckpointStarted, Choice, Emit, Notice, Tone
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
@@ -124,13 +124,11 @@ class StepTransaction:
         """What the command of a call made of the step's files, but for those that `others` had changed before, is the
         step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
         journal = self.attempt.journal
-        left = ((path, self.root / path) for path in sorted(journal.changed_since() - others))
-        made = {path: written_file_at(place) for path, place in left if is_file_or_free(place)}
-        if made:
+        if made := journal.left_by_command(others):
             journal.keep_command_writes(call, made)
         self._record_command_writes(made)
 
-    def write_as_command(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
+    def write_as_command(self, made: CommandWrites) -> None:
         """Write once more what a command made of the step's files. Raises `ReplyRefused` where somebody else has
         changed one since."""
         journal = self.attempt.journal
@@ -178,7 +176,7 @@ class StepTransaction:
         if is_known or change.after is None:  # who has changed a part has not seen the rest
             self._seen[path] = digest(change.after)
 
-    def _record_command_writes(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
+    def _record_command_writes(self, made: CommandWrites) -> None:
         for path, file in made.items():
             self._made[path] = replace(self._made[path], after=file.content if file else None)
 

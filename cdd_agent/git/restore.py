@@ -1,4 +1,6 @@
-"""Putting files back as a checkpoint had them, without ever touching what somebody else has changed since."""
+"""Restoring files: the one way back, whoever knows what they were before, which never touches what somebody else has
+changed since. A checkpoint knows it (`checkpoint.py`), and so do a step's journal and a change set that failed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from pathlib import Path
 
@@ -21,7 +23,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A file in a checkpoint: git's mode, the id of its content, and permissions where they are unusual.
+    """A file as a checkpoint holds it: git's mode, the id of its content, and permissions where they are unusual.
 
     Two are equal when git would say so.
     """
@@ -47,11 +49,18 @@ _UNKNOWN = TreeEntry("", "")
 
 @dataclass(frozen=True)
 class Change:
-    """One file in two checkpoints; None where it is not there. `path` is relative to the project."""
+    """One file before and after; None where it is not there. `path` is relative to the project."""
 
     path: str
     before: TreeEntry | None
     after: TreeEntry | None
+
+    def behind_links(self, root: Path) -> Change:
+        """The same, of the file itself: a path may lead through a link to a folder, which no checkpoint follows."""
+        folder, top = (root / self.path).parent.resolve(), root.resolve()
+        if not folder.is_relative_to(top):
+            return self
+        return replace(self, path=(folder.relative_to(top) / Path(self.path).name).as_posix())
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Contents:
-    """Where the contents of files are kept, by their ids."""
+    """The contents of files, or where they are kept, by their ids."""
 
-    places: Mapping[str, Piece] = field(default_factory=dict)
+    places: Mapping[str, Piece | bytes] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: Path) -> Contents:
@@ -83,7 +92,7 @@ class Contents:
 
         Raises `CheckpointGone` for a content that git does not have.
         """
-        places: dict[str, Piece] = {}
+        places: dict[str, Piece | bytes] = {}
         with source.open("rb") as file:
             while head := file.readline():
                 name, kind, *size = head.decode().split()
@@ -95,6 +104,9 @@ class Contents:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         piece = self.places[name]
+        if isinstance(piece, bytes):
+            yield piece
+            return
         left = piece.size
         with piece.source.open("rb") as file:
             file.seek(piece.start)
