@@ -73,7 +73,7 @@ class ExecutorAgent(ReadsWords):
     def __init__(self, engine: Engine, *, is_visit: bool = False) -> None:
         """`is_visit`: it says one thing to the run, and does not become the active agent."""
         self._engine = engine
-        self.emit = engine.emit
+        self.emit = engine.run.emit
         self._is_visit = is_visit
         self._left = False
         self._asked: tuple[Message, ...] = ()

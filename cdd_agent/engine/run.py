@@ -94,9 +94,10 @@ class Run:
     def close(self) -> None:
         self.lock.release()
 
-    def emit(self, event: Event) -> None:
-        """Tell what happens: it is logged, and shown."""
-        self.recorder.emit(event)
+    @property
+    def emit(self) -> Emit:
+        """Tells what happens: it is logged, and shown."""
+        return self.recorder.emit
 
     @property
     def next_step(self) -> PlanStep | None:

@@ -158,22 +158,26 @@ class StepRunner:
         check = check_for(step, self.test_command, self.commands)
         await self._permit(step, check)
         clock = self.commands.clock
-        bench = StepTransaction(self.root, step, attempt, history, self.frontend, self.protected, clock, self.emit)
+        transaction = StepTransaction(
+            self.root, step, attempt, history, self.frontend, self.protected, clock, self.emit
+        )
         try:
-            await self._reply(prompt, bench)
-            reply = await asyncio.to_thread(_usable, bench, attempt.reply or "")
+            await self._reply(prompt, transaction)
+            reply = await asyncio.to_thread(_usable, transaction, attempt.reply or "")
             for doubt in reply.doubts:
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
-            await bench.change(reply.edits)
+            await transaction.change(reply.edits)
         except ReplyRefused as refusal:
-            if bench.is_begun:
+            if transaction.is_begun:
                 await history.after(attempt)
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            return AttemptOutcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
-        await bench.begin()
-        if bench.changes.changes:
-            self.emit(_applied(step, bench.changes))
-        done = _Done(bench.changes, attempt, (*earlier, attempt), reply.changes_files, history)
+            return AttemptOutcome(
+                transaction.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen
+            )
+        await transaction.begin()
+        if transaction.changes.changes:
+            self.emit(_applied(step, transaction.changes))
+        done = _Done(transaction.changes, attempt, (*earlier, attempt), reply.changes_files, history)
         try:
             outcome = await self._verified(step, check, done, before)
         except BaseException:  # the check was stopped, and may have changed files by then
@@ -235,9 +239,9 @@ class StepRunner:
             why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
             raise NotApproved(why) from refusal
 
-    async def _reply(self, prompt: MakePrompt, bench: StepTransaction) -> None:
+    async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
-        attempt, tools = bench.attempt, StepTools(bench, self.commands)
+        attempt, tools = transaction.attempt, StepTools(transaction, self.commands)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -250,7 +254,7 @@ class StepRunner:
                 )
             )
         if attempt.reply is not None:
-            self.emit(ReplyStarted(bench.step.number, "", saved=True))
+            self.emit(ReplyStarted(transaction.step.number, "", saved=True))
             return
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
@@ -289,7 +293,7 @@ class StepRunner:
 
     async def _take_turn(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> None:
         """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
-        bench, attempt = tools.bench, tools.bench.attempt
+        transaction, attempt = tools.transaction, tools.transaction.attempt
         spoken = attempt.dialogue
         if not spoken:
             prompt = await self._prompt(dialogue, make)
@@ -298,7 +302,7 @@ class StepRunner:
             if prompt.left_out:
                 self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING, about=About.LEFT_OUT))
             attempt.save_request(prompt.text, prompt.shown)
-            bench.show(prompt.shown)
+            transaction.show(prompt.shown)
             spoken = prompt.request.messages
 
         def keep(added: Added) -> None:
@@ -308,7 +312,7 @@ class StepRunner:
                 attempt.save_dialogue(spoken, added.used.seconds)
 
         used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
-        turn = await dialogue.turn(spoken, keep=keep, step=bench.step.number, used=used)
+        turn = await dialogue.turn(spoken, keep=keep, step=transaction.step.number, used=used)
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
@@ -321,27 +325,27 @@ def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
     return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
 
 
-def _usable(bench: StepTransaction, text: str) -> Reply:
+def _usable(transaction: StepTransaction, text: str) -> Reply:
     """The reply, if it is one that this kind of step can do something with; it may have acted by tools."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
-    step = bench.step
+    step = transaction.step
     own = [file.path for file in step.files_affected]
-    words = "\n".join(filter(None, (step.title, step.description, step.verify, bench.attempt.guidance)))
-    reply = parse_reply(text, KnownNames.of(bench.root, own, words))
-    has_acted = reply.changes_files or bench.changes.changes
-    written = bench.changes.touched
+    words = "\n".join(filter(None, (step.title, step.description, step.verify, transaction.attempt.guidance)))
+    reply = parse_reply(text, KnownNames.of(transaction.root, own, words))
+    has_acted = reply.changes_files or transaction.changes.changes
+    written = transaction.changes.touched
     unclear = [doubt for doubt in reply.doubts if not has_acted or (doubt.is_asked and doubt.path not in written)]
     if unclear:
         hint = "Give a file in a code block whose info string is `language:path`. Write no file's name just above a "
         hint += "block that is none."
         raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
-    if not has_acted and any(not is_picture(bench.root, path) for path in own):
+    if not has_acted and any(not is_picture(transaction.root, path) for path in own):
         hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
         hint += "search/replace block below the file's path."
-        if bench.call_by_call:
+        if transaction.call_by_call:
             hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
-        if refused := refused_calls(bench.root, bench.attempt.dialogue):
+        if refused := refused_calls(transaction.root, transaction.attempt.dialogue):
             hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
         raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
     return reply

@@ -128,9 +128,9 @@ async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -
 def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: Sandbox) -> None:
     code = (
         "import os, signal, sys, asyncio\nfrom pathlib import Path\n"
-        "from cdd_agent.engine.engine import Engine\n"
+        "from cdd_agent.tickets.state import ExecutionState\n"
         "from tests.engine.test_committing import REPLIES\nfrom tests.projects import Sandbox, run_all\n"
-        "Engine._settle = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "ExecutionState.completed = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit': 'step'}}).replies(*REPLIES)\n"
         "asyncio.run(run_all(sandbox))\n"
     )

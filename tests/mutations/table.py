@@ -290,7 +290,7 @@ MUTATIONS = [
     Mutation(
         "a step is not done where a commit would have others' edits",
         "engine/engine.py",
-        "if others := sorted({str(path) for path in attempt.journal.changed_since()}.intersection(touched)):",
+        "if others := sorted(changed.intersection(outcome.changes.touched)):",
         "if others := sorted(set[str]()):",
         "tests/engine/test_committing.py",
     ),
@@ -311,7 +311,7 @@ MUTATIONS = [
     Mutation(
         "what a command made is the step's",
         "engine/step_tools.py",
-        "            await self.bench.history.saw(self.bench.attempt)\n",
+        "            await self.transaction.history.saw(self.transaction.attempt)\n",
         "",
         "tests/engine/test_undo_after_interruption.py",
     ),
