@@ -5,7 +5,7 @@ The log is history: attempts that were restored, calls that were cut off, steps 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from cdd_agent.engine.log import LogEntry, with_folders
@@ -71,25 +71,25 @@ class RunCost:
         )
 
     def __add__(self, other: "RunCost") -> "RunCost":
-        return RunCost(
-            self.seconds + other.seconds,
-            self.model_calls + other.model_calls,
-            self.counted_calls + other.counted_calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.estimated_calls + other.estimated_calls,
-            _sum(self.usd, other.usd),
-            self.thinking_seconds + other.thinking_seconds,
-            self.thinking_tokens + other.thinking_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            _sum(self.saved_usd, other.saved_usd),
-        )
+        """Of two amounts, one that is not known counts as none; but of two such ones nothing is known."""
+        amounts = zip(astuple(self), astuple(other), strict=True)
+        return RunCost(*(two if one is None else one + (two or 0) for one, two in amounts))
 
-
-def _sum(first: float | None, second: float | None) -> float | None:
-    """Of amounts of which None is not known."""
-    return second if first is None else first + (second or 0.0)
+    def to_json(self) -> dict[str, float | None]:
+        return {
+            "seconds": round(self.seconds, 1),
+            "model_calls": self.model_calls,
+            "calls_without_usage": self.model_calls - self.counted_calls,
+            "calls_estimated": self.estimated_calls,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "thinking_seconds": round(self.thinking_seconds, 1),
+            "thinking_tokens": self.thinking_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "usd": None if self.usd is None else round(self.usd, 6),
+            "saved_usd": None if self.saved_usd is None else round(self.saved_usd, 6),
+        }
 
 
 _CALL = RunCost(model_calls=1)
