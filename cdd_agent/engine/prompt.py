@@ -82,7 +82,8 @@ def step_prompt(
     """
     rules = project_rules(root)
     system = _system(rules.section, spec, plan)
-    opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
+    guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
+    opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), guided]
     without: list[str] = []
     room = _room(window, beside, [system, opening, *closing])
     if room.is_over and earlier is not None:
@@ -116,7 +117,18 @@ def step_digest(step: PlanStep, guidance: str) -> str:
 
 def _system(rules: str, spec: TicketSpec, plan: ImplementationPlan) -> str:
     """What is the same for all steps."""
-    return "\n\n".join(filter(None, (_text("rules.md"), rules, _ticket(spec), _overview(plan))))
+    ticket = [f"# Ticket: {spec.title} ({spec.type})", spec.description]
+    if spec.acceptance_criteria:
+        ticket.append("## Acceptance criteria\n" + _bullets(spec.acceptance_criteria))
+    for area, items in spec.implementation_scope.items():
+        ticket.append(f"## Scope: {area}\n" + _bullets(items))
+    if spec.technical_notes:
+        ticket.append(f"## Technical notes\n{spec.technical_notes}")
+    steps = "\n".join(f"{step.number}. {step.title}" for step in plan.steps)
+    risks = "\n\n## Risks\n" + _bullets(plan.risks) if plan.risks else ""
+    overview = f"# Plan\n\n{plan.overview}\n\n{steps}{risks}".replace("\n\n\n", "\n\n")
+    parts = (_text("rules.md"), rules, *(part for part in ticket if part.strip()), overview)
+    return "\n\n".join(filter(None, parts))
 
 
 def size_with_tools() -> int:
@@ -126,23 +138,6 @@ def size_with_tools() -> int:
 
 def _text(name: str) -> str:
     return files("cdd_agent.engine").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _ticket(spec: TicketSpec) -> str:
-    parts = [f"# Ticket: {spec.title} ({spec.type})", spec.description]
-    if spec.acceptance_criteria:
-        parts.append("## Acceptance criteria\n" + _bullets(spec.acceptance_criteria))
-    for area, items in spec.implementation_scope.items():
-        parts.append(f"## Scope: {area}\n" + _bullets(items))
-    if spec.technical_notes:
-        parts.append(f"## Technical notes\n{spec.technical_notes}")
-    return "\n\n".join(part for part in parts if part.strip())
-
-
-def _overview(plan: ImplementationPlan) -> str:
-    steps = "\n".join(f"{step.number}. {step.title}" for step in plan.steps)
-    risks = "\n\n## Risks\n" + _bullets(plan.risks) if plan.risks else ""
-    return f"# Plan\n\n{plan.overview}\n\n{steps}{risks}".replace("\n\n\n", "\n\n")
 
 
 def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) -> str:
@@ -186,10 +181,6 @@ def _failed(earlier: Earlier | None) -> str:
         f"{LAST_FAILED}\n\nEverything it wrote was restored, so send every file that this step needs.\n\n"
         f"What went wrong:\n\n{fenced(earlier.reason)}"
     ) + (f"\n\nThe reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier.reply else "")
-
-
-def _guided(guidance: str) -> str:
-    return f"# Guidance for this step\n\n{guidance}" if guidance else ""
 
 
 def _bullets(items: Iterable[str]) -> str:
