@@ -68,31 +68,6 @@ class AttemptOutcome:
     """How it was verified, where it failed because that is not enough for the run."""
 
 
-@dataclass(frozen=True)
-class _Done:
-    """What an attempt did by the time that its check begins."""
-
-    changes: ChangeSet
-    attempt: Attempt
-    attempts: tuple[Attempt, ...]
-    """All at this step of which something may be left, this one included."""
-    has_edits: bool
-    history: History
-
-    async def is_something(self) -> bool:
-        """Whether there is anything to be checked: edits, also such as were there already, or what commands did."""
-        return self.has_edits or bool(self.changes.changes or (await self.history.net([self.attempt])).changes)
-
-    async def tests(self) -> TestChanges:
-        """What became of the tests that were there before the step, but for data that only its check changed: tests
-        tidy up. Takes the attempt's last checkpoint."""
-        await self.history.after(self.attempt)
-        versions = await self.history.versions(self.attempts, lambda path: place_of(path) is not Place.NONE)
-        known = {*self.changes.touched, *await self.history.by_commands(self.attempts)}
-        versions = tuple(file for file in versions if not is_data(file.path) or file.path in known)
-        return await asyncio.to_thread(compare, versions)
-
-
 class _NoRoomForTools(RequestRejected):
     """The step alone may fit into the model's window, but not with what is said of tools."""
 
@@ -175,11 +150,12 @@ class StepRunner:
                 transaction.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen
             )
         await transaction.begin()
-        if transaction.changes.changes:
-            self.emit(_applied(step, transaction.changes))
-        done = _Done(transaction.changes, attempt, (*earlier, attempt), reply.changes_files, history)
+        if (changes := transaction.changes).changes:
+            declared = {file.path.removeprefix("./") for file in step.files_affected}
+            undeclared = tuple(path for path in changes.touched if declared and path not in declared)
+            self.emit(ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted))
         try:
-            outcome = await self._verified(step, check, done, before)
+            outcome = await self._verified(transaction, check, before, (*earlier, attempt), reply)
         except BaseException:  # the check was stopped, and may have changed files by then
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
@@ -189,23 +165,45 @@ class StepRunner:
             outcome = replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
         return outcome
 
-    async def _verified(self, step: PlanStep, check: Check | None, done: "_Done", before: Before) -> AttemptOutcome:
+    async def _verified(
+        self,
+        transaction: StepTransaction,
+        check: Check | None,
+        before: Before,
+        attempts: Sequence[Attempt],
+        reply: Reply,
+    ) -> AttemptOutcome:
         """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
-        the attempt's last checkpoint is taken."""
-        attempt, changes = done.attempt, done.changes
+        the attempt's last checkpoint is taken. `attempts` are all at this step of which something may be left."""
+        step, attempt, history = transaction.step, transaction.attempt, transaction.history
+        changes = transaction.changes
+
+        async def is_something() -> bool:
+            """Edits, also such as were there already, or what commands did."""
+            return bool(reply.changes_files or changes.changes or (await history.net([attempt])).changes)
+
+        async def tests() -> TestChanges:
+            """What became of the tests that were there before the step, but for data that only its check changed:
+            tests tidy up."""
+            await history.after(attempt)
+            versions = await history.versions(attempts, lambda path: place_of(path) is not Place.NONE)
+            known = {*changes.touched, *await history.by_commands(attempts)}
+            looked_at = tuple(file for file in versions if not is_data(file.path) or file.path in known)
+            return await asyncio.to_thread(compare, looked_at)
+
         if check is None:
             try:
                 check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
             except BadInput as error:  # or settings that nobody can read
-                await done.history.after(attempt)
+                await history.after(attempt)
                 return AttemptOutcome(changes, None, error.message, error.message)
         assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
         work = Work(changes, StepMandate.by(step, attempt.guidance), step.verify is not None, assignment)
-        if check is None or not (step.verify or await done.is_something()):
+        if check is None or not (step.verify or await is_something()):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
-            tests = await done.tests()
-            refused = () if await done.is_something() else refused_calls(self.root, attempt.dialogue)
-            verdict = judge_unchecked(reason, replace(work, tests=tests, refused=refused))
+            work = replace(work, tests=await tests())
+            refused = () if await is_something() else refused_calls(self.root, attempt.dialogue)
+            verdict = judge_unchecked(reason, replace(work, refused=refused))
         else:
             self.emit(TestsStarted(step.number, check.shown))
             verdict = await verify(
@@ -215,14 +213,13 @@ class StepRunner:
                 attempt.folder,
                 before,
                 work,
-                done.tests,
+                tests,
                 lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
             )
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
                 attempt.save_tests(verdict.tests)
-        told = TestsFinished(step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes)
-        self.emit(told)
+        self.emit(TestsFinished(step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes))
         if verdict.verification is not None:
             return AttemptOutcome(changes, verdict.verification, verdict.reason)
         detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
@@ -279,24 +276,24 @@ class StepRunner:
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
-    async def _prompt(self, dialogue: Dialogue, make: MakePrompt) -> StepPrompt:
-        """Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`."""
-        window = dialogue.model.window
-        if not dialogue.tools:
-            return await asyncio.to_thread(make, window, 0)
-        taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
-        try:
-            return (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
-        except ContextTooLong as error:
-            text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
-            raise _NoRoomForTools(text, hint=error.hint) from error
-
     async def _take_turn(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> None:
-        """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
+        """The model's turn, or what is left of one that was interrupted. It is saved after each round.
+
+        Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`.
+        """
         transaction, attempt = tools.transaction, tools.transaction.attempt
         spoken = attempt.dialogue
         if not spoken:
-            prompt = await self._prompt(dialogue, make)
+            window = dialogue.model.window
+            if not dialogue.tools:
+                prompt = await asyncio.to_thread(make, window, 0)
+            else:
+                taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
+                try:
+                    prompt = (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
+                except ContextTooLong as error:
+                    text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
+                    raise _NoRoomForTools(text, hint=error.hint) from error
             for note in prompt.notes:
                 self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
             if prompt.left_out:
@@ -317,12 +314,6 @@ class StepRunner:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
-
-
-def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
-    declared = {file.path.removeprefix("./") for file in step.files_affected}
-    undeclared = tuple(path for path in changes.touched if declared and path not in declared)
-    return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
 
 
 def _usable(transaction: StepTransaction, text: str) -> Reply:

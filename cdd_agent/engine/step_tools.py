@@ -60,7 +60,7 @@ class StepTools:
         """
         self.transaction.call_by_call = bool(messages)
         journal = self.transaction.attempt.journal
-        for call, answer in _answered(messages):
+        for call, answer in ((call, _parsed(text)) for call, text in _answers(messages)):
             self.next_call()
             if made := journal.command_writes(self._calls - 1):
                 self.transaction.write_as_command(made)
@@ -85,7 +85,12 @@ class StepTools:
             notes = await self.transaction.change([edit])
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            content = await asyncio.to_thread(self._present, edit.path) if refusal.unseen else ""
+            content = ""
+            if refusal.unseen:  # then the model is shown what is in it, as the tool that reads it says it
+                try:
+                    content = (await asyncio.to_thread(read_source, self.transaction.root, edit.path)).as_text()
+                except CddError as error:
+                    content = error.message
             return ActionResult(action, ActionStatus.FAILURE, content, why)
         except CddError as error:
             self.stopped = error
@@ -145,14 +150,6 @@ class StepTools:
             self.stopped = error
             raise
 
-    def _present(self, path: str) -> str:
-        """What is in a file, as the tool that reads it says it."""
-        try:
-            source = read_source(self.transaction.root, path)
-        except CddError as error:
-            return error.message
-        return source.as_text()
-
 
 def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
     """The calls of a dialogue that were to do something and did not, each with what was said to it."""
@@ -173,14 +170,8 @@ def _edit_of(call: ToolCall) -> Edit | None:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 
 
-def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
-    """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
-    for call, answer in _answers(messages):
-        yield call, _parsed(answer)
-
-
 def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
-    """The same, with the answers as they were said."""
+    """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
     for place, message in enumerate(messages):
         for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
             yield call, answer.content

@@ -79,7 +79,7 @@ class StepTransaction:
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
-        changes = await asyncio.to_thread(change_set, self.root, edits, self._terms(), self.protected)
+        changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
         notes = tuple(f"{note}." for note in changes.notes)
         for note in () if again else notes:
             self.emit(Notice(note, about=About.FILE_NOTE))
@@ -109,7 +109,11 @@ class StepTransaction:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
         if not self.is_begun:
             self.emit(CheckpointStarted(self.step.number))
-            await self.history.before(self.attempt, self._declared() if self.call_by_call else tuple(touched))
+            if self.call_by_call:  # what the plan names for the step can be changed also where git ignores it
+                named = [_plain(self.root, file.path) for file in self.step.files_affected]
+                await self.history.before(self.attempt, [path for path in named if path is not None])
+            else:
+                await self.history.before(self.attempt, touched)
             self.is_begun = True
             if unseen := self.history.unseen():
                 text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
@@ -150,12 +154,7 @@ class StepTransaction:
         self._seen.clear()
         self.call_by_call = self.is_begun = False
 
-    def _declared(self) -> tuple[str, ...]:
-        """The files that the plan names for the step: they can be changed also where git ignores them."""
-        paths = (_plain(self.root, file.path) for file in self.step.files_affected)
-        return tuple(path for path in paths if path is not None)
-
-    def _terms(self) -> EditPolicy:
+    def _policy(self) -> EditPolicy:
         """What the model knows, and what the step and its guidance ask for."""
         asked = StepMandate.by(self.step, self.attempt.guidance)
 
