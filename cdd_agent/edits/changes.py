@@ -10,7 +10,7 @@ from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove, write_atomic
-from cdd_agent.git.restore import Change, Contents, held, restore
+from cdd_agent.git.restore import Change, Contents, behind_links, held, restore
 
 _LARGEST_COMPARED = 500_000
 """Bytes of a file whose difference is shown."""
@@ -91,7 +91,7 @@ class ChangeSet:
                 with contextlib.suppress(
                     CddError, OSError
                 ):  # as far as the disk lets us: what is told is the first error
-                    restore(root, [by_id.behind_links(root)], Contents(contents))
+                    restore(root, [behind_links(root, by_id)], Contents(contents))
             raise
 
 

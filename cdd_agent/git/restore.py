@@ -13,7 +13,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.atomic import put_file, put_link, remove_leftovers
+from cdd_agent.files.atomic import put_file, put_link, remove, remove_leftovers
 from cdd_agent.files.walk import open_file
 from cdd_agent.git.snapshot import USUAL_PERMISSIONS
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A file as a checkpoint holds it: git's mode, the id of its content, and permissions where they are unusual.
+    """A file in a checkpoint: git's mode, the id of its content, and permissions where they are unusual.
 
     Two are equal when git would say so.
     """
@@ -49,18 +49,11 @@ _UNKNOWN = TreeEntry("", "")
 
 @dataclass(frozen=True)
 class Change:
-    """One file before and after; None where it is not there. `path` is relative to the project."""
+    """One file in two checkpoints; None where it is not there. `path` is relative to the project."""
 
     path: str
     before: TreeEntry | None
     after: TreeEntry | None
-
-    def behind_links(self, root: Path) -> Change:
-        """The same, of the file itself: a path may lead through a link to a folder, which no checkpoint follows."""
-        folder, top = (root / self.path).parent.resolve(), root.resolve()
-        if not folder.is_relative_to(top):
-            return self
-        return replace(self, path=(folder.relative_to(top) / Path(self.path).name).as_posix())
 
 
 @dataclass(frozen=True)
@@ -124,6 +117,14 @@ def held(content: bytes, permissions: int) -> TreeEntry:
     )
 
 
+def behind_links(root: Path, change: Change) -> Change:
+    """The same, of the file itself: a path may lead through a link to a folder, which no checkpoint follows."""
+    folder, top = (root / change.path).parent.resolve(), root.resolve()
+    if not folder.is_relative_to(top):
+        return change
+    return replace(change, path=(folder.relative_to(top) / Path(change.path).name).as_posix())
+
+
 def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
     """Whether a path holds just this now; None: nothing."""
     return _look(root, path, entry) == entry
@@ -152,42 +153,30 @@ class _Fate(Enum):
 
 
 def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
-    is_as_after = _look(root, change.path, change.after) == change.after
-    if is_as_after and change.before and change.before == change.after:
-        return _restore_permissions(root / change.path, change.before, change.after)
-    if is_as_after and change.before != change.after:
-        return _Fate.RESTORED if _restore(root, root / change.path, change.before, contents) else _Fate.KEPT
-    place = root / change.path
-    if change.before is None and not os.path.lexists(place) and _is_reached(root, place.parent):
-        _remove_empty_parents(root, place)  # a write that was killed may have made them
-    return _Fate.WAS_SO if _look(root, change.path, change.before) == change.before else _Fate.KEPT
-
-
-def _restore(root: Path, place: Path, entry: TreeEntry | None, contents: Contents) -> bool:
-    """Whether it could be done: not where something that was kept is in the way."""
-    if entry is None:
-        _remove(root, place)
-        return True
-    if not _is_reached(root, place.parent) or not _make_room(place):
-        return False
-    if entry.mode == _LINK:
-        put_link(place, os.fsdecode(b"".join(contents.chunks(entry.content))))
+    place, before, after = root / change.path, change.before, change.after
+    if _look(root, change.path, after) != after or before is after is None:
+        if before is None and not os.path.lexists(place) and _is_reached(root, place.parent):
+            _remove_empty_parents(root, place)  # a write that was killed may have made them
+        return _Fate.WAS_SO if _look(root, change.path, before) == before else _Fate.KEPT
+    if before is None:
+        remove(place)
+        _remove_empty_parents(root, place)
+    elif before == after:  # but for permissions that git does not know
+        now = stat.S_IMODE(place.lstat().st_mode)
+        if _is_like(now, before):
+            return _Fate.WAS_SO
+        if not _is_like(now, after):
+            return _Fate.KEPT
+        try:
+            place.chmod(_permissions(place, before))
+        except OSError as error:
+            raise BadInput(f"{place} could not be changed: {error.strerror or error}") from error
+    elif not _is_reached(root, place.parent) or not _make_room(place):
+        return _Fate.KEPT  # something that was kept is in the way
+    elif before.mode == _LINK:
+        put_link(place, os.fsdecode(b"".join(contents.chunks(before.content))))
     else:
-        put_file(place, contents.chunks(entry.content), _permissions(place, entry))
-    return True
-
-
-def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _Fate:
-    """For a file of which nothing else was changed."""
-    now = stat.S_IMODE(place.lstat().st_mode)
-    if _is_like(now, before):
-        return _Fate.WAS_SO
-    if not _is_like(now, after):
-        return _Fate.KEPT
-    try:
-        place.chmod(_permissions(place, before))
-    except OSError as error:
-        raise BadInput(f"{place} could not be changed: {error.strerror or error}") from error
+        put_file(place, contents.chunks(before.content), _permissions(place, before))
     return _Fate.RESTORED
 
 
@@ -195,15 +184,6 @@ def _is_like(permissions: int, entry: TreeEntry) -> bool:
     if entry.permissions is None:
         return permissions in USUAL_PERMISSIONS
     return permissions == entry.permissions
-
-
-def _remove(root: Path, place: Path) -> None:
-    """Remove a file, and the folders that are empty without it."""
-    try:
-        place.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
-    _remove_empty_parents(root, place)
 
 
 def _remove_empty_parents(root: Path, place: Path) -> None:
@@ -224,14 +204,10 @@ def _permissions(place: Path, entry: TreeEntry) -> int:
         return entry.permissions
     now = stat.S_IMODE(place.lstat().st_mode) if place.is_file() and not place.is_symlink() else 0
     if now not in USUAL_PERMISSIONS:
-        now = 0o666 & ~_umask()
+        mask = os.umask(0o077)  # there is no way to ask; in the moment between, new files are private
+        os.umask(mask)
+        now = 0o666 & ~mask
     return now | (now & 0o444) >> 2 if entry.mode == _EXECUTABLE else now & ~0o111
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)  # there is no way to ask; in the moment between, new files are private
-    os.umask(mask)
-    return mask
 
 
 def _is_reached(root: Path, folder: Path) -> bool:

@@ -584,8 +584,8 @@ MUTATIONS = [
         for rule, old, new in [
             (
                 "only what is as it was left is restored",
-                "is_as_after = _look(root, change.path, change.after) == change.after\n",
-                "is_as_after = True\n",
+                "if _look(root, change.path, after) != after or before is after is None:",
+                "if before is after is None:",
             ),
             (
                 "nothing is written through a link",
