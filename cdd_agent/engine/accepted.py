@@ -18,7 +18,7 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
 
 
 def known_so_far(state: ExecutionState, record: RunRecord) -> Before:
-    """What is known of the tests: from the baseline, and from each state of the project that was accepted since."""
+    """The knowledge about tests: from the baseline, and from each state of the project that was accepted since."""
     baseline = record.baseline
     reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
     for step in accepted(state):

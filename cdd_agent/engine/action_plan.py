@@ -102,7 +102,7 @@ class ActionPlanRun:
         self.emit(ActionFinished(number, total, action.title(), result.status, why))
 
     def report(self) -> ExecutionReport:
-        """What became of every action of the plan, also when the run was stopped before its end."""
+        """The fate of every action of the plan, also when the run was stopped before its end."""
         left = self.plan.actions[len(self.logs) :]
         rest = [ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left]
         if self._under_way:

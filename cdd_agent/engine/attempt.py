@@ -1,4 +1,4 @@
-"""What is kept of one attempt at a step: what the model was asked, what it said, and why that was no good.
+"""The record of one attempt at a step: what the model was asked, what it said, and why that was no good.
 
 What it wrote is in its journal (`journal.py`).
 """
@@ -19,7 +19,7 @@ from cdd_agent.verification.outcomes import SuiteRun
 
 
 class Shown(JsonFile):
-    """What a prompt was made of: the step's own text and guidance as a digest, and each file's (None: no such file).
+    """The parts of a prompt: the step's own text and guidance as a digest, and each file's (None: no such file).
 
     A reply is applied only to the step and the files that the model was shown.
     """
@@ -50,14 +50,14 @@ class AttemptCheckpoints(JsonFile):
     seen: Checkpoint | None = None
     """The last look while it is under way: after a command."""
     earlier: tuple[Segment, ...] = ()
-    """What it did before it was interrupted, and went on."""
+    """Those of before it was interrupted, and went on."""
     closed: Checkpoint | None = None
     """After it was restored for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
 
     def segments(self, *, is_interrupted: bool = False) -> tuple[Segment, ...]:
-        """What it did, as far as that was seen. Of what is interrupted and restored here, the files that its reply
+        """Its doings, as far as they were seen. Of what is interrupted and restored here, the files that its reply
         writes are no part."""
         if self.after is not None and not is_interrupted:
             return (*self.earlier, Segment(before=self.before, after=self.after))
@@ -131,7 +131,7 @@ class Attempt:
         self._write("output.txt", self.redactor.redact(text))
 
     def save_tests(self, tests: SuiteRun) -> None:
-        """What the check saw of each test; the words of failures are in its output."""
+        """The check's result of each test; the words of failures are in its output."""
         _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
 
     def save_span(self, span: AttemptCheckpoints) -> None:
@@ -166,7 +166,7 @@ class Attempt:
 
     @property
     def said(self) -> str:
-        """What the model said, and which tools it called, for the next one to learn from."""
+        """The model's words, and which tools it called, for the next one to learn from."""
         parts: list[str] = []
         for message in self.dialogue:
             if message.role == "assistant":

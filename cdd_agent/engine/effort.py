@@ -1,4 +1,4 @@
-"""What a run has cost so far, as its log tells: time, model calls, tokens.
+"""The cost of a run so far, as its log tells: time, model calls, tokens.
 
 The log is history: attempts that were restored, calls that were cut off, steps that were undone: all of it was spent.
 """
@@ -48,7 +48,7 @@ class RunCost:
     estimated_calls: int = 0
     """Those among the counted ones whose tokens are estimated."""
     usd: float | None = None
-    """What the calls cost whose price is known; None: that of no call is."""
+    """Of the calls whose price is known; None: that of no call is."""
     thinking_seconds: float = 0.0
     """As far as its provider showed that the model thought."""
     thinking_tokens: int = 0
@@ -58,7 +58,7 @@ class RunCost:
     cache_write_tokens: int = 0
     """Those of the prompts that were written to one at a price of their own."""
     saved_usd: float | None = None
-    """What caches saved, of the calls whose price is known."""
+    """Saved by caches, of the calls whose price is known."""
 
     @property
     def spent(self) -> Spent:
@@ -166,7 +166,7 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
 
 
 def _begun(call: ReplyStarted) -> RunCost:
-    """What a call took at least of which only the beginning is known."""
+    """The least that a call took of which only the beginning is known."""
     if not call.prompt_tokens:  # of an older log
         return RunCost()
     return _tokens(Usage(call.prompt_tokens, 0, estimated=True))

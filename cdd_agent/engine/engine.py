@@ -47,11 +47,11 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.drift import is_same
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 
 _UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
-"""What ends a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
+"""Errors that end a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
 
 Clock = Callable[[], datetime]
 
@@ -70,7 +70,7 @@ class Engine:
     """Each completed step's files are committed on the user's branch."""
     clock: Clock = utc_now
     stopped_by: CddError | None = None
-    """What ended the last step besides its own check, for whoever turns it into an exit code."""
+    """The error that ended the last step, besides its own check, for whoever turns it into an exit code."""
     _recovered: bool = False
 
     @classmethod
@@ -347,7 +347,7 @@ class Engine:
         """An attempt whose verification is not enough has failed, and the run is stopped. It was not the model's fault:
         the step goes on from the same reply when it is run again."""
         how = outcome.verification
-        if how is None or self.run.accepts(how):
+        if how in (None, Verification.PASSED) or self.run.require is None:
             return outcome
         error = f"`require: {self.run.require}` holds, and no tests have shown that it is done ({outcome.reason})"
         hint = "Its reply is kept: the step goes on from it when it is run again, with tests that show it, or with "

@@ -1,4 +1,4 @@
-"""What each attempt changed, commands' effects included: to be shown, restored and done again.
+"""The changes of each attempt, commands' effects included: to be shown, restored and done again.
 
 A checkpoint is taken just before an attempt's files are written, and one when its check is over. What differs between
 the two is the attempt's doing; what somebody edits before or after is not. One more is taken whenever a command is
@@ -78,7 +78,7 @@ class History:
         return tuple(still)
 
     def unseen(self) -> tuple[str, ...]:
-        """What could not be read, and so is in no checkpoint; each is named once."""
+        """Files that could not be read, and so are in no checkpoint; each is named once."""
         unseen = self._opened.unseen if self._opened else frozenset()
         new, self._told = unseen - self._told, self._told | unseen
         return tuple(sorted(new))
@@ -107,7 +107,7 @@ class History:
         return tuple(change.path for change in left.changes if change.path not in span.paths)
 
     async def net(self, attempts: Sequence[Attempt], until: Checkpoint | None = None) -> NetChanges:
-        """What these attempts changed together, be it of several steps, in the order in which it came about (a step
+        """The net changes of these attempts, be it of several steps, in the order in which it came about (a step
         that was interrupted may have gone on after another one), and what became of that `until` a later checkpoint.
 
         Raises `CheckpointGone`.
@@ -173,7 +173,7 @@ class History:
         return await (await self.open()).restore(net.reverse)
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
-        """What these attempts of a step changed together, as a unified diff."""
+        """The net changes of these attempts of a step, as a unified diff."""
         net = await self.net(attempts)
         if net.last is None:
             return ""
@@ -184,8 +184,8 @@ class History:
         return "".join([await checkpoints.diff(since, net.last, changed) for since, changed in paths.items()])
 
     async def changed_since(self, attempt: Attempt) -> tuple[str, ...]:
-        """What is not as it was when an attempt that was killed was last looked at, beside the files that it wrote: it
-        may be a command's, or anybody's since."""
+        """Files that are not as they were when an attempt that was killed was last looked at, beside those that it
+        wrote: a command may have changed them, or anybody since."""
         span = attempt.span
         if span is None or span.after is not None:
             return ()

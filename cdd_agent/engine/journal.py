@@ -28,7 +28,7 @@ _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
 class _Entries(JsonFile):
     files: tuple[Change, ...]
-    """What was written, in that order; the content before the N-th is in `before-N`.
+    """The files that were written, in that order; the content before the N-th is in `before-N`.
 
     A file that was written more than once is there more than once, each time with what it was before the first.
     """
@@ -61,7 +61,7 @@ class WrittenFile:
 
 
 CommandWrites = Mapping[PurePosixPath, WrittenFile | None]
-"""What a command made of files; None: it removed them."""
+"""Files as a command left them; None: it removed them."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Journal:
         self.record_command_writes(made)
 
     def command_writes(self, call: int) -> CommandWrites:
-        """What the command of a call made of the attempt's files, as it was kept."""
+        """The writes of the command of a call, as they were kept."""
         saved = _Copies.load(self.folder / f"call-{call}.json")
         made: dict[PurePosixPath, WrittenFile | None] = {}
         for path, copy in saved.files.items() if saved else ():
@@ -123,7 +123,7 @@ class Journal:
         return made
 
     def set_calls_aside(self, since: int) -> None:
-        """What commands made from this call on, in a round that was interrupted: other calls have their numbers now."""
+        """The writes of commands from this call on, in a round that was interrupted: others have their numbers now."""
         for path in self.folder.glob("call-*"):
             found = _OF_CALL.fullmatch(path.name)
             if found and int(found[1]) >= since:
@@ -135,8 +135,8 @@ class Journal:
         return frozenset(PurePosixPath(path) for path, last in left.items() if not self._is_made(last))
 
     def left_by_command(self, others: Set[PurePosixPath]) -> CommandWrites:
-        """What a command has just made of the files that the attempt wrote, but for those that were others' by then;
-        as far as it can be told: of no link, pipe or the like, and readable."""
+        """The attempt's files as a command has just left them, but for those that were others' by then; as far as it
+        can be told: no link, pipe or the like, and readable."""
         made: dict[PurePosixPath, WrittenFile | None] = {}
         for path in sorted(self.changed_since() - others):
             place = self.root / path
@@ -167,7 +167,7 @@ class Journal:
         return back
 
     def forget(self) -> None:
-        """What was written is restored."""
+        """To be called when it is restored."""
         remove(self._path)
 
     @property

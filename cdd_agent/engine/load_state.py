@@ -94,7 +94,7 @@ def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, .
 
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
-    """What is different in the plan from what was carried out."""
+    """Where the plan is different from what was carried out."""
     for number in changed_steps(plan, state):
         text = f"Step {number} is {state.of(number).status}, and its text in the plan was changed since. It stays so; "
         yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING, about=About.STEP_CHANGED)

@@ -60,7 +60,7 @@ class RunLog:
         append_line(self.path, line.encode("utf-8", errors="replace"))
 
     def entries(self) -> Iterator[LogEntry]:
-        """What was logged, read line by line. Torn lines, and events that this version does not know, are left out.
+        """The events, read line by line. Torn lines, and events that this version does not know, are left out.
 
         Raises `BadInput` when the file cannot be read.
         """

@@ -19,7 +19,7 @@ _Content = tuple[str, str, int | None] | None
 
 
 class Segment(JsonFile):
-    """What came about between two checkpoints, one after the other."""
+    """A piece of a run's history, between two checkpoints."""
 
     before: Checkpoint
     after: Checkpoint
@@ -31,7 +31,7 @@ class Segment(JsonFile):
 
 @dataclass(frozen=True)
 class NetChanges:
-    """What attempts changed together."""
+    """The sum of what attempts changed."""
 
     changes: tuple[Change, ...] = ()
     """Of the files that are not as they were before, each from where it came to where the attempts left it."""

@@ -22,7 +22,7 @@ from cdd_agent.tickets.status import StepStatus
 
 @dataclass(frozen=True)
 class Earlier:
-    """What the attempt before this one did, and why that was not good."""
+    """The attempt before this one: its reply, and why that was not good."""
 
     reason: str
     reply: str
@@ -44,9 +44,9 @@ class StepPrompt:
     request: Request
     shown: Shown
     left_out: tuple[str, ...] = ()
-    """What there was no room for, the most important first."""
+    """Parts that there was no room for, the most important first."""
     notes: tuple[str, ...] = ()
-    """What else people should know of how it was made, a sentence each."""
+    """Other things that people should know of how it was made, a sentence each."""
 
     def with_tools(self) -> "StepPrompt":
         """The same to a model that is offered tools."""
@@ -110,13 +110,13 @@ def step_prompt(
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
-    """What identifies what a step asks for: a reply to something else is not used for it."""
+    """Identifies what a step asks for: a reply to something else is not used for it."""
     asked = (step.number, step.title, step.description, [file.path for file in step.files_affected], step.verify)
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
 def _system(rules: str, spec: TicketSpec, plan: ImplementationPlan) -> str:
-    """What is the same for all steps."""
+    """The message that is the same for all steps."""
     ticket = [f"# Ticket: {spec.title} ({spec.type})", spec.description]
     if spec.acceptance_criteria:
         ticket.append("## Acceptance criteria\n" + _bullets(spec.acceptance_criteria))

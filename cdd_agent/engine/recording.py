@@ -1,4 +1,4 @@
-"""What faces get of a run: its events without secrets, each written to the run's log before it is shown."""
+"""A run's events as faces get them: without secrets, each written to the run's log before it is shown."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -15,7 +15,7 @@ class Recorder(RedactedEvents):
 
     def __init__(self, redactor: Redactor, log: RunLog, emit: Emit) -> None:
         self.refused: CddError | None = None
-        """What the disk said when an event could not be logged."""
+        """The disk's refusal when an event could not be logged."""
 
         def record(event: Event) -> None:
             if self.refused is None:

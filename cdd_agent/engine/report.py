@@ -45,11 +45,11 @@ class StepReport:
     files_created: tuple[str, ...]
     files_modified: tuple[str, ...]
     tests: Counts | None
-    """What its check saw the last time, where it tells."""
+    """As its check saw them the last time, where it tells."""
     effort: RunCost
     files_deleted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What its last check left for a person to look at."""
+    """Things that its last check left for a person to look at."""
     models: tuple[str, ...] = ()
     """Those whose replies it got, in all its attempts."""
 
@@ -70,7 +70,7 @@ class Report:
     tests_before: Counts | None
     """The baseline; None when it was not taken, or tells nothing of single tests."""
     tests_after: Counts | None
-    """What is known now of every test, from the baseline and the checks of the steps whose work stands."""
+    """Every test as it is known now, from the baseline and the checks of the steps whose work stands."""
     effort: RunCost
     """With that of steps that are no longer in the plan."""
     unproven: tuple[Unproven, ...] = ()
@@ -153,7 +153,7 @@ def _fields(report: Report | StepReport) -> dict[str, Any]:
 
 
 def _net(steps: Iterable[Files]) -> Files:
-    """What became of files in several steps, one after the other."""
+    """The net fate of files in several steps, one after the other."""
     fates: dict[str, str] = {}
     for files in steps:
         for path in files.created:

@@ -16,7 +16,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus, Verification
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
-"""What means something in a line of Markdown; an underscore within a word does not."""
+"""Characters that mean something in a line of Markdown; an underscore within a word does not."""
 _VERIFIED = {
     Verification.PASSED: "completed",
     Verification.NONE: "completed, unverified",
@@ -126,7 +126,7 @@ def _tests_in_words(counts: Counts | None) -> str:
 
 
 def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
-    """What failed and what was skipped, each with its reason; and what there is to look at in a step."""
+    """The steps that failed or were skipped, each with its reason; and what there is to look at in a step."""
     for step in steps:
         why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(step.status)
         if why:

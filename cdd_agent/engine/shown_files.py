@@ -45,11 +45,11 @@ class ShownFiles:
         self._parts: list[str] = []
         self._met: set[str] = set()
         self.seen: dict[str, str | None] = {}
-        """What is in those that are shown, as a digest; None for one that is not there."""
+        """The contents of those that are shown, as digests; None for one that is not there."""
         self.pictures: list[Picture] = []
         """Those among them that go with the prompt; what they hold is nothing that a reply could change."""
         self.notes: list[str] = []
-        """What people should know of them, a sentence each."""
+        """Things that people should know of them, a sentence each."""
 
     @property
     def text(self) -> str:

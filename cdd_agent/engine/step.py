@@ -183,7 +183,7 @@ class StepRunner:
             return bool(reply.changes_files or changes.changes or (await history.net([attempt])).changes)
 
         async def tests() -> TestChanges:
-            """What became of the tests that were there before the step, but for data that only its check changed:
+            """The fate of the tests that were there before the step, but for data that only its check changed:
             tests tidy up."""
             await history.after(attempt)
             versions = await history.versions(attempts, lambda path: place_of(path) is not Place.NONE)

@@ -140,7 +140,7 @@ class StepTools:
             self.transaction.remember(edit.path, str(answer["content"]))
 
     async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
-        """What the command made of the step's files; `others`: those changed before it. None: it did not start."""
+        """`others` are the step's files that were changed before the command. None: it did not start."""
         if others is None:
             return
         try:
@@ -161,7 +161,7 @@ def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
-    """What a call that was made once did to a file. Raises `ReplyRefused` for one that nobody can have made."""
+    """The edit that a call made once. Raises `ReplyRefused` for one that nobody can have made."""
     kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
     kind = kinds.get(call.name)
     try:

@@ -46,9 +46,9 @@ class StepTransaction:
     call_by_call: bool = False
     """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
     _seen: dict[str, str | None] = field(default_factory=dict)
-    """What the model knows of files, as `EditPolicy` have it."""
+    """The model's knowledge of files, as `EditPolicy` has it."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
-    """What became of each file since the attempt began."""
+    """The fate of each file since the attempt began."""
 
     def __post_init__(self) -> None:
         if (shown := self.attempt.shown) is not None:
@@ -56,7 +56,7 @@ class StepTransaction:
 
     @property
     def changes(self) -> ChangeSet:
-        """What the attempt made of the project's files so far."""
+        """All that the attempt changed so far."""
         return ChangeSet(tuple(made for made in self._made.values() if made.before != made.after))
 
     def show(self, shown: Shown) -> None:
@@ -125,8 +125,8 @@ class StepTransaction:
             )
 
     def take_over_from_command(self, call: int, others: Set[PurePosixPath]) -> None:
-        """What the command of a call made of the step's files, but for those that `others` had changed before, is the
-        step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
+        """Whatever the command of a call made of the step's files, but for those that `others` had changed before, is
+        the step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
         journal = self.attempt.journal
         if made := journal.left_by_command(others):
             journal.keep_command_writes(call, made)
@@ -148,14 +148,14 @@ class StepTransaction:
         self._record_command_writes(made)
 
     def start_anew(self) -> None:
-        """What was written is restored, and nothing counts of what the model knew."""
+        """Restore what was written; nothing counts of what the model knew."""
         self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()
         self.call_by_call = self.is_begun = False
 
     def _policy(self) -> EditPolicy:
-        """What the model knows, and what the step and its guidance ask for."""
+        """By what the model knows, and what the step and its guidance ask for."""
         asked = StepMandate.by(self.step, self.attempt.guidance)
 
         def may_delete(path: str) -> bool:

@@ -147,7 +147,7 @@ class Undoing:
         return await self.run.history.net(attempts, await self.run.history.present(undo, attempts))
 
     async def _undone(self, undo: Undo) -> NetChanges:
-        """What an undo restored."""
+        """The changes that an undo restored."""
         return await self.run.history.net(self.run.standing(*undo.steps), await self.run.history.found_by(undo.id))
 
     def _carried_out(self, number: int | None, known: Sequence[StepExecution]) -> StepExecution:

@@ -34,7 +34,7 @@ class TreeEntry:
 
 
 class CheckpointGone(CddError):
-    """What a checkpoint holds is no longer in git's store."""
+    """A content of a checkpoint is no longer in git's store."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ class Change:
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """What became of files: `restored` are as they were before, `kept` were changed since and left alone."""
+    """The fate of files: `restored` are as they were before, `kept` were changed since and left alone."""
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ def _make_room(place: Path) -> bool:
 
 
 def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
-    """What is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
+    """The file that is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
 
     `like` tells how contents are named.
     """

@@ -79,6 +79,13 @@ def test_a_journal_of_an_earlier_version_is_restored(journal: Journal) -> None:
     assert (journal.root / "a.txt").read_text() == "mine\n"
 
 
+def test_folders_that_a_killed_write_made_go_again(journal: Journal) -> None:
+    noted(journal, "```text:deep/er/a.txt\nnew\n```")
+    (journal.root / "deep/er").mkdir(parents=True)
+    assert journal.restore() == RestoreResult()
+    assert not (journal.root / "deep").exists()
+
+
 def test_a_file_behind_a_link_to_a_folder_is_restored(journal: Journal) -> None:
     (journal.root / "real").mkdir()
     (journal.root / "real/a.txt").write_text("mine\n")

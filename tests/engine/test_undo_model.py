@@ -324,10 +324,15 @@ class Story:
 
         def effect(step: int) -> None:
             self.model.attempts += 1
+            before = {path: len(stack) for path, stack in self.model.stacks.items()}
             for path, text in reply.items():
                 self.model.writes(step, path, text, attempt=self.model.attempts)
             for path, made in makes.items():
                 self.model.writes(step, path, made)
+            for path, size in before.items():
+                stack = self.model.stacks[path]
+                if stack[-1].text == stack[size - 1].text:  # a file that came and went within the attempt
+                    del stack[size:]
 
         effects.append(effect)
         return reply
