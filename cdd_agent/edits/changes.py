@@ -2,7 +2,7 @@
 
 import contextlib
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
@@ -10,7 +10,8 @@ from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove, write_atomic
-from cdd_agent.git.restore import Change, Contents, behind_links, held, restore
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.restore import Change, Contents, held, restore
 
 _LARGEST_COMPARED = 500_000
 """Bytes of a file whose difference is shown."""
@@ -81,7 +82,7 @@ class ChangeSet:
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                by_id = change.by_id(root)
+                by_id = replace(change.by_id(root), path=without_links(root, str(change.path)))
                 if by_id.before is not None and change.before is not None:
                     contents[by_id.before.content] = change.before
                 begun.append(by_id)
@@ -91,7 +92,7 @@ class ChangeSet:
                 with contextlib.suppress(
                     CddError, OSError
                 ):  # as far as the disk lets us: what is told is the first error
-                    restore(root, [behind_links(root, by_id)], Contents(contents))
+                    restore(root, [by_id], Contents(contents))
             raise
 
 

@@ -41,6 +41,7 @@ from cdd_agent.events import (
     Tone,
     unheard,
 )
+from cdd_agent.files.paths import without_links
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files, expect_ready
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
@@ -372,7 +373,8 @@ class Engine:
                     f"{named(others)}: changed while the step ran, by you or by its check",
                     hint="Commit the step by hand, with that or without; then run it again to go on.",
                 )
-            name = await commit_files(root, outcome.changes.touched, message)
+            files = [without_links(root, path) for path in outcome.changes.touched]
+            name = await commit_files(root, files, message)
             name = name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal

@@ -21,7 +21,8 @@ from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import JsonFile, set_aside
-from cdd_agent.git.restore import Change, Contents, Piece, RestoreResult, behind_links, held, is_there, restore
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.restore import Change, Contents, Piece, RestoreResult, held, is_there, restore
 
 _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
@@ -160,7 +161,7 @@ class Journal:
         for change in entries:  # a kill may have come before the last of them was written
             if change.path not in last or self._is_made(change):
                 last[change.path] = change
-        changes = [behind_links(self.root, change) for change in last.values()]
+        changes = [replace(change, path=without_links(self.root, change.path)) for change in last.values()]
         back = restore(self.root, changes, self._contents_before(entries))
         if forget:
             self.forget()
@@ -184,7 +185,7 @@ class Journal:
 
     def _is_made(self, change: Change) -> bool:
         """Whether a file is now as this made it."""
-        return is_there(self.root, behind_links(self.root, change).path, change.after)
+        return is_there(self.root, without_links(self.root, change.path), change.after)
 
     def _contents_before(self, entries: Sequence[Change]) -> Contents:
         places: dict[str, Piece | bytes] = {}

@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
@@ -115,14 +115,6 @@ def held(content: bytes, permissions: int) -> TreeEntry:
         _name(TreeEntry(_PLAIN, "0" * 40), [content], len(content)),
         None if not permissions or permissions in USUAL_PERMISSIONS else permissions,
     )
-
-
-def behind_links(root: Path, change: Change) -> Change:
-    """The same, of the file itself: a path may lead through a link to a folder, which no checkpoint follows."""
-    folder, top = (root / change.path).parent.resolve(), root.resolve()
-    if not folder.is_relative_to(top):
-        return change
-    return replace(change, path=(folder.relative_to(top) / Path(change.path).name).as_posix())
 
 
 def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:

@@ -147,3 +147,16 @@ def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: 
     assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
     assert repository.state()["step_executions"]["1"]["commit"] == first
     assert repository.statuses() == ["completed", "completed"]
+
+
+async def test_a_file_that_is_written_through_a_link_to_a_folder_is_committed(repository: Sandbox) -> None:
+    (repository.root / "real").mkdir()
+    (repository.root / "real/a.txt").write_text("mine\n")
+    (repository.root / "link").symlink_to("real")
+    git(repository.root, "add", ".")
+    git(repository.root, "commit", "-qm", "link")
+    repository.write(Step("link/a.txt", check("link/a.txt"))).replies(says("link/a.txt", "good"))
+    await run_all(repository)
+    assert repository.statuses() == ["completed"]
+    assert subjects(repository)[0] == "Make link/a.txt"
+    assert git(repository.root, "show", "HEAD:real/a.txt") == "good\n"
