@@ -60,7 +60,7 @@ class ExecutorAgent(ReadsWords):
     def __init__(self, engine: Engine, slash: Collection[str], *, is_visit: bool = False) -> None:
         """`is_visit`: it says one thing to the run, and does not become the active agent."""
         self._engine, self.slash = engine, slash
-        self.emit = engine.emit
+        self.emit = engine.run.emit
         self._is_visit = is_visit
         self._left = False
         self._asked: tuple[Message, ...] = ()

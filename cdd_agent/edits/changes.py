@@ -2,15 +2,17 @@
 
 import contextlib
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import CddError
-from cdd_agent.files.atomic import create_exclusive, put_file, read_bytes, remove, write_atomic
+from cdd_agent.files.atomic import create_exclusive, read_bytes, remove, write_atomic
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.diff import Change
+from cdd_agent.git.restore import Contents, held, restore
 
 _LARGEST_COMPARED = 500_000
 """Bytes of a file whose difference is shown."""
@@ -25,6 +27,12 @@ class FileChange:
     after: bytes | None
     like: PurePosixPath | None = None
     """The file whose permissions a new one gets: what it was called before."""
+
+    def by_id(self, root: Path) -> Change:
+        """By what a checkpoint would hold, to be asked before it is written."""
+        before = None if self.before is None else held(self.before, permissions(root / self.path))
+        after = None if self.after is None else held(self.after, permissions(root / (self.like or self.path)))
+        return Change(str(self.path), before, after)
 
 
 @dataclass(frozen=True)
@@ -80,24 +88,20 @@ class ChangeSet:
         out but the good one, what was written is restored.
         """
         self.check_still_valid(root)
-        begun: list[tuple[FileChange, int]] = []
+        begun, contents = list[Change](), dict[str, bytes]()
         try:
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                place = root / change.path
-                begun.append((change, permissions(place)))
-                if change.after is None:
-                    remove(place)
-                elif change.before is not None:
-                    write_atomic(place, change.after)
-                else:
-                    like = permissions(root / change.like) if change.like is not None else 0
-                    create_exclusive(place, change.after, like or None)
-        except BaseException as error:
-            _restore(root, begun)
-            if isinstance(error, FileExistsError):
-                raise FileAlreadyExistsError(str(begun[-1][0].path)) from error
+                by_id = replace(change.by_id(root), path=without_links(root, str(change.path)))
+                if by_id.before is not None and change.before is not None:
+                    contents[by_id.before.content] = change.before
+                begun.append(by_id)
+                _carry_out(root, change)
+        except BaseException:
+            for by_id in reversed(begun):
+                with contextlib.suppress(CddError, OSError):  # as far as the disk lets us: the first error is told
+                    restore(root, [by_id], Contents(contents))
             raise
 
 
@@ -113,19 +117,15 @@ def permissions(place: Path) -> int:
         return 0
 
 
-def _restore(root: Path, begun: Sequence[tuple[FileChange, int]]) -> None:
-    """As far as the disk lets us: what is told is the first error."""
-    for change, mode in reversed(begun):
-        place = root / change.path
-        with contextlib.suppress(CddError, OSError):
-            if read_bytes(place) != change.after:
-                continue  # it was not reached, or is somebody else's
-            if change.before is None:
-                place.unlink()
-            else:
-                put_file(place, (change.before,), mode or 0o644)
-        for folder in place.parents:
-            if change.before is not None or folder == root:
-                break
-            with contextlib.suppress(OSError):  # it is not empty
-                folder.rmdir()
+def _carry_out(root: Path, change: FileChange) -> None:
+    place = root / change.path
+    if change.after is None:
+        remove(place)
+    elif change.before is not None:
+        write_atomic(place, change.after)
+    else:
+        try:
+            like = permissions(root / change.like) if change.like is not None else 0
+            create_exclusive(place, change.after, like or None)
+        except FileExistsError as error:
+            raise FileAlreadyExistsError(str(change.path)) from error

@@ -83,7 +83,8 @@ def step_prompt(
     """
     rules = project_rules(root)
     how, what, opening = _text("rules.md"), f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
-    asked, failed, guided = _step(plan, step), _failed(earlier), _guided(guidance)
+    asked, failed = _step(plan, step), _failed(earlier)
+    guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
     needed = sum(map(estimated_tokens, (how, what, opening, asked, failed, guided)))
     room = TokenBudget(window, _MARGIN + beside + needed)
     if room.is_over:
@@ -105,7 +106,7 @@ def step_prompt(
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
-    """What identifies what a step asks for: a reply to something else is not used for it."""
+    """Identifies what a step asks for: a reply to something else is not used for it."""
     asked = (step.number, step.title, step.description, [file.path for file in step.files_affected], step.verify)
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
@@ -169,10 +170,6 @@ def _failed(earlier: Earlier | None) -> str:
         f"{LAST_FAILED}\n\nEverything it wrote was restored, so send every file that this step needs.\n\n"
         f"What went wrong:\n\n{fenced(earlier.reason)}"
     )
-
-
-def _guided(guidance: str) -> str:
-    return f"# Guidance for this step\n\n{guidance}" if guidance else ""
 
 
 def _bullets(items: Iterable[str]) -> str:

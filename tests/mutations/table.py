@@ -121,15 +121,15 @@ MUTATIONS = [
     Mutation(
         "each is looked at once more as it is written",
         "edits/changes.py",
-        "                if read_bytes(root / change.path) != change.before:\n                    raise changed_meanwhile(change.path)\n                place",
-        "                place",
+        "                if read_bytes(root / change.path) != change.before:\n                    raise changed_meanwhile(change.path)\n                by_id",
+        "                by_id",
         "tests/edits/test_changes.py",
     ),
     Mutation(
         "what was written before a failure is restored",
         "edits/changes.py",
-        "            _restore(root, begun)\n",
-        "",
+        "            for by_id in reversed(begun):",
+        "            for by_id in begun[:0]:",
         "tests/edits/test_changes.py tests/engine/test_engine.py",
     ),
     Mutation(
@@ -227,8 +227,8 @@ MUTATIONS = [
     Mutation(
         "what a file was first is what comes back",
         "engine/journal.py",
-        "before = firsts[path] if path in firsts else self._keep_before(",
-        "before = self._keep_before(",
+        "if entry.path in first:",
+        "if entry.path in first and entry.before is None:",
         "tests/engine/test_journal.py",
     ),
     Mutation(
@@ -241,7 +241,7 @@ MUTATIONS = [
     Mutation(
         "a copy that was tampered with is not restored",
         "engine/journal.py",
-        "if content is None or held(content, 0).content != change.before.content:",
+        "if content is None or held(content, 0).content != before.content:",
         "if content is None:",
         "tests/engine/test_journal.py",
     ),
@@ -290,7 +290,7 @@ MUTATIONS = [
     Mutation(
         "a step is not done where a commit would have others' edits",
         "engine/engine.py",
-        "if others := sorted({str(path) for path in attempt.journal.changed_since()}.intersection(touched)):",
+        "if others := sorted(changed.intersection(outcome.changes.touched)):",
         "if others := sorted(set[str]()):",
         "tests/engine/test_committing.py",
     ),
@@ -311,28 +311,28 @@ MUTATIONS = [
     Mutation(
         "what a command made is the step's",
         "engine/step_tools.py",
-        "            await self.bench.history.saw(self.bench.attempt)\n",
+        "            await self.transaction.history.saw(self.transaction.attempt)\n",
         "",
         "tests/engine/test_undo_after_interruption.py",
     ),
     Mutation(
         "undo knows what tools' commands made",
         "engine/history.py",
-        "segments.append(Segment(stretch.before, stretch.after, changes, not_ours=frozenset(stretch.own)))",
-        "segments.append(Segment(stretch.before, stretch.after, tuple(c for c in changes if any(c.path in s.paths for s in spans)), not_ours=frozenset(stretch.own)))",
+        "return fold([(segment, await checkpoints.changes(segment.before, segment.after)) for segment in row])",
+        "return fold([(segment, [c for c in await checkpoints.changes(segment.before, segment.after) if any(c.path in s.paths for s in spans)]) for segment in row])",
         "tests/engine/test_tools_in_step.py::test_undo_and_diff_know_what_tools_did",
     ),
     Mutation(
         "what came between attempts is not theirs",
         "engine/net_changes.py",
-        "if segment.is_ours and change.path not in segment.not_ours:",
-        "if change.path not in segment.not_ours:",
+        "if segment.is_ours and change.path not in segment.own:",
+        "if change.path not in segment.own:",
         "tests/engine/test_net_changes.py tests/engine/test_undo.py",
     ),
     Mutation(
         "files that were kept are not restored",
         "engine/net_changes.py",
-        "if segment.is_ours and change.path not in segment.not_ours:",
+        "if segment.is_ours and change.path not in segment.own:",
         "if segment.is_ours:",
         "tests/engine/test_net_changes.py tests/engine/test_undo_after_interruption.py",
     ),
@@ -631,8 +631,8 @@ MUTATIONS = [
         for rule, old, new in [
             (
                 "only what is as it was left is restored",
-                "is_as_after = _look(root, change.path, change.after) == change.after\n",
-                "is_as_after = True\n",
+                "if _look(root, change.path, after) != after or before is after is None:",
+                "if before is after is None:",
             ),
             (
                 "nothing is written through a link",
