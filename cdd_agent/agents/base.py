@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 
 from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_name
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.steering import Take
 from cdd_agent.events import About, Answer, Emit, Event, Notice
 
 _SHOWN = 50
@@ -58,6 +59,11 @@ class Agent(Protocol):
 
     async def say(self, line: str) -> None:
         """Take what the person typed. Raises `CddError` for what a person or the model has to fix."""
+        ...
+
+    def steer(self, line: str, take: Take) -> bool:
+        """A line that came while it is at work. Whether it may still be heard there: then `take` is called just before,
+        which says whether the line is still there to be heard, and `GuidanceTaken` is told."""
         ...
 
     def view(self) -> list[Event]:
@@ -199,6 +205,11 @@ class ReadsWords:
     async def answer_with(self, event: Event) -> None:
         """A `Meaning.act` that only tells something."""
         self.emit(event)
+
+    def steer(self, line: str, take: Take) -> bool:
+        """It takes a line when it is done with the one before."""
+        del line, take
+        return False
 
     def tell(self, *events: Event) -> None:
         for event in events:

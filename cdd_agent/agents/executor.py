@@ -7,6 +7,7 @@ from functools import partial
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.questions import about_the_run
 from cdd_agent.agents.words import (
+    FOR_THE_MODEL,
     is_for_a_terminal,
     is_question,
     is_unfinished,
@@ -19,6 +20,7 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.steering import Take
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.llm.port import Message
@@ -103,6 +105,11 @@ class ExecutorAgent(ReadsWords):
     async def say(self, line: str) -> None:
         with self._engine.recording():
             await self.meaning(line).act()
+
+    def steer(self, line: str, take: Take) -> bool:
+        """Guidance for the step that is under way, if its model uses tools: it is heard between its calls."""
+        text = line.strip().removeprefix(FOR_THE_MODEL).strip()
+        return self.meaning(line).name == "guidance" and self._engine.runner.steering.say(text, take)
 
     def closing(self) -> list[Event]:
         if self._left:
@@ -257,8 +264,10 @@ class ExecutorAgent(ReadsWords):
             return self.nothing_for("All steps are done.")
         if text.endswith("?"):
             return Meaning("question", "Enter asks the model; no step runs", partial(self._answer, now, text))
+        is_under_way = self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
+        then = "which hears it between two calls, or else it waits" if is_under_way else "and the step runs"
         act = partial(self._guide, now, text)
-        return Meaning("guidance", f"Enter: guidance for step {now.number}, and the step runs", act, about=now.number)
+        return Meaning("guidance", f"Enter: guidance for step {now.number}, {then}", act, about=now.number)
 
     @property
     def to_the_model(self) -> str:

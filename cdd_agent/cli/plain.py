@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -225,11 +226,23 @@ class PlainShell:
             look.add_done_callback(self._looks.discard)
             return
         if self._turn is not None and line.strip():
-            self._printer.say("(It waits for the end of this.)")
+            assert self._session is not None
+            agent = self._session.agent
+            if agent is not None and agent.steer(line, partial(self._take_held, line)):
+                self._printer.say("(The step hears it between two calls of its model, or else it waits.)")
+            else:
+                self._printer.say("(It waits for the end of this.)")
         elif self._turn is not None:  # an Enter too many
             return
         self._lines.append((line, self._meaning(line)))
         self._has_come.set()
+
+    def _take_held(self, line: str) -> bool:
+        """A line that waits is heard by the step under way, if it still waits."""
+        held = next((waiting for waiting in self._lines if waiting[0] == line), None)
+        if held is not None:
+            self._lines.remove(held)
+        return held is not None
 
     def _end(self) -> None:
         self._is_over = True

@@ -160,11 +160,13 @@ class Dialogue:
         step: int | None = None,
         hidden: str | None = None,
         used: Used = _NOTHING,
+        meanwhile: Callable[[], tuple[str, ...]] = tuple,
     ) -> Turn:
         """Ask the model for its say on a conversation, whose first message is the system's.
 
         `keep` is given what each round `Added`; what it raises ends the turn. `hidden` is the info string of code
-        blocks that the caller reads instead of a person.
+        blocks that the caller reads instead of a person. `meanwhile` gives what a person has said since it was asked
+        last: the model gets to hear it with the answers to its calls.
 
         Raises `ContextTooLong` before a call is made with more than the model takes in, other `ModelError`s, or
         `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there, with
@@ -213,7 +215,9 @@ class Dialogue:
                 await self.told(call, text)
             used = Used(used.rounds + 1, self.clock() - began)
             why = self._why_over(used)
-            added = (round_.message, *_as_messages(answers, talk.is_native, _NO_MORE.format(why) if why else ""))
+            said = (Message("user", text) for text in meanwhile())
+            answered = _as_messages(answers, talk.is_native, _NO_MORE.format(why) if why else "")
+            added = (round_.message, *answered, *said)
             spoken += added
             keep(Added(added, used))
             left = talk._left(spoken)

@@ -75,6 +75,10 @@ class _Tests(JsonFile):
     tests: SuiteRun
 
 
+class _Meanwhile(JsonFile):
+    words: tuple[str, ...]
+
+
 class _Dialogue(JsonFile):
     messages: tuple[Message, ...]
     seconds: float = 0.0
@@ -101,6 +105,19 @@ class Attempt:
         if self.folder.exists() and any(path.name != "guidance.md" for path in self.folder.iterdir()):
             set_aside(self.folder)
         self._write("guidance.md", self.redactor.redact(guidance))
+
+    def add_words(self, text: str) -> str:
+        """Keep words that a person has said while the model was at it; as they are kept, the model gets them."""
+        text = self.redactor.redact(text)
+        saved = _Meanwhile.load(self.folder / "meanwhile.json")
+        _Meanwhile(words=(*(saved.words if saved else ()), text)).save(self.folder / "meanwhile.json")
+        return text
+
+    @property
+    def all_guidance(self) -> str:
+        """That of its prompt, and what was said since."""
+        saved = _Meanwhile.load(self.folder / "meanwhile.json")
+        return "\n\n".join(filter(None, (self.guidance, *(saved.words if saved else ()))))
 
     def save_request(self, prompt: str, shown: Shown) -> None:
         self.save_shown(shown)

@@ -4,8 +4,8 @@ restored by whoever called it (`engine.py`)."""
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
@@ -18,6 +18,7 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt, size_with_tools
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_tools import StepTools, refused_calls
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
@@ -28,6 +29,7 @@ from cdd_agent.events import (
     CommandOutput,
     CommandProposed,
     Emit,
+    GuidanceTaken,
     Notice,
     ReplyStarted,
     TestsFinished,
@@ -88,6 +90,7 @@ class StepRunner:
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
     emit: Emit = unheard
+    steering: Steering = field(default_factory=Steering)
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
@@ -200,8 +203,9 @@ class StepRunner:
             except BadInput as error:  # or settings that nobody can read
                 await history.after(attempt)
                 return AttemptOutcome(changes, None, error.message, error.message)
-        assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
-        work = Work(changes, StepMandate.by(step, attempt.guidance), step.verify is not None, assignment)
+        guidance = attempt.all_guidance
+        assignment = Assignment(self.root, step, before.agenda, guidance, changes)
+        work = Work(changes, StepMandate.by(step, guidance), step.verify is not None, assignment)
         if check is None or not (step.verify or await is_something()):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             work = replace(work, tests=await tests())
@@ -314,8 +318,16 @@ class StepRunner:
             if any(message.tool_calls for message in added.messages):
                 attempt.save_dialogue(spoken, added.used.seconds)
 
+        def meanwhile() -> tuple[str, ...]:
+            words = tuple(map(attempt.add_words, self.steering.take()))
+            for text in words:
+                self.emit(GuidanceTaken(transaction.step.number, text))
+            return words
+
         used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
-        turn = await dialogue.turn(spoken, keep=keep, step=transaction.step.number, used=used)
+        number = transaction.step.number
+        with self.steering.heard() if dialogue.tools else nullcontext():
+            turn = await dialogue.turn(spoken, keep=keep, step=number, used=used, meanwhile=meanwhile)
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")

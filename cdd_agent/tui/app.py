@@ -201,6 +201,8 @@ class Shell(Guarded, App[CddError]):
             elif event.line.strip():
                 prompt.hold(event.line)
                 self._meant[event.line] = self._meant_by(event.line)
+                if self.home.agent is not None:
+                    self.home.agent.steer(event.line, partial(prompt.take_held, event.line))
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])

@@ -3,9 +3,11 @@
 import pytest
 
 from cdd_agent.commands.registry import can_run_now, commands
-from cdd_agent.events import Answer, CriteriaShown, Event, Notice, PlanOpened, StepDiff, TicketsListed
+from cdd_agent.events import Answer, CriteriaShown, Event, GuidanceTaken, Notice, PlanOpened, StepDiff, TicketsListed
+from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.tui.criteria_screen import CriteriaScreen
-from tests.projects import SLUG, Sandbox, says
+from tests.engine.tool_steps import calls, create
+from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 from tests.tui.test_stopping import streaming
 
@@ -75,3 +77,55 @@ def test_only_what_changes_nothing_runs_beside_something_else() -> None:
     assert now == {"status", "list", "diff", "criteria", "context", "cost", "model", "help"}
     assert can_run_now("  /STATUS x")
     assert not any(map(can_run_now, ("", "/", "status", "//status", "/nonsense", "!ls", "hello")))
+
+
+TALK = "One " + "two " * 100
+"""Half a minute of it, unless it is made to go faster."""
+
+
+def with_tools(sandbox: Sandbox) -> Sandbox:
+    """A model that talks for a while before it makes its first call."""
+    talk = calls(create("a.txt", "good"), text=TALK)
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    sandbox.model = ScriptedModel([talk, "Done."], pace=40)
+    return sandbox
+
+
+WORDS = "please keep it short and simple"
+
+
+async def test_words_for_the_step_that_runs_reach_its_model(sandbox: Sandbox) -> None:
+    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(WORDS)
+        assert WORDS in person.screen
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert [event.text for event in person.shown if isinstance(event, GuidanceTaken)] == [WORDS]
+        assert sandbox.model.requests[-1].messages[-1].content == WORDS
+        assert sandbox.statuses() == ["completed", "pending"]  # it has started no other step
+        assert person.prompt.text == ""
+
+
+async def test_words_that_are_taken_back_are_not_heard(sandbox: Sandbox) -> None:
+    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(WORDS)
+        await person.press("escape")
+        assert person.prompt.text == WORDS
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert not any(isinstance(event, GuidanceTaken) for event in person.shown)
+        assert person.prompt.text == WORDS
+        assert sandbox.statuses() == ["completed", "pending"]
+
+
+async def test_words_that_no_round_follows_come_back(sandbox: Sandbox) -> None:
+    streaming(sandbox).model = ScriptedModel([says("a.txt", "good", words=TALK)], pace=40)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(WORDS)
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert person.prompt.text == WORDS
+        assert sandbox.statuses() == ["completed", "pending"]

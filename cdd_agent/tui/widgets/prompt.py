@@ -230,6 +230,15 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
         return line
 
+    def take_held(self, line: str) -> bool:
+        """A line that waits is sent now, if it still does."""
+        if line not in self._waiting:
+            return False
+        self._waiting.remove(line)
+        self._show_waiting()
+        self.accepted(line)
+        return True
+
     def give_back(self, *, is_typing: bool = False) -> None:
         """What waits was meant for another end of what ran."""
         waiting, self._waiting = self._waiting, []
