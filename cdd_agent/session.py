@@ -1,11 +1,14 @@
 """A session: the project, who plain text goes to, and the person at the other end."""
 
+from __future__ import annotations
+
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.last_active import LastActive, last_active, remember
@@ -17,6 +20,9 @@ from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
+
+if TYPE_CHECKING:
+    from cdd_agent.files.index import FileIndex
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,13 @@ class Session:
     def chat(self) -> GeneralAgent:
         """The general agent, opened when it is first needed."""
         return self._open_chat()
+
+    @cached_property
+    def files(self) -> FileIndex:
+        """The files of the project that a line can mention, for finding them while it is typed."""
+        from cdd_agent.agents.mention_completion import files_to_mention
+
+        return files_to_mention(self.project.root)
 
     def can_engage(self, name: str) -> bool:
         """Whether there is an agent of this name that works on tickets."""

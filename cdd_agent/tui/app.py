@@ -12,14 +12,16 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, work
+from textual import events, on, work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
-from cdd_agent.commands.registry import complete, handle
+from cdd_agent.commands.completing import complete
+from cdd_agent.commands.registry import handle
+from cdd_agent.completion import Completion
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
     AgentChanged,
@@ -61,6 +63,7 @@ from cdd_agent.git.status import current_branch
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, Answering, KeyClock
+from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -89,7 +92,7 @@ _SCROLLING = ("up", "down", "home", "end", "ctrl+home", "ctrl+end")
 """Keys that are the transcript's while it has the focus."""
 _MOVING = ("tab", "shift+tab")
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
-_KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
+_KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
 _IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
 _IN_A_PLANNING = "approve, keep, show, or what to change ..."
@@ -168,7 +171,7 @@ class Shell(Guarded, App[CddError]):
             yield StepList()
             yield SpecPanel()
         yield Vertical(id="questions")
-        yield Prompt(self._complete, PromptHistory(self._root))
+        yield Prompt(self._complete, PromptHistory(self._root), Drafts(self._root))
         yield ActivityBar(_KEYS)
 
     def on_mount(self) -> None:
@@ -533,10 +536,12 @@ class Shell(Guarded, App[CddError]):
         self._show_keys()
         self._say_what_enter_does()
 
+    @on(Prompt.DoingChanged)
     def _say_what_enter_does(self) -> None:
         line = self.query_one(Prompt).text
         _, meaning = self._meaning(line) if line.strip() else (None, None)
-        self.query_one(ActivityBar).tell_meaning(meaning.hint if meaning is not None else "")
+        hint = meaning.hint if meaning is not None else ""
+        self.query_one(ActivityBar).tell_meaning(hint, self.query_one(Prompt).doing)
 
     def _meant_by(self, line: str) -> Meant:
         """What the line meant when it was typed, if it was."""
@@ -639,8 +644,10 @@ class Shell(Guarded, App[CddError]):
     def action_toggle_thoughts(self) -> None:
         self._transcript.toggle_thoughts()
 
-    def _complete(self, line: str) -> list[str]:
-        return complete(self.session, line) if self.session is not None else []
+    def _complete(self, line: str) -> list[Completion]:
+        if self.session is None:
+            return []
+        return complete(self.session, line, self.query_one(Prompt).offer_again)
 
     @property
     def _agent(self) -> Agent | None:

@@ -10,8 +10,7 @@ from tests.tui.person import Person, person_at
 
 def completions(person: Person) -> list[str]:
     """What is on offer; none when the list is closed."""
-    options = person.prompt.query_one(OptionList)
-    return [str(option.prompt) for option in options.options] if options.display else []
+    return [offer.line for offer in person.prompt.offers]
 
 
 def highlighted(person: Person) -> str:
