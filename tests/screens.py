@@ -6,7 +6,7 @@ import pyte
 
 from tests.terminals import Terminal
 
-_NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;]*[a-zA-Z$][a-zA-Z]?|\x1b\[[0-9;]*t")
+_NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;]*\$?[a-zA-Z]|\x1b\[[0-9;]*t")
 """Private modes, of which only the other screen matters, and window operations: pyte would print a part of some."""
 
 

@@ -126,6 +126,7 @@ class Shell(Guarded, App[CddError]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
         Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
@@ -182,6 +183,7 @@ class Shell(Guarded, App[CddError]):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED))
             loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))  # after Ctrl+Z the screen is empty
         self.set_timer(_QUIET, self.open)
 
     @work(group="open")
