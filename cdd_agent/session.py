@@ -160,8 +160,9 @@ class Session:
                 visited.close()
 
     def meaning(self, line: str) -> Meaning | None:
-        """What the active agent will do with plain text; None where it is for chat."""
-        return self.agent.meaning(line) if self.agent is not None else None
+        """What the active agent will do with a line; None where it is for chat, or a command (`/help`, `!ls`)."""
+        is_command = line.lstrip()[:1] in ("/", "!")
+        return self.agent.meaning(line) if self.agent is not None and not is_command else None
 
     async def say(self, line: str) -> None:
         """Plain text: for the active agent, or else for chat."""

@@ -12,68 +12,30 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on, work
-from textual.app import App, ComposeResult
+from textual import events, work
+from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
-from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import handle
-from cdd_agent.completion import Completion
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
-    AgentChanged,
-    Answer,
-    BaselineStarted,
-    CheckpointStarted,
-    Choice,
-    Cleared,
-    CommandOutput,
     Emit,
     Event,
     ExitRequested,
-    ModelChosen,
-    ModelReplaced,
     Notice,
-    OwnCommandStarted,
-    PersonAnswered,
-    PlanOpened,
-    Proposal,
-    ReplyDelayed,
-    ReplyDelta,
-    ReplyFinished,
-    ReplyRestarted,
-    ReplyStarted,
-    SpecShown,
-    StepDiff,
     StepFinished,
-    StepsRedone,
-    StepStarted,
-    StepsUndone,
-    TestsStarted,
-    ThinkingDelta,
-    ThinkingFinished,
-    TicketsListed,
     Tone,
-    ToolStarted,
 )
-from cdd_agent.git.status import current_branch
-from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.tui.answering import REST, Answering, KeyClock
-from cdd_agent.tui.drafts import Drafts
-from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget
-from cdd_agent.tui.history import PromptHistory
+from cdd_agent.tui.answering import REST, KeyClock
+from cdd_agent.tui.asking import Asking
+from cdd_agent.tui.faults import FaultLog, Guarded
+from cdd_agent.tui.home import Home
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
-from cdd_agent.tui.widgets.question import Question
-from cdd_agent.tui.widgets.spec import SpecPanel
-from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import answers, described, question, spec_in_full, thought
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
@@ -92,24 +54,6 @@ _SCROLLING = ("up", "down", "home", "end", "ctrl+home", "ctrl+end")
 """Keys that are the transcript's while it has the focus."""
 _MOVING = ("tab", "shift+tab")
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
-_KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
-_IN_CHAT = "Ask, @file, !command, /help ..."
-_IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
-_IN_A_PLANNING = "approve, keep, show, or what to change ..."
-_WITH_SOCRATES = "your answer; summary, approve, exit ..."
-_AFTER_A_FAILURE = "retry, skip, exit, or what to do differently ..."
-_BLOCKS = {
-    Tone.PLAIN: BlockKind.NOTE,
-    Tone.QUIET: BlockKind.OUTPUT,
-    Tone.HEADING: BlockKind.HEADING,
-    Tone.GOOD: BlockKind.GOOD,
-    Tone.WARNING: BlockKind.WARNING,
-    Tone.ERROR: BlockKind.ERROR,
-}
-
-
-class Home(GuardedWidget, Screen[None]):
-    """The one screen. Whatever lies over it (the palette of commands) has the keyboard to itself."""
 
 
 class Shell(Guarded, App[CddError]):
@@ -141,19 +85,14 @@ class Shell(Guarded, App[CddError]):
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`."""
         super().__init__()
-        self.session: Session | None = None
+        self.home = Home(root)
         self._root = root
         self._open_session = open_session
         self._first = first
         self._opened = asyncio.Event()
-        self._asking = asyncio.Lock()
-        """There is one question at a time."""
-        self._answering: Answering | None = None
-        """What the open question makes of the keys."""
-        self._question: Question | None = None
-        """Where it is shown, unless any line is its answer: then it is in the transcript."""
+        self.asking = Asking(self.home, clock)
         self._clock = clock
-        self._last_key = self._last_letter = self._asked_to_leave = -inf
+        self._last_letter = self._asked_to_leave = -inf
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
         self._typed: tuple[str, Meant] = ("", (None, None))
@@ -163,22 +102,13 @@ class Shell(Guarded, App[CddError]):
         self._faults = FaultLog(root)
 
     def get_default_screen(self) -> Screen[None]:
-        return Home()
+        return self.home
 
-    def compose(self) -> ComposeResult:
-        yield TitleBar(self._root.name or str(self._root))
-        with Horizontal(id="main"):
-            yield Transcript()
-            yield StepList()
-            yield SpecPanel()
-        yield Vertical(id="questions")
-        yield Prompt(self._complete, PromptHistory(self._root), Drafts(self._root))
-        yield ActivityBar(_KEYS)
+    @property
+    def session(self) -> Session | None:
+        return self.home.session
 
     def on_mount(self) -> None:
-        self.query_one(Prompt).area.focus()
-        self._say_what_to_type()
-        self._bar.branch = current_branch(self._root) or ""
         with suppress(AttributeError, NotImplementedError):  # Windows has neither such handlers nor a SIGHUP
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED))
@@ -190,15 +120,15 @@ class Shell(Guarded, App[CddError]):
     async def open(self) -> None:
         """Open the session, and begin with the first line."""
         try:
-            session, notices = await asyncio.to_thread(self._open_session, self, self.hear)
+            session, notices = await asyncio.to_thread(self._open_session, self.asking, self.hear)
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
             return
         except Exception as error:  # noqa: BLE001  # without a session there is nothing that could go on
             self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
-        self.session = session
-        self._bar.model = session.project.config.model or "no model"
+        self.home.session = session
+        self.home.bar.model = session.project.config.model or "no model"
         for notice in notices:
             self.show(notice)
         self._opened.set()
@@ -222,7 +152,7 @@ class Shell(Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
-            self._transcript.add(BlockKind.ERROR, told)
+            self.home.transcript.add(BlockKind.ERROR, told)
         except Exception as second:  # noqa: BLE001  # it may be the transcript itself that fails
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
@@ -231,111 +161,32 @@ class Shell(Guarded, App[CddError]):
         if self.session is not None:
             self.session.leave()
 
-    async def approve(self, proposal: Proposal) -> Choice:
-        """The `Frontend` port."""
-        text, known = question(proposal), answers(proposal)
-        async with self._asking:
-            widget, answer = Question(text, known), ""
-            await self.query_one("#questions").mount(widget)
-            try:
-                answer = await self._answer(Answering(known), widget)
-                return known[answer]
-            finally:
-                if self.is_running:
-                    self.show(PersonAnswered(text, answer))
-                await widget.remove()
-
-    async def ask(self, prompt: str) -> str:
-        """The `Frontend` port: the next line that is begun and sent is the answer."""
-        async with self._asking:
-            self._transcript.add(BlockKind.MARKDOWN, prompt)
-            return await self._answer(Answering(), None)
-
-    async def _answer(self, answering: Answering, widget: Question | None) -> str:
-        self._answering, self._question = answering, widget
-        prompt = self.query_one(Prompt)
-        prompt.area.placeholder = "" if widget else "your answer ..."
-        (widget or self).call_after_refresh(self._note_that_is_seen, answering)
-        try:
-            with self.query_one(ActivityBar).interrupted("Waiting for your answer"):
-                return await answering.answer
-        finally:
-            self._answering = self._question = None
-            if self.is_running:
-                prompt.bring_back_aside()
-                self._say_what_to_type()
-
-    def _note_that_is_seen(self, answering: Answering) -> None:
-        answering.seen_at = self._clock.now()
-        self._show_keys()
-
     async def on_event(self, event: events.Event) -> None:
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
-        if is_alone and isinstance(event, events.Key | events.Paste) and self._hears(event):
-            return
+        if is_alone and isinstance(event, events.Key | events.Paste):
+            self._note_key(event)
+            if self.asking.has_taken(event):
+                return
+            self._direct(event)
         await super().on_event(event)
 
-    def _hears(self, event: events.Key | events.Paste) -> bool:
-        """What is typed, before any widget has it: whether it is the open question's. All but what scrolls the
-        transcript is for the prompt, wherever the focus is."""
-        prompt, shown = self.query_one(Prompt), self._question
+    def _note_key(self, event: events.Key | events.Paste) -> None:
         key = event.key if isinstance(event, events.Key) else ""
-        if shown is not None and shown.scrolls(key) and (not prompt.text or key in _PAGES):
-            shown.scroll_by(key)
-            return True
-        at = self._clock.pressed(event)
-        rested_since, self._last_key = self._last_key, at
         if not key or (isinstance(event, events.Key) and event.is_printable):
-            self._last_letter = at
+            self._last_letter = self._clock.pressed(event)
         if key not in _LEAVING:
             self._asked_to_leave = -inf
-        if (answering := self._answering) is not None:
-            self.workers.cancel_group(self, "answer")
-            if shown is not None and not prompt.is_completing and key in ("escape", "tab"):
-                if key == "escape":
-                    self._give("no")
-                else:
-                    prompt.set_aside()
-                return True
-            rested = at - max(rested_since, answering.seen_at) >= REST
-            answer = answering.hear(event, typed=prompt.text, rested=rested, seen=at >= answering.seen_at)
-            if answer is not None:
-                self._let_stand(answering, answer)
-            self._show_keys(answer)
+
+    def _direct(self, event: events.Key | events.Paste) -> None:
+        """All that is typed but what scrolls the transcript is for the prompt, wherever the focus is."""
+        key = event.key if isinstance(event, events.Key) else ""
         if not (key in _SCROLLING and isinstance(self.focused, Transcript)) and key not in _MOVING:
-            self.screen.set_focus(prompt.area)
-        return False
-
-    @work(group="answer")
-    async def _let_stand(self, answering: Answering, answer: str) -> None:
-        """A letter is the answer when nothing follows it."""
-        await self._clock.sleep(REST)
-        prompt = self.query_one(Prompt)
-        if self._answering is answering and answering.knows(prompt.text) == answer:
-            prompt.replace("")
-            self._give(answer)
-
-    def _give(self, answer: str) -> None:
-        """The answer to the open question."""
-        answering, shown = self._answering, self._question
-        if answering is None or answering.answer.done():
-            return
-        if shown is None or shown.may_be(answer):
-            if shown is not None and answering.knows(self.query_one(Prompt).text):  # its letter, and then Escape
-                self.query_one(Prompt).replace("")
-            answering.answer.set_result(answer)
-        else:
-            self._show_keys()
-
-    def _show_keys(self, answer: str | None = None) -> None:
-        if self._question is not None and self._answering is not None:
-            text = self.query_one(Prompt).text
-            self._question.show_keys(typed=bool(text), answer=answer or self._answering.meant(text))
+            self.home.set_focus(self.home.prompt.area)
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        prompt = self.query_one(Prompt)
-        if (answering := self._answering) is not None:
-            self._take_answer(answering, event.line)
+        prompt = self.home.prompt
+        if self.asking.open is not None:
+            self.asking.take_line(self.asking.open, event.line)
             return
         if self._turn is not None:
             if event.line.strip():
@@ -347,24 +198,10 @@ class Shell(Guarded, App[CddError]):
             self.notify("What that line does has changed since it was typed: it is said below. Enter sends it.")
             return
         prompt.accepted(event.line)
-        self._transcript.follow()
+        self.home.transcript.follow()
         if event.line.strip():
-            self._transcript.add(BlockKind.USER, event.line)
+            self.home.transcript.add(BlockKind.USER, event.line)
         self.take_turn(event.line)
-
-    def _take_answer(self, answering: Answering, line: str) -> None:
-        """A line was sent while a question is open: its answer, or a draft that has to wait for that."""
-        prompt, answer = self.query_one(Prompt), answering.sent(line)
-        if answer is not None:
-            if self._question is None:
-                prompt.accepted(line)
-                self._transcript.add(BlockKind.USER, line)
-            self._give(answer)
-        elif self._question is None:
-            prompt.bring_back([line])
-            self.query_one(ActivityBar).rest("Begun before the question came: Enter once more answers it with that")
-        else:
-            prompt.set_aside(line)
 
     @work(exclusive=True, group="turn")
     async def take_turn(self, line: str) -> None:
@@ -381,19 +218,19 @@ class Shell(Guarded, App[CddError]):
                 self.show(Notice(error.hint))
         except asyncio.CancelledError:
             if self.is_running:
-                in_a_run = self._agent is not None and self._agent.name == "executor"
+                in_a_run = self.home.agent is not None and self.home.agent.name == "executor"
                 self.show(Notice("Stopped; `continue` goes on." if in_a_run else "Stopped.", Tone.WARNING))
             raise
         finally:
             if self.is_running:
-                self._settle()
+                self.home.settle()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """After a turn the line that waits is sent, if it still means what it meant to its writer, who sees first
         otherwise, and when the turn failed or was stopped."""
         if event.worker.group != "turn" or not event.worker.is_finished or not self.is_running:
             return
-        prompt, is_typing = self.query_one(Prompt), self._clock.now() - self._last_letter < REST
+        prompt, is_typing = self.home.prompt, self._clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
         elif (line := prompt.take_waiting()) is not None:
@@ -412,138 +249,20 @@ class Shell(Guarded, App[CddError]):
                 self._handle_exception(error)
 
     def show(self, event: Event) -> None:
-        """One event, on every part of the screen that it concerns."""
-        transcript, activity = self._transcript, self.query_one(ActivityBar)
-        match event:
-            case ReplyStarted(saved=True):
-                activity.busy("Using the saved reply")
-            case ReplyStarted(model=model):
-                self._bar.model = model  # that of the agent that is active, or a fallback
-                activity.busy(f"Waiting for {model}")
-            case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
-                activity.busy("Thinking …")
-                transcript.think(text, thought(seconds, tokens, estimated=True))
-            case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
-                if seconds is None or not transcript.end_thoughts(thought(seconds, tokens, estimated=estimated)):
-                    self._describe(event)
-            case ReplyDelta(text=text):
-                activity.busy("Receiving the reply")
-                transcript.write(text)
-            case ModelReplaced(model=model):
-                self._bar.model = model
-                self._describe(event)
-            case ReplyDelayed(seconds=seconds, reason=reason):
-                activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
-            case ReplyRestarted(was_thought=True):
-                transcript.settle()
-                transcript.add(BlockKind.NOTE, "The model thought up to here; its reply follows.")
-            case ReplyRestarted():
-                transcript.settle()
-                transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
-            case ReplyFinished():
-                transcript.settle()
-                self._say_what_was_spent()
-            case ToolStarted(call=call):
-                transcript.settle()
-                activity.busy(call)
-            case CheckpointStarted():
-                activity.busy("Taking a checkpoint")
-            case StepDiff(diff=diff) if diff:
-                transcript.add(BlockKind.MARKDOWN, fenced(diff, "diff"))
-            case BaselineStarted(command=command):
-                activity.busy(f"Running {command} before anything is changed")
-            case TestsStarted(command=command):
-                transcript.begin(BlockKind.OUTPUT)
-                activity.busy(f"Running {command}")
-            case OwnCommandStarted(command=command):
-                transcript.begin(BlockKind.OUTPUT)
-                activity.busy(f"Running {command}")
-            case CommandOutput(text=text):
-                transcript.write(text)
-            case Answer(text=text):
-                transcript.add(BlockKind.MARKDOWN, text)
-            case AgentChanged(agent=agent, ticket_slug=slug):
-                self._bar.agent = f"{agent} · {slug}" if agent else "chat"
-                if agent or not self.query_one(StepList).is_over:  # a plan that was just finished stays in sight
-                    self.query_one(StepList).show(())
-                self.query_one(SpecPanel).show(None)
-                self._say_what_to_type()
-            case SpecShown():
-                self._show_spec(event)
-            case PlanOpened() if self._is_new_here(event):
-                self.query_one(StepList).show(event.steps)
-                self._say_what_to_type()
-                transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
-            case ModelChosen(model=model, role=None):
-                self._bar.model = model
-                self._describe(event)
-            case Cleared():
-                transcript.clear()
-                if self._agent is None:
-                    self.query_one(StepList).show(())
-            case ExitRequested():
-                self.query_one(Prompt).keep_drafts()
-                self.exit()
-            case _:
-                self._describe(event)
-
-    def _show_spec(self, event: SpecShown) -> None:
-        """Beside the transcript where there is room; otherwise a line says how far it is."""
-        if self._agent is not None and self._agent.ticket_slug == event.ticket_slug:
-            self.query_one(SpecPanel).show(event)
-        if event.in_full:
-            self._transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
-        elif self.screen.has_class("-narrow"):
-            self._describe(event)
-
-    def _is_new_here(self, event: PlanOpened) -> bool:
-        """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
-        agent = self._agent
-        return agent is not None and agent.ticket_slug == event.ticket_slug and not self.query_one(StepList).display
-
-    def _describe(self, event: Event) -> None:
-        self._transcript.settle()
-        steps = self.query_one(StepList)
-        match event:
-            case StepStarted(step=number):
-                steps.mark(number, StepStatus.IN_PROGRESS)
-                self.query_one(ActivityBar).busy(f"Step {number}: {event.title}")
-            case StepFinished(step=number, status=status, verification=verification):
-                steps.mark(number, status, verification)
-                self._went_well = self._went_well and status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
-                self._say_what_to_type()
-            case StepsUndone() | StepsRedone() if self._agent is not None:
-                self._show_steps()
-                self._say_what_to_type()
-            case StepsUndone():
-                steps.show(())  # the plan that was just finished is not finished any more
-            case _:
-                pass
-        for text, tone in _lines(event):
-            self._transcript.add(_BLOCKS[tone], text)
-
-    def _say_what_to_type(self) -> None:
-        text = _IN_CHAT
-        if self._agent is not None and self._agent.name == "planner":
-            text = _IN_A_PLANNING
-        elif self._agent is not None:
-            text = _AFTER_A_FAILURE if self.query_one(StepList).has_failed else _IN_A_RUN
-            text = _WITH_SOCRATES if self._agent.name == "socrates" else text
-        self.query_one(Prompt).area.placeholder = text
-        self._say_what_enter_does()
+        """One event, on the screen and for the turn that it belongs to."""
+        if isinstance(event, StepFinished) and event.status not in (StepStatus.COMPLETED, StepStatus.SKIPPED):
+            self._went_well = False
+        if isinstance(event, ExitRequested):
+            self.home.prompt.keep_drafts()
+            self.exit()
+        else:
+            self.home.show(event)
 
     def on_text_area_changed(self) -> None:
-        if line := self.query_one(Prompt).text:
+        if line := self.home.prompt.text:
             self._typed = line, self._meaning(line)
-        self._show_keys()
-        self._say_what_enter_does()
-
-    @on(Prompt.DoingChanged)
-    def _say_what_enter_does(self) -> None:
-        line = self.query_one(Prompt).text
-        _, meaning = self._meaning(line) if line.strip() else (None, None)
-        hint = meaning.hint if meaning is not None else ""
-        self.query_one(ActivityBar).tell_meaning(hint, self.query_one(Prompt).doing)
+        self.asking.show_keys()
+        self.home.say_what_enter_does()
 
     def _meant_by(self, line: str) -> Meant:
         """What the line meant when it was typed, if it was."""
@@ -551,33 +270,13 @@ class Shell(Guarded, App[CddError]):
         return meant if line and typed == line else self._meaning(line)
 
     def _meaning(self, line: str) -> Meant:
-        """Who gets a line, and what it does with it; nobody, where it is a command of the shell or the person's own."""
-        if self.session is None or line.lstrip()[:1] in ("/", "!"):
-            return None, None
-        return self.session.agent, self.session.meaning(line)
-
-    def _say_what_was_spent(self) -> None:
-        if self.session is not None and self.session.tally.spent.tokens:
-            self._bar.spent = self.session.tally.spent.in_words()
-
-    def _settle(self) -> None:
-        """After a turn, however it ended: nothing is live, and the steps show what is saved."""
-        self._transcript.settle()
-        self.query_one(ActivityBar).rest()
-        self._say_what_was_spent()
-        self._bar.branch = current_branch(self._root) or ""
-        self._show_steps()
-        self._say_what_to_type()
-
-    def _show_steps(self) -> None:
-        """As the active agent has them, if it is one that carries out a plan."""
-        for event in self._agent.view() if self._agent is not None else ():
-            if isinstance(event, PlanOpened):
-                self.query_one(StepList).show(event.steps)
+        """Who gets a line, and what it does with it; nobody, where it is no plain text for an agent on a ticket."""
+        meaning = self.session.meaning(line) if self.session is not None else None
+        return (self.home.agent, meaning) if meaning is not None else (None, None)
 
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt; once more leaves."""
-        prompt, turn, now = self.query_one(Prompt), self._turn, self._clock.now()
+        prompt, turn, now = self.home.prompt, self._turn, self._clock.now()
         if selected := self.screen.get_selected_text() or prompt.area.selected_text:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
@@ -603,7 +302,7 @@ class Shell(Guarded, App[CddError]):
     def action_leave(self) -> None:
         """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to know it first."""
         now = self._clock.now()
-        if not self.query_one(Prompt).loses_drafts or now - self._asked_to_leave < _TWICE:
+        if not self.home.prompt.loses_drafts or now - self._asked_to_leave < _TWICE:
             self._leave()
         else:
             self._asked_to_leave = now
@@ -620,7 +319,7 @@ class Shell(Guarded, App[CddError]):
 
     async def _let_go(self) -> None:
         """Keep what was typed, stop the turn, wait until it has cleaned up after itself, and give the ticket free."""
-        self.query_one(Prompt).keep_drafts()
+        self.home.prompt.keep_drafts()
         if (turn := self._turn) is not None:
             self._stop_turn()
             with suppress(WorkerFailed, WorkerCancelled):
@@ -641,36 +340,12 @@ class Shell(Guarded, App[CddError]):
         self.action_leave()
 
     def action_scroll_transcript(self, how: str) -> None:
-        getattr(self._transcript, f"scroll_{how}")(animate=False)
+        getattr(self.home.transcript, f"scroll_{how}")(animate=False)
 
     def action_toggle_thoughts(self) -> None:
-        self._transcript.toggle_thoughts()
-
-    def _complete(self, line: str) -> list[Completion]:
-        if self.session is None:
-            return []
-        return complete(self.session, line, self.query_one(Prompt).offer_again)
-
-    @property
-    def _agent(self) -> Agent | None:
-        return self.session.agent if self.session is not None else None
-
-    @property
-    def _transcript(self) -> Transcript:
-        return self.query_one(Transcript)
-
-    @property
-    def _bar(self) -> TitleBar:
-        return self.query_one(TitleBar)
+        self.home.transcript.toggle_thoughts()
 
     @property
     def _turn(self) -> Worker[None] | None:
         """The turn that runs now, also while it cleans up."""
         return next((worker for worker in self.workers if worker.group == "turn" and not worker.is_finished), None)
-
-
-def _lines(event: Event) -> list[tuple[str, Tone]]:
-    """What the transcript says; lists are one block."""
-    if isinstance(event, TicketsListed | PlanOpened):
-        return [("\n".join(text for text, _ in described(event)), Tone.PLAIN)]
-    return described(event)

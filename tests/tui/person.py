@@ -108,16 +108,16 @@ class Person:
 
     async def until_asked(self) -> None:
         """Wait for a question, and until it is on the screen."""
-        await self.until(lambda: self.app._answering is not None and self.app._answering.seen_at < inf)
+        await self.until(lambda: self.app.asking.open is not None and self.app.asking.open.seen_at < inf)
 
     async def answer(self, key: str) -> None:
         """Read the question, and answer it by a key."""
         await self.until_asked()
-        asked = self.app._answering
+        asked = self.app.asking.open
         await self.rest()
         await self.press(key)
         await self.rest()
-        await self.until(lambda: self.app._answering is not asked)
+        await self.until(lambda: self.app.asking.open is not asked)
 
     async def until(self, come: Callable[[], object]) -> None:
         end = monotonic() + PATIENCE

@@ -12,7 +12,9 @@ from cdd_agent.agents.chat import ChatAgent
 from cdd_agent.events import CommandProposed
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
+from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.faults import FaultLog
+from cdd_agent.tui.home import Home
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt, PromptArea
@@ -66,8 +68,8 @@ async def a_redraw(person: Person) -> None:
 
 
 async def a_question(person: Person) -> None:
-    asked = person.app.run_worker(person.app.approve(CommandProposed("ls", "Because")))
-    await person.until(lambda: person.app._answering is not None or asked.is_finished)
+    asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
+    await person.until(lambda: person.app.asking.open is not None or asked.is_finished)
     await person.press("escape")
     await person.until(lambda: asked.is_finished)
 
@@ -81,16 +83,16 @@ PLACES: tuple[tuple[type, str, Act], ...] = (
     (ChatAgent, "say", a_line),  # a turn
     (Session, "say", a_line),
     (Shell, "show", a_line),
-    (Shell, "_settle", a_line),  # the turn's own end
+    (Home, "settle", a_line),  # the turn's own end
     (Session, "first_look", a_timer),  # a worker besides
     (Shell, "look_around", a_timer),  # a timer
     (Shell, "on_prompt_submitted", a_line),  # the handler of a message
     (Shell, "on_worker_state_changed", a_line),
-    (Shell, "_hears", keys("x")),  # the app's own keys
+    (Asking, "has_taken", keys("x")),  # the app's own keys
     (Shell, "action_stop", keys("ctrl+c")),  # a binding
     (Shell, "action_scroll_transcript", keys("pageup")),
     (Prompt, "_offer", keys("/")),
-    (Shell, "_answer", a_question),
+    (Asking, "answer", a_question),
     (Question, "compose", a_question),
     (Question, "show_keys", a_question),
     (Prompt, "_recall", keys("up")),
@@ -150,7 +152,7 @@ async def works(person: Person, sandbox: Sandbox) -> None:
     await person.say("")
     assert sandbox.statuses() == ["completed"]
     assert "Step 1 completed" in person.told
-    asked = person.app.run_worker(person.app.approve(CommandProposed("ls", "Because")))
+    asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
     await person.answer("y")
     assert (await asked.wait()).value == "yes"
     assert re.search(r"Enter sends|Waiting", person.screen)

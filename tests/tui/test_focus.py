@@ -103,7 +103,7 @@ async def test_enter_sends_and_escape_stops(sandbox: Sandbox, move: Move) -> Non
 @pytest.mark.parametrize(("key", "choice"), [("y", Choice.YES), ("escape", Choice.NO)])
 async def test_an_open_question_hears_its_answer(sandbox: Sandbox, move: Move, key: str, choice: Choice) -> None:
     async with person_at(sandbox) as person:
-        asked = person.app.run_worker(person.app.approve(CommandProposed("ls", "Because")))
+        asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
         await person.until_asked()
         await move(person)
         await person.answer(key)

@@ -120,7 +120,7 @@ TALL = CommandProposed("\n".join(f"echo {number}" for number in range(60)) + "\n
 
 
 async def propose(person: Person, proposal: Proposal) -> Worker[Choice]:
-    asked = person.app.run_worker(person.app.approve(proposal))
+    asked = person.app.run_worker(person.app.asking.approve(proposal))
     await person.until_asked()
     return asked
 

@@ -322,7 +322,7 @@ async def test_markup_and_escapes_from_files_and_models_stay_inert(sandbox: Sand
 
         await person.say("")
         person.app.show(Notice(NASTY, Tone.WARNING))
-        person.app._bar.agent = person.app._bar.branch = NASTY
+        person.app.home.bar.agent = person.app.home.bar.branch = NASTY
         await person.pilot.pause()
 
         assert f"! {LOUD}" in person.screen

@@ -134,7 +134,7 @@ def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None
         app.theme = theme
         app.animation_level = "none"
         app.query_one(Prompt).area.cursor_blink = False
-        app._bar.branch = "main"
+        app.home.bar.branch = "main"
         for event in events:
             app.show(event)
         app.query_one(ActivityBar).rest()
@@ -193,7 +193,9 @@ def test_the_question(shop: Sandbox, snap_compare: Compare) -> None:
         await showing(*FAILED_RUN[:4])(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.run_worker(app.approve(ChangesProposed(3, ("tally/report.py", "tests/test_report.py"), ("README.md",))))
+        app.run_worker(
+            app.asking.approve(ChangesProposed(3, ("tally/report.py", "tests/test_report.py"), ("README.md",)))
+        )
         await pilot.pause()
 
     assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=ask)
@@ -238,7 +240,7 @@ def test_a_chat_that_asks_before_it_writes(shop: Sandbox, snap_compare: Compare)
         app = pilot.app
         assert isinstance(app, Shell)
         diff = DIFF[DIFF.index("--- ") :].replace("a/", "").replace("b/", "")
-        app.run_worker(app.approve(ChangesProposed(None, (), ("tally/totals.py",), (), diff)))
+        app.run_worker(app.asking.approve(ChangesProposed(None, (), ("tally/totals.py",), (), diff)))
         await pilot.pause()
 
     assert snap_compare(shell(shop, opening=()), run_before=ask)
@@ -317,7 +319,7 @@ def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tu
         await pilot.pause()
         await opened(app, pilot)
         await showing(theme=theme)(pilot)
-        app._bar.spent = ""
+        app.home.bar.spent = ""
         await pilot.pause()
 
     app = shell(shop, f"/socrates {SLUG}", opening=OPENING)

@@ -35,7 +35,7 @@ SENTENCES = (
 
 
 def opened(person: Person, proposal: Proposal) -> Worker[Choice]:
-    return person.app.run_worker(person.app.approve(proposal), exit_on_error=False)
+    return person.app.run_worker(person.app.asking.approve(proposal), exit_on_error=False)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -267,7 +267,7 @@ async def test_questions_that_come_at_once_are_asked_one_after_the_other(sandbox
 
 
 async def wanting(person: Person, sent: Callable[[Person], None] | None = None) -> Worker[str]:
-    asked = person.app.run_worker(person.app.ask("Which colour?"), exit_on_error=False)
+    asked = person.app.run_worker(person.app.asking.ask("Which colour?"), exit_on_error=False)
     if sent is not None:
         sent(person)
     await person.until_asked()

@@ -1,0 +1,136 @@
+"""The questions that a person is asked, one at a time: shown over the prompt, and answered by its keys."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING
+
+from textual import events
+
+from cdd_agent.events import Choice, PersonAnswered, Proposal
+from cdd_agent.tui.answering import REST, Answering, KeyClock
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.widgets.question import Question
+from cdd_agent.wording import answers, question
+
+if TYPE_CHECKING:
+    from cdd_agent.tui.home import Home
+
+_PAGES = ("pageup", "pagedown")
+
+
+class Asking:
+    """What the open question makes of the keys, of which it is told before any widget has them."""
+
+    def __init__(self, home: Home, clock: KeyClock) -> None:
+        self._home = home
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+        self.open: Answering | None = None
+        """The question that waits for its answer."""
+        self._shown: Question | None = None
+        """Where it is shown, unless any line is its answer: then it is in the transcript."""
+        self._last_key = -inf
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        """The `Frontend` port."""
+        text, known = question(proposal), answers(proposal)
+        async with self._one_at_a_time:
+            widget, answer = Question(text, known), ""
+            await self._home.query_one("#questions").mount(widget)
+            try:
+                answer = await self.answer(Answering(known), widget)
+                return known[answer]
+            finally:
+                if self._home.is_running:
+                    self._home.show(PersonAnswered(text, answer))
+                await widget.remove()
+
+    async def ask(self, prompt: str) -> str:
+        """The `Frontend` port: the next line that is begun and sent is the answer."""
+        async with self._one_at_a_time:
+            self._home.transcript.add(BlockKind.MARKDOWN, prompt)
+            return await self.answer(Answering(), None)
+
+    async def answer(self, answering: Answering, widget: Question | None) -> str:
+        """Wait for the answer to a question that `widget`, or else the transcript, shows."""
+        self.open, self._shown = answering, widget
+        self._home.prompt.area.placeholder = "" if widget else "your answer ..."
+        (widget or self._home).call_after_refresh(self._note_that_is_seen, answering)
+        try:
+            with self._home.activity.interrupted("Waiting for your answer"):
+                return await answering.answer
+        finally:
+            self.open = self._shown = None
+            if self._home.is_running:
+                self._home.prompt.bring_back_aside()
+                self._home.say_what_to_type()
+
+    def _note_that_is_seen(self, answering: Answering) -> None:
+        answering.seen_at = self._clock.now()
+        self.show_keys()
+
+    def has_taken(self, event: events.Key | events.Paste) -> bool:
+        """Note what is pressed, before the prompt has it. Whether it was the question's alone."""
+        prompt, shown = self._home.prompt, self._shown
+        key = event.key if isinstance(event, events.Key) else ""
+        if shown is not None and shown.scrolls(key) and (not prompt.text or key in _PAGES):
+            shown.scroll_by(key)
+            return True
+        at = self._clock.pressed(event)
+        rested_since, self._last_key = self._last_key, at
+        if (answering := self.open) is None:
+            return False
+        self._home.workers.cancel_group(self._home, "answer")
+        if shown is not None and not prompt.is_completing and key in ("escape", "tab"):
+            if key == "escape":
+                self._give("no")
+            else:
+                prompt.set_aside()
+            return True
+        rested = at - max(rested_since, answering.seen_at) >= REST
+        answer = answering.hear(event, typed=prompt.text, rested=rested, seen=at >= answering.seen_at)
+        if answer is not None:
+            self._home.run_worker(self._let_stand(answering, answer), group="answer")
+        self.show_keys(answer)
+        return False
+
+    async def _let_stand(self, answering: Answering, answer: str) -> None:
+        """A letter is the answer when nothing follows it."""
+        await self._clock.sleep(REST)
+        if self.open is answering and answering.knows(self._home.prompt.text) == answer:
+            self._home.prompt.replace("")
+            self._give(answer)
+
+    def take_line(self, answering: Answering, line: str) -> None:
+        """A line was sent while the question is open: its answer, or a draft that has to wait for that."""
+        answer = answering.sent(line)
+        if answer is not None:
+            if self._shown is None:
+                self._home.prompt.accepted(line)
+                self._home.transcript.add(BlockKind.USER, line)
+            self._give(answer)
+        elif self._shown is None:
+            self._home.prompt.bring_back([line])
+            text = "Begun before the question came: Enter once more answers it with that"
+            self._home.activity.rest(text)
+        else:
+            self._home.prompt.set_aside(line)
+
+    def _give(self, answer: str) -> None:
+        answering, shown = self.open, self._shown
+        if answering is None or answering.answer.done():
+            return
+        if shown is None or shown.may_be(answer):
+            if shown is not None and answering.knows(self._home.prompt.text):  # its letter, and then Escape
+                self._home.prompt.replace("")
+            answering.answer.set_result(answer)
+        else:
+            self.show_keys()
+
+    def show_keys(self, answer: str | None = None) -> None:
+        """Say how the question is answered now; or that this is the `answer` when nothing follows."""
+        if self._shown is not None and self.open is not None:
+            text = self._home.prompt.text
+            self._shown.show_keys(typed=bool(text), answer=answer or self.open.meant(text))

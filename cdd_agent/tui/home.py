@@ -1,0 +1,283 @@
+"""The one screen: project, transcript, steps, prompt; and how each event is shown on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from cdd_agent.commands.completing import complete
+from cdd_agent.completion import Completion
+from cdd_agent.events import (
+    AgentChanged,
+    Answer,
+    BaselineStarted,
+    CheckpointStarted,
+    Cleared,
+    CommandOutput,
+    Event,
+    ModelChosen,
+    ModelReplaced,
+    OwnCommandStarted,
+    PlanOpened,
+    ReplyDelayed,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyRestarted,
+    ReplyStarted,
+    SpecShown,
+    StepDiff,
+    StepFinished,
+    StepsRedone,
+    StepStarted,
+    StepsUndone,
+    TestsStarted,
+    ThinkingDelta,
+    ThinkingFinished,
+    TicketsListed,
+    Tone,
+    ToolStarted,
+)
+from cdd_agent.git.status import current_branch
+from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tui.drafts import Drafts
+from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.history import PromptHistory
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.spec import SpecPanel
+from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.wording import described, spec_in_full, thought
+
+if TYPE_CHECKING:
+    from cdd_agent.agents.base import Agent
+    from cdd_agent.session import Session
+
+_KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
+_IN_CHAT = "Ask, @file, !command, /help ..."
+_IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
+_IN_A_PLANNING = "approve, keep, show, or what to change ..."
+_WITH_SOCRATES = "your answer; summary, approve, exit ..."
+_AFTER_A_FAILURE = "retry, skip, exit, or what to do differently ..."
+_BLOCKS = {
+    Tone.PLAIN: BlockKind.NOTE,
+    Tone.QUIET: BlockKind.OUTPUT,
+    Tone.HEADING: BlockKind.HEADING,
+    Tone.GOOD: BlockKind.GOOD,
+    Tone.WARNING: BlockKind.WARNING,
+    Tone.ERROR: BlockKind.ERROR,
+}
+
+
+class Home(GuardedWidget, Screen[None]):
+    """Shows what happens in a session. Whatever lies over it (the palette of commands) has the keyboard to itself."""
+
+    AUTO_FOCUS = "PromptArea"
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.session: Session | None = None
+        """None until it is opened."""
+        self._root = root
+
+    def compose(self) -> ComposeResult:
+        yield TitleBar(self._root.name or str(self._root))
+        with Horizontal(id="main"):
+            yield Transcript()
+            yield StepList()
+            yield SpecPanel()
+        yield Vertical(id="questions")
+        yield Prompt(self._complete, PromptHistory(self._root), Drafts(self._root))
+        yield ActivityBar(_KEYS)
+
+    def on_mount(self) -> None:
+        self.say_what_to_type()
+        self.bar.branch = current_branch(self._root) or ""
+
+    @property
+    def prompt(self) -> Prompt:
+        return self.query_one(Prompt)
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.query_one(Transcript)
+
+    @property
+    def steps(self) -> StepList:
+        return self.query_one(StepList)
+
+    @property
+    def spec(self) -> SpecPanel:
+        return self.query_one(SpecPanel)
+
+    @property
+    def bar(self) -> TitleBar:
+        return self.query_one(TitleBar)
+
+    @property
+    def activity(self) -> ActivityBar:
+        return self.query_one(ActivityBar)
+
+    @property
+    def agent(self) -> Agent | None:
+        return self.session.agent if self.session is not None else None
+
+    def _complete(self, line: str) -> list[Completion]:
+        return complete(self.session, line, self.prompt.offer_again) if self.session is not None else []
+
+    def show(self, event: Event) -> None:
+        """One event, on every part of the screen that it concerns."""
+        transcript, activity = self.transcript, self.activity
+        match event:
+            case ReplyStarted(saved=True):
+                activity.busy("Using the saved reply")
+            case ReplyStarted(model=model):
+                self.bar.model = model  # that of the agent that is active, or a fallback
+                activity.busy(f"Waiting for {model}")
+            case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
+                activity.busy("Thinking …")
+                transcript.think(text, thought(seconds, tokens, estimated=True))
+            case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
+                if seconds is None or not transcript.end_thoughts(thought(seconds, tokens, estimated=estimated)):
+                    self._describe(event)
+            case ReplyDelta(text=text):
+                activity.busy("Receiving the reply")
+                transcript.write(text)
+            case ModelReplaced(model=model):
+                self.bar.model = model
+                self._describe(event)
+            case ReplyDelayed(seconds=seconds, reason=reason):
+                activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
+            case ReplyRestarted(was_thought=True):
+                transcript.settle()
+                transcript.add(BlockKind.NOTE, "The model thought up to here; its reply follows.")
+            case ReplyRestarted():
+                transcript.settle()
+                transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
+            case ReplyFinished():
+                transcript.settle()
+                self._say_what_was_spent()
+            case ToolStarted(call=call):
+                transcript.settle()
+                activity.busy(call)
+            case CheckpointStarted():
+                activity.busy("Taking a checkpoint")
+            case StepDiff(diff=diff) if diff:
+                transcript.add(BlockKind.MARKDOWN, fenced(diff, "diff"))
+            case BaselineStarted(command=command):
+                activity.busy(f"Running {command} before anything is changed")
+            case TestsStarted(command=command):
+                transcript.begin(BlockKind.OUTPUT)
+                activity.busy(f"Running {command}")
+            case OwnCommandStarted(command=command):
+                transcript.begin(BlockKind.OUTPUT)
+                activity.busy(f"Running {command}")
+            case CommandOutput(text=text):
+                transcript.write(text)
+            case Answer(text=text):
+                transcript.add(BlockKind.MARKDOWN, text)
+            case AgentChanged(agent=agent, ticket_slug=slug):
+                self.bar.agent = f"{agent} · {slug}" if agent else "chat"
+                if agent or not self.steps.is_over:  # a plan that was just finished stays in sight
+                    self.steps.show(())
+                self.spec.show(None)
+                self.say_what_to_type()
+            case SpecShown():
+                self._show_spec(event)
+            case PlanOpened() if self._is_new_here(event):
+                self.steps.show(event.steps)
+                self.say_what_to_type()
+                transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
+            case ModelChosen(model=model, role=None):
+                self.bar.model = model
+                self._describe(event)
+            case Cleared():
+                transcript.clear()
+                if self.agent is None:
+                    self.steps.show(())
+            case _:
+                self._describe(event)
+
+    def _show_spec(self, event: SpecShown) -> None:
+        """Beside the transcript where there is room; otherwise a line says how far it is."""
+        if self.agent is not None and self.agent.ticket_slug == event.ticket_slug:
+            self.spec.show(event)
+        if event.in_full:
+            self.transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
+        elif self.has_class("-narrow"):
+            self._describe(event)
+
+    def _is_new_here(self, event: PlanOpened) -> bool:
+        """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
+        agent = self.agent
+        return agent is not None and agent.ticket_slug == event.ticket_slug and not self.steps.display
+
+    def _describe(self, event: Event) -> None:
+        self.transcript.settle()
+        steps = self.steps
+        match event:
+            case StepStarted(step=number):
+                steps.mark(number, StepStatus.IN_PROGRESS)
+                self.activity.busy(f"Step {number}: {event.title}")
+            case StepFinished(step=number, status=status, verification=verification):
+                steps.mark(number, status, verification)
+                self.say_what_to_type()
+            case StepsUndone() | StepsRedone() if self.agent is not None:
+                self._show_steps()
+                self.say_what_to_type()
+            case StepsUndone():
+                steps.show(())  # the plan that was just finished is not finished any more
+            case _:
+                pass
+        for text, tone in _lines(event):
+            self.transcript.add(_BLOCKS[tone], text)
+
+    def say_what_to_type(self) -> None:
+        """In the empty prompt, and below it what Enter does with what stands there."""
+        text = _IN_CHAT
+        if self.agent is not None and self.agent.name == "planner":
+            text = _IN_A_PLANNING
+        elif self.agent is not None:
+            text = _AFTER_A_FAILURE if self.steps.has_failed else _IN_A_RUN
+            text = _WITH_SOCRATES if self.agent.name == "socrates" else text
+        self.prompt.area.placeholder = text
+        self.say_what_enter_does()
+
+    @on(Prompt.DoingChanged)
+    def say_what_enter_does(self) -> None:
+        line = self.prompt.text
+        meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
+        self.activity.tell_meaning(meaning.hint if meaning is not None else "", self.prompt.doing)
+
+    def settle(self) -> None:
+        """After a turn, however it ended: nothing is live, and the steps show what is saved."""
+        self.transcript.settle()
+        self.activity.rest()
+        self._say_what_was_spent()
+        self.bar.branch = current_branch(self._root) or ""
+        self._show_steps()
+        self.say_what_to_type()
+
+    def _say_what_was_spent(self) -> None:
+        if self.session is not None and self.session.tally.spent.tokens:
+            self.bar.spent = self.session.tally.spent.in_words()
+
+    def _show_steps(self) -> None:
+        """As the active agent has them, if it is one that carries out a plan."""
+        for event in self.agent.view() if self.agent is not None else ():
+            if isinstance(event, PlanOpened):
+                self.steps.show(event.steps)
+
+
+def _lines(event: Event) -> list[tuple[str, Tone]]:
+    """What the transcript says; lists are one block."""
+    if isinstance(event, TicketsListed | PlanOpened):
+        return [("\n".join(text for text, _ in described(event)), Tone.PLAIN)]
+    return described(event)
