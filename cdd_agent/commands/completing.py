@@ -22,7 +22,7 @@ def complete(session: Session, line: str, ask_again: Callable[[], None] = lambda
     known = commands().get(name)
     if not space:
         names = fitting(name, [other for other in commands() if other != name]).best
-        return [Completion(f"/{one}", commands()[one].synopsis, _first_sentence(commands()[one].help)) for one in names]
+        return [Completion(f"/{one}", commands()[one].synopsis, commands()[one].help) for one in names]
     if known is None:
         return []
     if groups := known.words():
@@ -102,7 +102,3 @@ def _models(session: Session) -> Mapping[str, str]:
         if row.needs_key and any(os.environ.get(key, "").strip() for key in row.keys):
             models |= {name: known_model(name).in_short for name in models_of(provider) if name not in models}
     return models
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition(":")[0].partition(";")[0].rstrip(".")

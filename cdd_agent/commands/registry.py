@@ -90,6 +90,21 @@ async def handle(session: Session, line: str) -> None:
             await session.say(line)
 
 
+def hint_for(line: str) -> str:
+    """What Enter does with a slash command, or with a command of the person's own; empty for other lines."""
+    if line.lstrip().startswith("!"):
+        return "Enter runs that as a command of your own"
+    if not line.lstrip().startswith("/"):
+        return ""
+    try:
+        known, _ = _command_of(line)
+    except WrongUsage as error:
+        return f"Enter does nothing. {error.message}"
+    except BadInput as error:
+        return f"Enter does nothing. {error.message}. {error.hint}".rstrip()
+    return f"Enter: {known.help[:1].lower()}{known.help[1:]}"
+
+
 def _command_of(line: str) -> tuple[SlashCommand, list[str]]:
     """The command that a line calls, with its arguments."""
     import shlex

@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
 from cdd_agent.commands.completing import complete
+from cdd_agent.commands.registry import hint_for
 from cdd_agent.completion import Completion
 from cdd_agent.events import (
     AgentChanged,
@@ -254,7 +255,8 @@ class Home(GuardedWidget, Screen[None]):
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
-        self.activity.tell_meaning(meaning.hint if meaning is not None else "", self.prompt.doing)
+        hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
+        self.activity.tell_meaning(hint, self.prompt.doing)
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""

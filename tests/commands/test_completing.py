@@ -36,7 +36,7 @@ def helps(sandbox: Sandbox, line: str) -> dict[str, str]:
 
 def test_a_command_is_offered_with_its_arguments_and_what_it_does(sandbox: Sandbox) -> None:
     offered = helps(sandbox, "/")
-    assert offered["/exec SLUG [--start-over]"] == "Carry out a ticket's plan, step by step"
+    assert offered["/exec SLUG [--start-over]"].startswith("Carry out a ticket's plan, step by step")
     assert all(offered.values())
 
 

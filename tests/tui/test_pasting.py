@@ -30,6 +30,7 @@ async def test_it_is_shown_as_a_mark_and_sent_whole(sandbox: Sandbox) -> None:
         assert person.prompt.area.text == f"why {MARK} ?"
         assert MARK in person.screen
         assert person.prompt.area.size.height == 1
+        assert person.activity == "Enter sends all of it · Ctrl+O shows what was pasted"
 
         await person.press("enter")
         await person.until_told("I see.")

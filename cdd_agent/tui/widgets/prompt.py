@@ -26,8 +26,8 @@ _WAITING = "  waits for the end of this · Esc takes it back"
 _ASIDE = "  comes back when the question is answered"
 _UNSENT = "  not sent · ↑ brings it back"
 _MOST_FOUND = 50
-_WIDEST = 48
-"""Columns that are given to candidates, so that their help begins in one column."""
+_WIDEST = 30
+"""Columns that are given to candidates, so that their help begins in one column; longer ones push theirs."""
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
 _SEARCHING = "Searching earlier lines: Enter takes one · Ctrl+R the next older · Esc back"
@@ -127,6 +127,14 @@ class Prompt(GuardedWidget, Vertical):
         if self.is_completing and self._walked and (taken := self._highlighted) is not None:
             return f"Enter takes {taken.shown} · Esc back"
         return ""
+
+    @property
+    def about_text(self) -> str:
+        """What there is to know of what Enter sends."""
+        if self.area.is_folded:
+            return "Enter sends all of it · Ctrl+O shows what was pasted"
+        lines = self.area.document.line_count
+        return f"Enter sends {lines} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
 
     @property
     def offers(self) -> list[Completion]:
