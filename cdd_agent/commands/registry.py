@@ -94,7 +94,7 @@ def hint_for(line: str) -> str:
     """What Enter does with a slash command, or with a command of the person's own; empty for other lines."""
     if line.lstrip().startswith("!"):
         return "Enter runs that as a command of your own"
-    if not line.lstrip().startswith("/"):
+    if not line.lstrip().startswith("/") or line.strip() == "/":
         return ""
     try:
         known, _ = _command_of(line)

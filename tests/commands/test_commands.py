@@ -170,7 +170,7 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
         ("/exce x", "no command /exce", "/exec"),
         ("/", "no command /", "/help"),
         ("/doctor", "no command /doctor", "In a terminal: `cdd doctor`."),
-        ("/help nobody", "no agent 'nobody'", "chat, socrates, planner, executor"),
+        ("/help nobody", "no help on 'nobody'", "chat, socrates, planner, executor"),
         ("/exec", "Usage: /exec SLUG", "Carry out"),
         ("/exec a b", "no 'b' of /exec", "Usage: /exec SLUG"),
         ("/exec a b c", "Usage: /exec SLUG", ""),
