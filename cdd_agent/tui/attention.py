@@ -28,6 +28,7 @@ _LONGEST = 160
 _AGAIN = 5.0
 """Seconds after which progress is told again: some terminals take one that is not for stale."""
 _KEEP_TITLE, _BRING_BACK_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+_NO_PROGRESS = "\x1b]9;4;0\x07"
 _NORMAL, _FAILED, _WAITING = 1, 2, 4
 """The taskbar's colours, as OSC 9;4 counts them."""
 
@@ -115,7 +116,7 @@ class Attention:
         """The terminal is somebody else's: put back its title and its place in the taskbar."""
         if not self._is_lent and self._settings is not None:
             if self._shown[1]:
-                self._send("\x1b]9;4;0\x07")
+                self._send(self._through(_NO_PROGRESS))
             if self._shown[0]:
                 self._send(_BRING_BACK_TITLE)
             self._shown = ("", "")
@@ -234,7 +235,7 @@ class Attention:
         if has_title and title != self._shown[0]:
             self._send(f"{'' if self._shown[0] else _KEEP_TITLE}\x1b]2;{title}\x07")
         if has_progress and progress != self._shown[1]:
-            self._send(self._through(progress or "\x1b]9;4;0\x07"))
+            self._send(self._through(progress or _NO_PROGRESS))
             self._shown_at = monotonic()
         self._shown = (title if has_title else "", progress if has_progress else "")
 

@@ -54,12 +54,13 @@ class Drafts:
                     left += _taken_over(file)
         return left
 
-    def close(self) -> None:
-        """The shell ends by itself: nothing is left to others, and nothing more is kept."""
+    def close(self, *, leave: bool = False) -> None:
+        """The shell ends, and nothing more is kept. `leave`: what was kept so far is left to the next one."""
         self._is_closed = True
         if self._lock is not None:
             with suppress(OSError):
-                self._file.unlink(missing_ok=True)
+                if not (leave and self._kept):
+                    self._file.unlink(missing_ok=True)
             _release(self._lock)
             self._lock = None
 

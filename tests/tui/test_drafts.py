@@ -9,6 +9,7 @@ import pytest
 
 from cdd_agent.tui.drafts import Drafts
 from tests.projects import Sandbox
+from tests.terminals import Terminal
 from tests.tui.person import person_at
 
 
@@ -103,4 +104,34 @@ async def test_a_draft_is_on_the_disk_soon_after_a_key_and_gone_when_it_is_sent(
         await person.until(lambda: kept() == [])
         await person.press(*"other")
         await person.until(lambda: kept() == ["other"])
+        await person.press("ctrl+d")
     assert list(drafts.iterdir()) == []
+
+
+async def test_a_shell_that_ends_without_being_left_leaves_its_draft(sandbox: Sandbox) -> None:
+    sandbox.write()
+    async with person_at(sandbox) as person:
+        await person.press(*"half a thought")
+        await person.until(lambda: list((sandbox.root / ".cdd/runs/drafts").glob("*.json")))
+    async with person_at(sandbox) as person:
+        await person.until(lambda: "not sent · ↑ brings it back" in person.screen)
+        await person.press("up")
+        assert person.prompt.text == "half a thought"
+
+
+def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
+    def opened() -> Terminal:
+        terminal = Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", size=(80, 24))
+        terminal.until(lambda: b"Ask anything" in terminal.seen)
+        return terminal
+
+    sandbox.write()
+    first = opened()
+    first.press(b"half a thought")
+    first.until(
+        lambda: any("half a thought" in text.read_text() for text in sandbox.root.glob(".cdd/runs/drafts/*.json"))
+    )
+    first.end()
+    second = opened()
+    second.until(lambda: b"half a thought" in second.seen and b"not sent" in second.seen)
+    second.end()

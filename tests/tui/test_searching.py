@@ -2,6 +2,7 @@
 
 import pytest
 
+from cdd_agent.events import CommandProposed
 from tests.projects import Sandbox
 from tests.tui.person import Person, person_at
 
@@ -82,6 +83,28 @@ async def test_a_draft_that_was_there_before_a_search_is_not_lost_by_leaving(ear
     async with person_at(earlier) as person:
         await person.press("up")
         assert person.prompt.text == "half a thought"
+
+
+async def test_ctrl_c_in_a_search_puts_away_the_draft_not_what_is_looked_for(earlier: Sandbox) -> None:
+    async with person_at(earlier) as person:
+        await person.press(*"half", "ctrl+r", *"zz", "ctrl+c", "up")
+        assert person.prompt.text == "half"
+
+
+async def test_a_letter_that_is_looked_for_answers_no_question(earlier: Sandbox) -> None:
+    async with person_at(earlier) as person:
+        await begun(person)
+        proposal = person.app.run_worker(person.app.asking.approve(CommandProposed("rm x", "`rm` is not on the list")))
+        await person.until_asked()
+        await person.rest()
+        await person.press("y")
+        await person.rest()
+        await person.rest()
+        assert not proposal.is_finished
+        assert person.prompt.text == "y"
+        await person.press("escape")
+        await person.answer("y")
+        await person.until(lambda: proposal.is_finished)
 
 
 async def test_lines_of_earlier_sessions_are_found(earlier: Sandbox) -> None:

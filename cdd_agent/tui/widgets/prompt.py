@@ -108,7 +108,7 @@ class Prompt(GuardedWidget, Vertical):
         self.set_timer(_SOON, self._take_over_drafts)
 
     def on_unmount(self) -> None:
-        self._kept.close()
+        self._kept.close(leave=True)  # where the person has left, it is closed by now
 
     @property
     def text(self) -> str:
@@ -117,7 +117,12 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def is_completing(self) -> bool:
-        return self.has_class("-completing") or self._searched_from is not None
+        return self.has_class("-completing") or self.is_searching
+
+    @property
+    def is_searching(self) -> bool:
+        """What is typed is looked for in the history, and is no draft."""
+        return self._searched_from is not None
 
     @property
     def doing(self) -> str:
@@ -213,7 +218,7 @@ class Prompt(GuardedWidget, Vertical):
     async def _edit(self) -> None:
         from cdd_agent.tui.editor import edited  # not for the shell's first screen
 
-        before = self.text
+        self.replace(before := self._draft)
         try:
             text = await edited(self.app, before)
         except CddError as error:
@@ -233,7 +238,7 @@ class Prompt(GuardedWidget, Vertical):
         """These lines, the first one first, are not sent after all: into the prompt with one, if nothing is there and
         nobody types; the others are behind Up."""
         left = [line for line in lines if line.strip()]
-        if left and not self.text and not is_typing:
+        if left and not self.text and not is_typing and not self.is_searching:
             self.replace(left.pop(0))
         for line in reversed(left):
             self._history.add(line)
@@ -256,7 +261,7 @@ class Prompt(GuardedWidget, Vertical):
 
     def put_away(self) -> None:
         """Empty the prompt; Up brings it back."""
-        self._history.add(self.text)
+        self._history.add(self._draft)
         self.replace("")
 
     def keep_drafts(self) -> None:
@@ -287,8 +292,12 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _drafts(self) -> list[str]:
-        typed = self.text if self._searched_from is None else self._searched_from
-        return [line for line in (*self._waiting, *self._aside, typed) if line.strip()]
+        return [line for line in (*self._waiting, *self._aside, self._draft) if line.strip()]
+
+    @property
+    def _draft(self) -> str:
+        """What is typed, but for what is looked for."""
+        return self.text if self._searched_from is None else self._searched_from
 
     def hold(self, line: str) -> None:
         """The line that was sent has to wait: show it until it is taken, or Escape brings it back."""
