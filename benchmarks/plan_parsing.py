@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from markdown_it import MarkdownIt
 
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
 
 STEPS = 10_000
 ROUNDS = 5

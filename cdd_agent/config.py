@@ -288,10 +288,20 @@ def with_model(config: Config, model: str, api_base: str | None, where: str, rol
     chosen = ModelSettings(**_checked({"model": model, "api_base": api_base}, lambda _: where))
     if role is None:
         return with_settings(config, chosen)
+    return _with_role(config, role, chosen.model_dump(exclude_unset=True))
+
+
+def without_own_model(config: Config, role: Role) -> Config:
+    """The settings where a role asks the model of all, at its address."""
+    return _with_role(config, role, {})
+
+
+def _with_role(config: Config, role: Role, settings: dict[str, Any]) -> Config:
+    """The settings with others of a role. How it asks stays."""
     now: ModelSettings = getattr(config.models, role)
     kept = {name: getattr(now, name) for name in now.model_fields_set & {"effort", "temperature", "max_output_tokens"}}
-    of_role = ModelSettings(**(chosen.model_dump(exclude_unset=True) | kept))
-    return config.model_copy(update={"models": config.models.model_copy(update={role: of_role})})
+    own = ModelSettings(**(settings | kept))
+    return config.model_copy(update={"models": config.models.model_copy(update={role: own})})
 
 
 def with_settings(config: Config, other: ModelSettings) -> Config:

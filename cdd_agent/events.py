@@ -13,11 +13,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cdd_agent.llm.local_servers import OfferedModel
-    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
+    from cdd_agent.tickets.plan import ImplementationPlan, Problem
+    from cdd_agent.tickets.plan_step import PlanStep
     from cdd_agent.tickets.state import ExecutionState
 
 
@@ -299,6 +302,13 @@ class StepView:
     """It is over, and the plan says something else of it now."""
     folder: int = 0
     """The number of its folder in the run's record; 0, in older logs: its own."""
+    depends_on: tuple[int, ...] = ()
+    attempts: int = 0
+    seconds: float | None = None
+    """From its start to its end."""
+    completed_at: str | None = None
+    """When it was over or failed, in ISO 8601."""
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True)
@@ -326,11 +336,45 @@ class PlanOpened:
                 now.reason,
                 step.number in changed,
                 now.folder,
+                step.dependencies,
+                now.attempts,
+                now.seconds,
+                _iso(now.completed_at),
+                now.evidence,
             )
             for step in plan.order()
             for now in (state.of(step.number),)
         )
         return cls(state.ticket_slug, title, tuple(steps), resumed=state.started_at is not None)
+
+
+@dataclass(frozen=True)
+class CriterionProof:
+    """An acceptance criterion, and what was done and seen for it."""
+
+    number: int
+    """Its place in the spec, from 1."""
+    text: str
+    steps: tuple[StepView, ...] = ()
+    """Those that serve it, as the plan says."""
+    tests: tuple[str, ...] = ()
+    """Those that these steps have made pass: new ones, and ones that failed before."""
+    files: tuple[str, ...] = ()
+    """Those that these steps have changed."""
+
+    @property
+    def is_seen(self) -> bool:
+        """Every step that serves it is completed, and tests have shown that."""
+        return bool(self.steps) and all(step.verification is Verification.PASSED for step in self.steps)
+
+
+@dataclass(frozen=True)
+class CriteriaShown:
+    """The acceptance criteria of a ticket."""
+
+    ticket_slug: str
+    title: str
+    criteria: tuple[CriterionProof, ...]
 
 
 @dataclass(frozen=True)
@@ -343,7 +387,11 @@ class PlanChecked:
     problems: tuple[Problem, ...]
 
 
-TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | PlanChecked
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
+
+
+TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShown | PlanChecked
 
 
 # ---------------------------------------------------------------------------------------------------- a model's replies
@@ -610,6 +658,8 @@ class TestsFinished:
     seconds: float
     notes: tuple[str, ...] = ()
     """What to look at, also when it passed: old failures, tests that went, changes to how tests are run."""
+    evidence: Evidence | None = None
+    """None in older logs."""
 
     __test__ = False
 
@@ -637,6 +687,12 @@ class StepFinished:
     done: int
     total: int
     files_deleted: tuple[str, ...] = ()
+    attempts: int = 0
+    seconds: float | None = None
+    """From its start to its end."""
+    completed_at: str | None = None
+    """In ISO 8601."""
+    evidence: Evidence | None = None
 
     @classmethod
     def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
@@ -653,6 +709,10 @@ class StepFinished:
             done=state.done,
             total=len(plan.steps),
             files_deleted=now.files_deleted,
+            attempts=now.attempts,
+            seconds=now.seconds,
+            completed_at=_iso(now.completed_at),
+            evidence=now.evidence,
         )
 
 

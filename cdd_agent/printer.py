@@ -16,6 +16,8 @@ from cdd_agent.events import (
     CheckpointStarted,
     CommandOutput,
     Event,
+    OwnCommandFinished,
+    PersonAnswered,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
@@ -99,9 +101,10 @@ class JsonPrinter:
 class TextPrinter:
     """Lines for people on standard output. On a terminal, the wait for a reply is shown as it grows."""
 
-    def __init__(self, *, to_stderr: bool = False) -> None:
+    def __init__(self, *, to_stderr: bool = False, is_live: bool = True) -> None:
+        """`is_live`: on a terminal, one line shows what is waited for."""
         self._console = Console(stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
-        self._live = self._console.status("") if self._console.is_terminal else None
+        self._live = self._console.status("") if is_live and self._console.is_terminal else None
         self._reply: list[str] = []
         self._delay = 0.0
         """What can be left of a wait that was told."""
@@ -218,3 +221,51 @@ class TextPrinter:
     def _rest(self) -> None:
         if self._live:
             self._live.stop()
+
+
+class PlainPrinter(TextPrinter):
+    """Lines for a person who types in between: replies and output in full, each line once, none of them redrawn."""
+
+    def __init__(self) -> None:
+        super().__init__(is_live=False)
+        self._begun = ""
+        """A line of a reply that has no end yet."""
+
+    def show(self, event: Event) -> None:
+        match event:
+            case ReplyDelta(text=text):
+                *lines, self._begun = (self._begun + text).split("\n")
+                for line in lines:
+                    self._line(line, Tone.PLAIN)
+            case ReplyFinished() | ReplyRestarted():
+                self._end_reply()
+                super().show(event)
+            case BaselineStarted(command=command) | TestsStarted(command=command):
+                super().show(event)
+                self._line(f"running {command}", Tone.QUIET)
+            case CommandOutput(step=None, text=text):
+                self._stream(text)
+            case OwnCommandFinished():
+                self._stream("", ended=True)
+                self._describe(event)
+            case PersonAnswered():
+                pass  # they have just typed it
+            case StepFinished():
+                self._describe(event)
+            case _:
+                self._end_reply()
+                super().show(event)
+
+    def _end_reply(self) -> None:
+        rest, self._begun = self._begun, ""
+        if rest.strip():
+            self._line(rest, Tone.PLAIN)
+
+    def say(self, text: str) -> None:
+        """Words to the person, beside what the session tells."""
+        self._line(text, Tone.PLAIN)
+
+    def prompt(self, text: str) -> None:
+        """What stands before the line that they type now."""
+        self._console.print(Text(sanitize_for_display(text), "bold"), end="")
+        self._console.file.flush()

@@ -14,7 +14,7 @@ from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.last_active import LastActive, last_active, remember
 from cdd_agent.agents.words import shell_word
 from cdd_agent.config import Config
-from cdd_agent.errors import CddError
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
@@ -22,6 +22,7 @@ from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
+    from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.files.index import FileIndex
 
 
@@ -158,6 +159,17 @@ class Session:
         finally:
             if visited is not active:
                 visited.close()
+
+    def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
+        """All that is known of a step of a ticket, or of the one that is worked on. Raises `BadInput`."""
+        from cdd_agent.engine.step_details import step_details
+        from cdd_agent.redaction import Redactor
+
+        slug = slug or self.last_ticket
+        if slug is None:
+            raise BadInput("No ticket is open")
+        redactor = Redactor.of_environment(self.project.config.commands.hide_env)
+        return step_details(self.project.root, self.project.tickets.find(slug), number, redactor)
 
     def meaning(self, line: str) -> Meaning | None:
         """What the active agent will do with a line; None where it is for chat, or a command (`/help`, `!ls`)."""

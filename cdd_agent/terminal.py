@@ -40,7 +40,7 @@ class Terminal:
             self._show(question(proposal))
         known = answers(proposal)
         keys = {word[0]: choice for word, choice in known.items()} | known
-        self._forget_what_was_typed()
+        forget_what_was_typed(self._keyboard)
         offered = "  ".join(f"[{word[0]}] {word}" for word in known)
         while True:
             answer = (await self._line(f"{offered} > ")).strip().lower()
@@ -57,15 +57,6 @@ class Terminal:
         lines = [margin + sanitize_for_display(line) for line in text.splitlines()]
         for line in lines:
             self._console.print(Text(line))
-
-    def _forget_what_was_typed(self) -> None:
-        """A yes that was typed before the question came is no answer to it."""
-        try:
-            import termios
-        except ImportError:  # Windows has no such thing
-            return
-        with suppress(termios.error):
-            termios.tcflush(self._keyboard, termios.TCIFLUSH)
 
     async def _line(self, prompt: str) -> str:
         """One line. Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
@@ -84,6 +75,16 @@ class Terminal:
         if not line:
             raise NotApproved("No answer came")
         return line.decode("utf-8", errors="replace")
+
+
+def forget_what_was_typed(keyboard: int) -> None:
+    """A yes that was typed before the question came is no answer to it."""
+    try:
+        import termios
+    except ImportError:  # Windows has no such thing
+        return
+    with suppress(termios.error):
+        termios.tcflush(keyboard, termios.TCIFLUSH)
 
 
 def _settle(answer: asyncio.Future[bytes], line: bytes) -> None:

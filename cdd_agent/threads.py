@@ -1,4 +1,8 @@
-"""Blocking work that can be left behind: name look-ups, conversions, searches, waiting for a program to end."""
+"""Blocking work that can be left behind: name look-ups, conversions, searches, waiting for a program to end.
+
+anyio's threads keep neither promise: the end of the program waits for them, and a task that is cancelled by asyncio
+leaves them at work also where it is to wait for their end.
+"""
 
 import asyncio
 import contextlib

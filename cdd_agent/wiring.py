@@ -445,18 +445,13 @@ class NoModel(BadInput):
 def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if config.model is None:
         raise NoModel
-    if config.model.startswith(_SCRIPT):
+    if config.model.startswith((_SCRIPT, _REPLAY)):
         from cdd_agent.llm.scripted import ScriptedModel
 
-        scripted = ScriptedModel.from_yaml(root / config.model.removeprefix(_SCRIPT))
-        scripted.pace *= watched
+        script = root / config.model.removeprefix(_SCRIPT).removeprefix(_REPLAY)
+        scripted = ScriptedModel.from_file(script, _redactor(config), in_time=watched)
         scripted.sees = scripted.sees if config.pictures is None else config.pictures
         return scripted
-    if config.model.startswith(_REPLAY):
-        from cdd_agent.llm.replay import ReplayedModel
-
-        cassette = root / config.model.removeprefix(_REPLAY)
-        return ReplayedModel.from_file(cassette, _redactor(config), in_time=watched)
     if endpoint := direct_endpoint(config):
         from cdd_agent.llm.direct.model import DirectModel
 

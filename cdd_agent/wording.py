@@ -16,6 +16,8 @@ from cdd_agent.events import (
     ChangesPutBack,
     Choice,
     CommandProposed,
+    CriteriaShown,
+    CriterionProof,
     Event,
     ModelChosen,
     ModelReplaced,
@@ -42,7 +44,7 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
 )
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
@@ -54,6 +56,8 @@ STEP_GLYPHS = {
     StepStatus.FAILED: "✗",
     StepStatus.SKIPPED: "–",
 }
+_UNPROVEN = "~"
+"""The sign of a step that is completed and that no tests have shown to be done."""
 REMARKS: dict[Verification | None, str] = {
     Verification.NONE: "unverified",
     Verification.BASELINE: "old failures remain",
@@ -146,6 +150,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
             return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+        case CriteriaShown():
+            return _criteria(event)
         case PlanChecked():
             return _plan_checked(event)
         case SpecOpened():
@@ -219,6 +225,35 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [*_run_finished(event), *_left_to_do(event)]
         case _:
             return []
+
+
+def _criteria(event: CriteriaShown) -> list[tuple[str, Tone]]:
+    lines = [(f"{event.ticket_slug}: {event.title}", Tone.HEADING)]
+    for criterion in event.criteria:
+        lines.append((f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}", Tone.PLAIN))
+        lines += [(f"    step {_step(step)}", Tone.PLAIN) for step in criterion.steps]
+        if criterion.tests:
+            names = ", ".join(criterion.tests[:_SHOWN_FILES])
+            lines.append((f"    tests: {names}{_and_more(criterion.tests)}", Tone.QUIET))
+        if criterion.files:
+            names = ", ".join(criterion.files[:_SHOWN_FILES])
+            lines.append((f"    files: {names}{_and_more(criterion.files)}", Tone.QUIET))
+        if not criterion.steps:
+            lines.append(("    no step of the plan serves it", Tone.WARNING))
+    if not event.criteria:
+        lines.append(("The spec has no acceptance criteria yet.", Tone.WARNING))
+    return lines
+
+
+def criterion_sign(criterion: CriterionProof) -> str:
+    """Whether it is seen to be met, partly done, or open."""
+    is_begun = any(step.status.over for step in criterion.steps)
+    status = StepStatus.COMPLETED if criterion.is_seen else StepStatus.IN_PROGRESS
+    return STEP_GLYPHS[status if is_begun else StepStatus.PENDING]
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
 
 
 def _plan_checked(event: PlanChecked) -> list[tuple[str, Tone]]:
@@ -339,7 +374,9 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
         case StepStatus.COMPLETED:
             remark = REMARKS.get(event.verification)
             words = f"completed, {remark}" if remark else "completed"
-            return f"Step {event.step} {words} {where}", Tone.WARNING if remark else Tone.GOOD
+            seen = event.evidence
+            because = f": {why(seen)}" if seen is not None and seen.passed is not None else ""
+            return f"Step {event.step} {words} {where}{because}", Tone.WARNING if remark else Tone.GOOD
         case StepStatus.SKIPPED:
             return f"Step {event.step} skipped: {event.reason} {where}", Tone.WARNING
         case StepStatus.FAILED:
@@ -395,7 +432,31 @@ def _step(step: StepView) -> str:
     elif step.status is StepStatus.SKIPPED and step.reason:
         remark = f"  (skipped: {step.reason})"
     remark += "  (changed in the plan since)" if step.changed else ""
-    return f"{STEP_GLYPHS[step.status]} {step.number}. {step.title}{remark}"
+    return f"{step_glyph(step)} {step.number}. {step.title}{remark}"
+
+
+def step_glyph(step: StepView) -> str:
+    """The sign of where a step stands."""
+    is_unproven = step.status is StepStatus.COMPLETED and step.verification in REMARKS
+    return _UNPROVEN if is_unproven else STEP_GLYPHS[step.status]
+
+
+def why(evidence: Evidence) -> str:
+    """What was seen when a step was decided, in a line."""
+    if evidence.passed is None:
+        return evidence.reason
+    new_failures = evidence.failed - evidence.old_failures
+    parts = [f"{_tests(evidence.fixed)} went red → green"] if evidence.fixed else []
+    parts += [f"{_tests(evidence.new, 'new ')} passed"] if evidence.new else []
+    others = " others" if parts else ""
+    parts += [f"{evidence.stayed}{others} stayed green"] if evidence.stayed else []
+    parts += [f"{_tests(new_failures)} failed"] if new_failures else []
+    parts += [f"{_tests(evidence.old_failures)} failed before, too"] if evidence.old_failures else []
+    return ", ".join(parts) or "no test passed"
+
+
+def _tests(count: int, kind: str = "") -> str:
+    return f"{count} {kind}test{'s' * (count != 1)}"
 
 
 def _clause(error: str | None) -> str:

@@ -78,7 +78,7 @@ def test_the_sample_is_under_git_of_its_own_also_in_a_hook_of_another_repository
 def test_its_script_answers_whatever_is_asked_as_often_as_it_is() -> None:
     folder = copy_sample()
     try:
-        model = ScriptedModel.from_yaml(folder / ".cdd/demo-script.yaml")
+        model = ScriptedModel.from_file(folder / ".cdd/demo-script.yaml")
     finally:
         shutil.rmtree(folder)
     answered = {

@@ -39,10 +39,10 @@ class Action(BaseModel, ABC):
 
     @abstractmethod
     def title(self) -> str:
-        """What it does, in a line for people."""
+        """The action in a line for people."""
 
     def details(self) -> str:
-        """What a person should see before they say yes to it, beyond the title."""
+        """All else that a person should see before they say yes to it."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -154,11 +154,11 @@ KINDS: dict[str, type[Action]] = {
     kind.action_type: kind
     for kind in (ExecuteAction, CreateFileAction, EditAction, ReadAction, ChatWithUserAction, ResearchAction)
 }
-"""What a plan or a model can ask for, by name."""
+"""The actions that a plan or a model can ask for, by name."""
 
 
 class ActionStatus(StrEnum):
-    """What became of an action. `COMPLETED` is for what has no pass or fail: chat."""
+    """The outcome of an action. `COMPLETED` is for what has no pass or fail: chat."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
@@ -172,7 +172,7 @@ class ActionResult:
     action: Action
     status: ActionStatus
     output: str = ""
-    """What it printed, read or was told; for a failed `create_file` or `edit`, the file's present content."""
+    """All that it printed, read or was told; for a failed `create_file` or `edit`, the file's present content."""
     error: str = ""
     """Why it failed; of a command that did not, what it wrote to standard error."""
     return_code: int | None = None
@@ -211,7 +211,7 @@ class RunEnvironment:
 
 @dataclass(frozen=True)
 class ExecutionReport:
-    """What became of every action of a plan, in its order. Raises `TypeError` for logs that are no results."""
+    """The result of every action of a plan, in its order. Raises `TypeError` for logs that are no results."""
 
     run_summary: RunSummary
     environment: RunEnvironment
@@ -235,7 +235,7 @@ class ExecutionReport:
         return tuple(log for log in self.action_logs if log.status is ActionStatus.FAILURE)
 
     def to_json(self) -> dict[str, Any]:
-        """What `cdd run --json` prints."""
+        """The report as `cdd run --json` prints it."""
         summary = self.run_summary
         return {
             "run_summary": {

@@ -19,9 +19,18 @@ _MAIN_FIELD = {
     "chat_with_user": "prompt",
     "research": "queries",
 }
-"""What the plain form of an action gives: `- execute: "ls"`, `- read: README.md`."""
+"""The field that the plain form of an action gives: `- execute: "ls"`, `- read: README.md`."""
 _KINDS = ", ".join(KINDS)
 _MOST_PROBLEMS = 10
+_A_LIST = "is a list of texts"
+_PROBLEMS = {
+    "missing": "is missing",
+    "string_pattern_mismatch": "is empty",
+    "too_short": "is empty",
+    "string_type": "is not a text",
+    "dict_type": "is a mapping of names to texts",
+}
+"""Of a value, by pydantic's name for it."""
 
 
 class ActionPlanRefused(BadInput):
@@ -95,7 +104,8 @@ def _kind(fields: dict[str, YamlEntry], where: str, source: str) -> str:
     if "action" in fields:
         entry = fields.pop("action")
         if not isinstance(entry.tree, str) or entry.tree not in KINDS:
-            raise BadInput(f"{entry.at(source)}: there is no action {_shown(entry.tree)}{_near(entry.tree)}")
+            shown = f"`{entry.tree[:60]}`" if isinstance(entry.tree, str) else "of that form"
+            raise BadInput(f"{entry.at(source)}: there is no action {shown}{_near(entry.tree)}")
         return entry.tree
     named = [name for name in fields if name in KINDS]
     if len(named) > 1:
@@ -129,35 +139,18 @@ def _made(kind: str, fields: dict[str, YamlEntry], where: str, source: str) -> A
     except ValidationError as error:
         details = error.errors()  # a key that is not known says more than the one that it was meant to be
         detail = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
-        name = str(detail["loc"][0])
+        name, wrong = str(detail["loc"][0]), detail["type"]
         place = fields[name].at(source) if name in fields else where
-        raise BadInput(f"{place}: {kind}: {_complaint(KINDS[kind], name, str(detail['type']))}") from error
-
-
-def _complaint(kind: type[Action], name: str, problem: str) -> str:
-    match problem:
-        case "extra_forbidden":
-            near = difflib.get_close_matches(name, kind.model_fields, n=1)
-            meant = f"; did you mean `{near[0]}`?" if near else f"; its keys are {', '.join(kind.model_fields)}"
-            return f"there is no key `{name}`{meant}"
-        case "missing":
-            return f"`{name}` is missing"
-        case "string_pattern_mismatch":
-            return f"`{name}` is empty"
-        case "string_type":
-            return f"`{name}` is not a text" if name != "queries" else "`queries` is a list of texts"
-        case "too_short":
-            return f"`{name}` is empty"
-        case "dict_type":
-            return f"`{name}` is a mapping of names to texts"
-        case _:
-            return f"`{name}` is a list of texts"
+        if wrong == "extra_forbidden":
+            known = KINDS[kind].model_fields
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"did you mean `{near[0]}`?" if near else f"its keys are {', '.join(known)}"
+            raise BadInput(f"{place}: {kind}: there is no key `{name}`; {meant}") from error
+        is_in_list = name == "queries" and wrong == "string_type"
+        why = _A_LIST if is_in_list else _PROBLEMS.get(wrong, _A_LIST)
+        raise BadInput(f"{place}: {kind}: `{name}` {why}") from error
 
 
 def _near(name: Tree) -> str:
     near = difflib.get_close_matches(name, KINDS, n=1) if isinstance(name, str) else []
     return f"; did you mean `{near[0]}`?" if near else f"; there are {_KINDS}"
-
-
-def _shown(name: Tree) -> str:
-    return f"`{name[:60]}`" if isinstance(name, str) else "of that form"

@@ -22,7 +22,7 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.llm.port import Message
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tools.read_only import read_only_tools
 

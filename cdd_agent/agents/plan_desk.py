@@ -81,7 +81,7 @@ class PlanDesk:
         state = load_state(self.ticket.state_path, self.ticket.slug, plan)
         known = frozenset(step.number for step in plan.steps)
         if state is not None:
-            known |= frozenset({**state.former_steps, **state.step_executions})
+            known |= frozenset(state.known_steps)
         fixed = Fixed(state.over, known, bool(state.begun)) if state else Fixed(taken=known)
         return Present(data.decode("utf-8"), plan, state, fixed)
 

@@ -11,7 +11,8 @@ from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 

@@ -25,6 +25,8 @@ from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model, open_pr
 _PATIENCE = 5.0
 """Seconds for the list of models of a server that may be far away."""
 _SHOWN_MODELS = 5
+Finding = tuple[bool | None, str]
+"""Whether it is good, or None where it may be, and words for it."""
 
 
 def examine(folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
@@ -63,17 +65,18 @@ def examine(folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = U
     fit = _tests(project, say) and git is not None
     with console.status("Looking at the model ..."):
         servers = asyncio.run(find_local_servers(ports))
-        problems = {"model": _model_problem(project.config, project.root)}
-        problems |= {role: _model_problem(own, project.root) for role, own in _others(project.config).items()}
-    for name, config in {"model": project.config, **_others(project.config)}.items():
-        say(problems[name] is None, name, problems[name] or _asked(config))
+        configs = {"model": project.config, **_others(project.config)}
+        findings = {name: _asking(config, project.root) for name, config in configs.items()}
+    for name, (good, text) in findings.items():
+        say(good, name, text)
     for server in servers:
         say(bool(server.models) or None, "server", f"{server.name} at {server.api_base}: {_listed(server.models)}")
         if server.models:
             console.print(indent(_settings_of(server), " " * 10))
     if project.config.model is None:
         console.print(f"\n{NO_MODEL_HINT}")
-    return ExitCode.DONE if fit and not any(problems.values()) else ExitCode.BAD_INPUT
+    can_be_asked = all(good is not False for good, _ in findings.values())
+    return ExitCode.DONE if fit and can_be_asked else ExitCode.BAD_INPUT
 
 
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
@@ -99,49 +102,41 @@ def _others(config: Config) -> dict[str, Config]:
     return {**roles} | {f"fallback {number}": other for number, other in enumerate(fallbacks_of(config), 1)}
 
 
-def _model_problem(config: Config, root: Path) -> str | None:
-    """Why the model could not be asked, or None."""
-    model, api_base = config.model, config.api_base
-    if model is None:
-        return "none is configured"
-    if model.startswith(("script:", "replay:")):
-        try:
-            make_model(config, root, watched=False)
-        except BadInput as error:
-            return error.message
-        return None
-    try:
-        endpoint = direct_endpoint(config)
-    except BadInput as error:
-        return f"{error.message}. {error.hint}".rstrip()
-    if endpoint is None:
-        return _litellm_problem(model, api_base)
-    if endpoint.lacks_key:
-        return f"{model}: {endpoint.key_variable} not set in the environment"
-    if endpoint.needs_key:  # who needs one is asked only for replies
-        return None
-    return _server_problem(model, endpoint.compatible_base, endpoint.key)
-
-
-def _litellm_problem(model: str, api_base: str | None) -> str | None:
+def _asking(config: Config, root: Path) -> Finding:
+    """How the model is asked, or why it cannot be, or may not be."""
     from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
 
+    model, api_base = config.model, config.api_base
+    if model is None:
+        return False, "none is configured"
     try:
-        expect_provider(model, api_base)
+        if model.startswith(("script:", "replay:")):
+            make_model(config, root, watched=False)
+            return True, _asked(config)
+        endpoint = direct_endpoint(config)
+        if endpoint is None:
+            expect_provider(model, api_base)
     except BadInput as error:
-        return f"{error.message}. {error.hint}"
-    if api_base:
-        return _server_problem(model, api_base)
-    missing = missing_keys(model)
-    return f"{model}: {' and '.join(missing)} not set in the environment" if missing else None
-
-
-def _server_problem(model: str, api_base: str, key: str | None = None) -> str | None:
+        return False, f"{error.message.rstrip('.')}. {error.hint}".rstrip()
+    if endpoint is not None:
+        missing = [endpoint.key_variable] if endpoint.lacks_key else []
+        api_base = None if endpoint.needs_key else endpoint.compatible_base  # who needs a key is asked only for replies
+    else:
+        missing = [] if api_base else missing_keys(model)
+    if missing:
+        return False, f"{model}: {' and '.join(missing)} not set in the environment"
+    if not api_base:
+        return True, _asked(config)
     try:
-        is_there = asyncio.run(models_at(api_base, key, _PATIENCE)) is not None
-    except ModelError as error:  # a proxy that cannot be used
-        return f"{model}: {error.message} {error.hint}"
-    return None if is_there else f"{model}: no list of models at {api_base.rstrip('/')}/models"
+        models = asyncio.run(models_at(api_base, endpoint.key if endpoint else None, _PATIENCE))
+    except ModelError as error:
+        return False, f"{model}: {error.message} {error.hint}"
+    if models is None:
+        where = f"{api_base.rstrip('/')}/models"
+        return None, f"{_asked(config)}; whether it has the model is not known: no list of models at {where}"
+    if endpoint and not {endpoint.model, f"{endpoint.model}:latest"} & set(models):
+        return None, f"{_asked(config)}; the model is not in its list: {_listed(models)}"
+    return True, _asked(config)
 
 
 def _settings_of(server: LocalServer) -> str:
@@ -165,7 +160,7 @@ def _asked(config: Config) -> str:
         "request": ", ".join([*config.request.body, *config.request.headers]) or None,
     }
     how = "".join(f"; {name} {value}" for name, value in settings.items() if value is not None)
-    if config.model.startswith("script:"):
+    if config.model.startswith(("script:", "replay:")):
         return config.model
     if endpoint := direct_endpoint(config):
         return f"{config.model} at {endpoint.base}, asked directly{how}"

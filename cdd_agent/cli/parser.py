@@ -38,6 +38,7 @@ examples:
   cdd demo                         see the main job on a sample project: no key, no network
   cdd init && cdd new feature login
   cdd                              open the shell, then: /exec feature-login
+  cdd --plain                      the same a line at a time: screen readers, editors, serial lines
   cdd exec feature-login --yes     the same without a screen
   cdd exec feature-login --json    one event a line, for scripts
 
@@ -64,6 +65,7 @@ def parsed(arguments: Sequence[str]) -> Namespace:
     parser = _Parser("cdd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=RawDescriptionHelpFormatter)
     _add(parser, _COMMON_FLAGS)
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
+    parser.add_argument("--plain", action="store_true", help="the shell a line at a time, without a screen")
     _add(parser, MODEL_FLAGS)
     parser.set_defaults(project=Path(), debug=False, model=None, api_base=None, record=None)
     parser.set_defaults(carry_out=_open_shell, interrupted=TerminalForm("").interrupted)

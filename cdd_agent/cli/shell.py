@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdd_agent.errors import BadInput
 from cdd_agent.events import Emit, Notice, Tone
 from cdd_agent.files.paths import find_root
 from cdd_agent.frontend import Frontend
@@ -25,11 +24,12 @@ _OPENING = (
 
 
 def open_shell(options: Namespace) -> int:
-    """Open it, on a terminal that can draw a screen. Raises `BadInput` where there is none."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
-        raise BadInput(
-            "The shell needs a terminal that can draw a screen", hint="Without one: cdd exec SLUG --json, cdd --help."
-        )
+    """Open it; where there is no terminal that can draw a screen, a line at a time."""
+    can_draw = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if options.plain or not can_draw:
+        from cdd_agent.cli.plain import run_plain
+
+        return run_plain(lambda frontend, emit: _opened(options, frontend, emit, _OPENING))
     return run_shell(options)
 
 
@@ -39,16 +39,7 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
-        from cdd_agent.cli.without_screen import open_project_of
-        from cdd_agent.wiring import NO_MODEL_HINT, Wiring
-
-        project = open_project_of(options, "model", "api_base", "record")
-        notices = [Notice(note)]
-        if not (project.root / ".cdd").is_dir():
-            notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
-        if project.config.model is None:
-            notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
-        return Wiring(project, frontend, emit).session, tuple(notices)
+        return _opened(options, frontend, emit, note)
 
     shell = Shell(find_root(options.project), session, first)
     error = shell.run()
@@ -71,3 +62,17 @@ def _farewell(shell: "Shell", options: Namespace) -> Iterator[str]:
         yield f"Report: {sanitize_for_display(os.path.relpath(report))}"
     is_here = find_root(Path()) == root
     yield f"Go on with: {'cdd' if is_here else f'cdd -C {shlex.quote(str(root))}'}, and in it /resume"
+
+
+def _opened(options: Namespace, frontend: Frontend, emit: Emit, note: str) -> tuple[Session, tuple[Notice, ...]]:
+    """The session, and what a person is to know at first."""
+    from cdd_agent.cli.without_screen import open_project_of
+    from cdd_agent.wiring import NO_MODEL_HINT, Wiring
+
+    project = open_project_of(options, "model", "api_base", "record")
+    notices = [Notice(note)]
+    if not (project.root / ".cdd").is_dir():
+        notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
+    if project.config.model is None:
+        notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
+    return Wiring(project, frontend, emit).session, tuple(notices)

@@ -1,7 +1,7 @@
 """AGENTS.md, what coding agents and newcomers have to know of a project: a start, with what its files say already."""
 
 from cdd_agent.errors import BadInput
-from cdd_agent.project.manifests import read_manifests
+from cdd_agent.project.profile import profile
 from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.session import Project
@@ -38,7 +38,7 @@ Work is described in `{tickets}/`, a folder for each ticket: `spec.yaml` says wh
 
 def agents_file(project: Project) -> tuple[str, list[str]]:
     """The text, and which files it could not be made from, each with the reason."""
-    found = read_manifests(project.root)
+    found = profile(project.root)
     unread = list(found.unread)
     try:
         test = project.config.test_command or _detected(project)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cdd_agent.commands.registry import WrongUsage, command, commands
-from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, Argument, TerminalForm, flag
+from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, SLUG, Argument, TerminalForm, flag
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -150,6 +150,27 @@ async def status(session: Session, slug: str | None = None) -> None:
         from cdd_agent.commands.listing import opened
 
         session.emit(opened(session.project.tickets.find(slug or "")))
+
+
+@command(
+    "criteria",
+    "[SLUG]",
+    terminal_help="show which steps, tests and files serve each acceptance criterion",
+    terminal=TerminalForm("cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json", SLUG, JSON),
+)
+async def criteria(session: Session, slug: str | None = None) -> None:
+    """Show which steps, tests and files serve each acceptance criterion of a ticket, and which are seen to be met."""
+    import asyncio
+
+    from cdd_agent.engine.criteria import criteria_of
+    from cdd_agent.redaction import Redactor
+
+    known = slug or session.last_ticket
+    if known is None:
+        raise BadInput(f"Which ticket? Usage: {commands()['criteria'].synopsis}")
+    ticket = session.project.tickets.find(known)
+    redactor = Redactor.of_environment(session.project.config.commands.hide_env)
+    session.emit(await asyncio.to_thread(criteria_of, session.project.root, ticket, redactor))
 
 
 def _types_and_states() -> tuple[tuple[str, ...], ...]:

@@ -17,19 +17,23 @@ from cdd_agent.config import (
     of_role,
     provider_of,
     with_model,
+    without_own_model,
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, ModelChosen, Notice, Tone
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.guarded_yaml import read_file
+from cdd_agent.llm.known_models import has_provider
 from cdd_agent.llm.local_servers import USUAL_PORTS
+from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.session import Session
 from cdd_agent.threads import to_its_end
 
 _ABOUT_MODELS = """\
 `/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a \
 name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the \
-Planner alone; so do `executor`, `chat` and `socrates`."""
+Planner alone; so do `executor`, `chat` and `socrates`. `/model planner project` goes back to the project's."""
+_PROJECT = "project"
 _NO_SERVERS = (
     "No model server was found on this computer, where they usually are: "
     + ", ".join(f"{name} at port {port}" for name, port in USUAL_PORTS.items())
@@ -52,8 +56,18 @@ async def choose(session: Session, words: Sequence[str]) -> None:
         session.emit(found if found.models or found.without_models else Notice(_NO_SERVERS, about=About.NO_SERVERS))
         session.emit(Notice(_ABOUT_MODELS))
         return
-    model, api_base = await _meant(session, role, *given)
-    choice = with_model(session.project.config, model, api_base, "/model", role)
+    if role is not None and given == [_PROJECT]:
+        choice = without_own_model(session.project.config, role)
+        own = of_role(choice, role)
+        if own.model is None:
+            raise BadInput(f"No model is configured that {role} could go back to", hint=_ABOUT_MODELS)
+        model, api_base = own.model, own.api_base
+    else:
+        model, api_base = await _meant(session, role, *given)
+        choice = with_model(session.project.config, model, api_base, "/model", role)
+    is_known = has_provider(model) or endpoint_of(model, api_base) or model.startswith(("script:", "replay:"))
+    if not is_known:  # then litellm is asked, whose import is slow
+        session.emit(Notice(f"Looking for who offers {model}, which can take a few seconds.", Tone.QUIET))
     if not to_save:
         await _use(session, choice)
         session.emit(ModelChosen(model, api_base, role=role))
@@ -131,6 +145,8 @@ def _with_model_set(path: Path, now: Config, chosen: Config, role: Role | None) 
     if role is None:
         return changed_text(text, str(path), changes)
     kept = settings.model_dump(exclude_unset=True, exclude={"model", "api_base"})
+    if settings.model is None:
+        return changed_text(text, str(path), {"models": {role: kept}})
     return changed_text(
         text, str(path), {"models": {role: changes | kept if kept or len(changes) > 1 else settings.model}}
     )

@@ -397,14 +397,14 @@ class _Round:
 
     def _hear(self, event: ModelEvent) -> None:
         emit, step = self._dialogue.emit, self._step
-        if not isinstance(event, port.ThinkingDelta):
+        if not isinstance(event, port.ThoughtDelta):
             self._thinking.pause()
         match event:
             case TextDelta(text=text):
                 self._said.append(text)
                 if shown := self.screen.hear(text):
                     emit(ReplyDelta(step, shown))
-            case port.ThinkingDelta(text=text):
+            case port.ThoughtDelta(text=text):
                 emit(self._thinking.hear(text))
             case ToolCall():
                 self._native_calls.append(event)

@@ -17,11 +17,15 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
     return tuple(found for found in state.settled() if counts(found))
 
 
-def known_so_far(state: ExecutionState, record: RunRecord) -> Before:
-    """What is known of the tests: from the baseline, and from each state of the project that was accepted since."""
+def known_so_far(state: ExecutionState, record: RunRecord, *, before: StepExecution | None = None) -> Before:
+    """What is known of the tests: from the baseline, and from each state of the project that was accepted since; of
+    these only those that are older than a step that is over, where one is given.
+    """
     baseline = record.baseline
     reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
     for step in accepted(state):
+        if before is not None and step.folder == before.folder:
+            break
         seen_by_baseline = baseline is not None and (step.folder, step.attempts) in baseline.already
         if not seen_by_baseline and (tests := record.attempt(step.folder, step.attempts).tests):
             reference = reference.after(tests)

@@ -47,7 +47,8 @@ from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.drift import is_same
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
@@ -147,8 +148,7 @@ class Engine:
         self.run.tell_what_was_found()
         for event in drift(self.run.plan, self.run.state):
             self.emit(event)
-        known = {**self.run.state.former_steps, **self.run.state.step_executions}
-        for number, found in known.items():
+        for number, found in self.run.state.known_steps.items():
             if found.status is StepStatus.IN_PROGRESS:
                 await self._recover_step(number, found)
 
@@ -417,15 +417,17 @@ class Engine:
         """Completed, or failed with the files that the attempt leaves behind."""
         changes, now = outcome.changes, self.clock()
         files = Files(changes.created, changes.modified, changes.deleted)
+        redactor = self.run.record.redactor
+        seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
         if outcome.verification is None:
             self.run.save(
                 self.run.state.failed(
-                    step.number, now, self.run.record.redactor.redact(outcome.reason), files, outcome.insufficient
+                    step.number, now, redactor.redact(outcome.reason), files, outcome.insufficient, seen
                 )
             )
         else:
             commit = committed.commit if committed else None
-            self.run.save(self.run.state.completed(step.number, now, outcome.verification, files, commit))
+            self.run.save(self.run.state.completed(step.number, now, outcome.verification, files, commit, seen))
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:

@@ -19,7 +19,8 @@ from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import JsonFile, set_aside
-from cdd_agent.git.restore import Change, Contents, Piece, RestoreResult, TreeEntry, held, is_there, restore
+from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.git.restore import Contents, Piece, RestoreResult, held, is_there, restore
 
 _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 

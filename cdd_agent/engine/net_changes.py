@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from cdd_agent.git.checkpoint import Checkpoint
-from cdd_agent.git.restore import Change, TreeEntry
+from cdd_agent.git.diff import Change, TreeEntry
 
 _Content = tuple[str, str, int | None] | None
 

@@ -14,7 +14,8 @@ from cdd_agent.llm.port import ContextTooLong, Message, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import NO_CHECK, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus

@@ -10,7 +10,8 @@ from cdd_agent.engine.effort import RunCost, effort_by_step
 from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import ModelReplaced, PlanOpened, ReplyFinished, ReplyStarted, StepStarted, TestsFinished
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState, Files, StepExecution, unproven
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun

@@ -22,7 +22,8 @@ from cdd_agent.errors import StepFailed
 from cdd_agent.events import About, ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
 from cdd_agent.tickets.status import RunStatus, Verification

@@ -22,7 +22,7 @@ from cdd_agent.llm.pictures import (
 from cdd_agent.llm.port import Picture
 from cdd_agent.project.context import repo_tree
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.verification.test_id import TestId
 

@@ -40,8 +40,9 @@ from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import is_picture
 from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.status import Verification
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import as_event, is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
 from cdd_agent.verification.mandate import StepMandate
@@ -66,6 +67,8 @@ class AttemptOutcome:
     unseen: frozenset[str] = frozenset()
     insufficient: Verification | None = None
     """How it was verified, where it failed because that is not enough for the run."""
+    evidence: Evidence | None = None
+    """None where no check was made."""
 
 
 @dataclass(frozen=True)
@@ -217,12 +220,14 @@ class StepRunner:
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
                 attempt.save_tests(verdict.tests)
-        told = TestsFinished(step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes)
+        told = TestsFinished(
+            step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes, evidence=verdict.evidence
+        )
         self.emit(told)
         if verdict.verification is not None:
-            return AttemptOutcome(changes, verdict.verification, verdict.reason)
+            return AttemptOutcome(changes, verdict.verification, verdict.reason, evidence=verdict.evidence)
         detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
-        return AttemptOutcome(changes, None, verdict.reason, detail, unseen=verdict.to_show)
+        return AttemptOutcome(changes, None, verdict.reason, detail, unseen=verdict.to_show, evidence=verdict.evidence)
 
     async def _permit(self, step: PlanStep, check: Check | None) -> None:
         """A check that a person must agree to is asked about before anything is done, or paid for."""

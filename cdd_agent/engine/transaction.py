@@ -22,7 +22,7 @@ from cdd_agent.events import About, ChangesProposed, CheckpointStarted, Choice, 
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.frontend import ChangesApproved, Frontend
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.work_clock import WorkClock

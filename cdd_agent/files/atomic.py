@@ -61,7 +61,16 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
     with _written_beside(target, (data,), path) as temporary:
         if permissions is not None:
             temporary.chmod(permissions)
-        is_free = _put_in_place(temporary, target, data)
+        is_free = True
+        try:
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                raise
+            except OSError:  # a disk without hard links: whoever reads at this moment sees a part
+                _write_synced(target, (data,))
+        except FileExistsError:
+            is_free = False
     if not is_free:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
@@ -93,7 +102,9 @@ def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, flags, permissions)
         try:
-            line = b"\n" + line if _is_torn(descriptor) else line
+            if os.lseek(descriptor, 0, os.SEEK_END):
+                os.lseek(descriptor, -1, os.SEEK_END)
+                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
             if os.write(descriptor, line) < len(line):
                 raise OSError("only a part of the line was written")
         finally:
@@ -167,7 +178,7 @@ def ignore_runs(root: Path) -> Path | None:
 
 
 def digest(data: bytes | None) -> str | None:
-    """What identifies a content in journals: its SHA-256, or None for a file that is not there."""
+    """The identity of a content in journals: its SHA-256, or None for a file that is not there."""
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
@@ -194,20 +205,6 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # what is told is the first error, not the clean-up's
             temporary.unlink()
         _being_written.discard(temporary)
-
-
-def _put_in_place(temporary: Path, target: Path, data: bytes) -> bool:
-    """Give the file its name, unless something has that name."""
-    try:
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            raise
-        except OSError:  # a disk without hard links: whoever reads at this moment sees a part
-            _write_synced(target, (data,))
-    except FileExistsError:
-        return False
-    return True
 
 
 def _temporary(target: Path) -> Path:
@@ -243,11 +240,3 @@ def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> Non
         with contextlib.suppress(OSError):
             path.unlink()
         raise
-
-
-def _is_torn(descriptor: int) -> bool:
-    """Whether the file's last line has no end."""
-    if os.lseek(descriptor, 0, os.SEEK_END) == 0:
-        return False
-    os.lseek(descriptor, -1, os.SEEK_END)
-    return os.read(descriptor, 1) != b"\n"

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Found:
-    """What was found, a line each."""
+    """Lines that were found."""
 
     lines: tuple[str, ...]
     cut: bool = False
     """There is more, or there may be."""
     note: str = ""
-    """What was not looked at, or is left out on purpose."""
+    """Says what was not looked at, or is left out on purpose."""
 
     def as_text(self) -> str:
         notes = [f"only the first {len(self.lines):,}"] if self.cut else []

@@ -19,19 +19,12 @@ class NamedFile:
 
 
 def names_in(text: str) -> Iterator[str]:
-    """What could be the name of a file, in the order of the text; one with an `@` before it also without."""
-    for name in _names_in(text):
-        yield name
-        if name.startswith("@"):
-            yield name[1:]
-
-
-def _names_in(text: str) -> Iterator[str]:
-    """What stands in back-ticks, and words that look like a file's name by a dot, a slash or a capital."""
+    """Possible names of files, in the order of the text: all that stands in back-ticks, and words that look like one by
+    a dot, a slash or a capital. One with an `@` before it comes also without."""
     at = 0
     for ticked in _TICKED.finditer(text):
         yield from _words(text[at : ticked.start()])
-        yield _plain(ticked["text"].strip())
+        yield from _spellings(ticked["text"].strip())
         yield from _words(ticked["text"])
         at = ticked.end()
     yield from _words(text[at:])
@@ -55,8 +48,11 @@ def _words(text: str) -> Iterator[str]:
     for word in _WORD.findall(text):
         name = word.rstrip(".")  # the sentence's full stop
         if _SAYS_SO.search(name):
-            yield _plain(name)
+            yield from _spellings(name)
 
 
-def _plain(name: str) -> str:
-    return name.replace("\\", "/").removeprefix("./")
+def _spellings(name: str) -> Iterator[str]:
+    plain = name.replace("\\", "/").removeprefix("./")
+    yield plain
+    if plain.startswith("@"):
+        yield plain[1:]

@@ -68,7 +68,7 @@ class SourceText:
 
     @property
     def note(self) -> str:
-        """What the reader must know besides the text; mostly empty."""
+        """For the reader, besides the text; mostly empty."""
         notes = []
         if self.cut and self.is_folder:
             notes.append(f"cut: only the first {_ENTRIES:,} entries are shown")
@@ -115,7 +115,7 @@ def resolved(root: Path, path: PurePosixPath) -> PurePosixPath:
 
 
 def file_mode(root: Path, path: PurePosixPath) -> int:
-    """What is at a path, links followed. Raises `SourceMissing`, with a hint, or `SourceUnreadable`."""
+    """The mode of what is at a path, links followed. Raises `SourceMissing`, with a hint, or `SourceUnreadable`."""
     try:
         return (root / path).resolve().lstat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -141,7 +141,11 @@ def read_source(
     path = locate(root, text)
     place = _file(root, path)
     if place is None:
-        return _listing(root, path)
+        entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
+        if [entry.path for entry in entries] == [path]:
+            raise SourceUnreadable(f"{path} could not be read: it is a folder that may not be looked into")
+        lines = [entry.shown_name for entry in entries[:_ENTRIES]] or ["(empty, or all of it is ignored by git)"]
+        return SourceText(path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True)
     try:
         with open_file(place) as file:
             return _excerpt(path, file, 1 if start is None else start, end, limit)
@@ -150,7 +154,7 @@ def read_source(
 
 
 def read_bytes(root: Path, text: str, most: int) -> bytes | None:
-    """What a file begins with, whatever it is, up to `most` bytes; None for a folder. Raises as `read_source` does."""
+    """The beginning of a file, whatever it is, up to `most` bytes; None for a folder. Raises as `read_source` does."""
     path = locate(root, text)
     place = _file(root, path)
     try:
@@ -181,9 +185,20 @@ def _excerpt(path: PurePosixPath, file: BufferedReader, start: int, end: int | N
         raise _binary(path, size)
     if start < 1 or (end is not None and end < start):
         raise SourceUnreadable(f"{path}: lines {start} to {end} are no range; lines are counted from 1")
-    _skip_lines(path, file, start - 1)
+    skipped, in_line = 0, False
+    while skipped < start - 1 and (piece := file.readline(_PIECE)):
+        in_line = not piece.endswith(b"\n")
+        skipped += not in_line
+        if file.tell() > _SCANNED:
+            raise SourceUnreadable(f"{path}: line {start} is too far into the file to be looked for")
+    if start > 1 and not file.peek(1):
+        lines = skipped + in_line
+        raise SourceUnreadable(f"{path} has only {lines} line{'' if lines == 1 else 's'}")
     most = limit * 4  # bytes of that many characters
-    data = _read_lines(file, None if end is None else end - start + 1, most + 1)
+    data, lines = bytearray(file.read(most + 1) if end is None else b""), 0
+    while end is not None and lines <= end - start and (piece := file.readline(most + 1 - len(data))):
+        data += piece
+        lines += piece.endswith(b"\n")
     if b"\0" in data:
         raise _binary(path, size)
     if start == 1:
@@ -197,37 +212,6 @@ def _excerpt(path: PurePosixPath, file: BufferedReader, start: int, end: int | N
         cut=len(data) > most or len(text) > limit,
         replaced=not data.startswith(shown.encode()),
     )
-
-
-def _skip_lines(path: PurePosixPath, file: BufferedReader, count: int) -> None:
-    lines, in_line = 0, False
-    while lines < count and (piece := file.readline(_PIECE)):
-        in_line = not piece.endswith(b"\n")
-        lines += not in_line
-        if file.tell() > _SCANNED:
-            raise SourceUnreadable(f"{path}: line {count + 1} is too far into the file to be looked for")
-    if count and not file.peek(1):
-        lines += in_line
-        raise SourceUnreadable(f"{path} has only {lines} line{'' if lines == 1 else 's'}")
-
-
-def _read_lines(file: BufferedReader, count: int | None, most: int) -> bytes:
-    if count is None:
-        return file.read(most)
-    data, lines = bytearray(), 0
-    while lines < count and (piece := file.readline(most - len(data))):
-        data += piece
-        lines += piece.endswith(b"\n")
-    return bytes(data)
-
-
-def _listing(root: Path, path: PurePosixPath) -> SourceText:
-    """What is directly in a folder and not ignored, a line each."""
-    entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
-    if [entry.path for entry in entries] == [path]:
-        raise SourceUnreadable(f"{path} could not be read: it is a folder that may not be looked into")
-    lines = [entry.shown_name for entry in entries[:_ENTRIES]] or ["(empty, or all of it is ignored by git)"]
-    return SourceText(path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True)
 
 
 def _binary(path: PurePosixPath, size: int) -> SourceUnreadable:

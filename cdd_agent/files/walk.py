@@ -1,37 +1,26 @@
-"""What is in a project: its files, folders and links, without what git ignores.
+"""Walking through a project: its files, folders and links, without what git ignores.
 
 Judged by the project's own files, the way git judges what it does not track: each `.gitignore` from the top of the
 repository down, the deeper one first, then `.git/info/exclude`. Two things that git knows are not asked: a person's own
 list for all repositories, so that a project looks the same to everybody, and the index, so that a tracked file that a
 pattern names is left out.
-
-Lines that pathspec cannot read, or would take minutes over one path for, are passed over: those with a named class of
-characters, and those with `**` more than twice.
 """
 
 import contextlib
 import os
-import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.sanitize import sanitize_for_display
 
 _MAX_IGNORE_FILE = 1_000_000
 """Bytes of an ignore file that are read."""
-_MAX_PATTERN, _MAX_JUMPS = 4096, 2
-"""Characters of a line, and how often it may jump over any number of folders."""
-_MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
-"""What some editors begin a file with; bytes that are not ASCII stand for themselves."""
-_ODD_SET = re.compile(r"\[[!^]?\]?[^\]]*(?:\[|--|&&|\|\||~~)")
-"""A set of characters that Python and git read differently, or may one day."""
-_TWO_STARS = re.compile(r"\[\^/\]\*((?:[^/]|(?<=\[\^)/(?=\]))*?)(?=\[\^/\]\*)")
-"""In an expression by pathspec, a star and what is between it and another one in the same name."""
 
 
 class Kind(StrEnum):
@@ -75,7 +64,7 @@ class WalkEntry(NamedTuple):
 
 
 def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterator[WalkEntry]:
-    """What is in the folder `under` of a project, sorted by name, each folder followed by what is in it.
+    """All that is in the folder `under` of a project, sorted by name, each folder followed by what is in it.
 
     `under` is confined already; it is walked when it is asked for, even if it is ignored itself. Entries come as they
     are found, so that a caller who has enough just stops. Without `deep` only the folder's own entries come.
@@ -141,96 +130,23 @@ def read_small(place: Path, limit: int) -> str:
         return ""
 
 
-class _IgnoreRule(NamedTuple):
-    """A line of an ignore file."""
-
-    ignores: bool
-    folders_only: bool
-    whole: bool
-    """About the path from the ignore file's folder, not only about the last name."""
-    matches: Callable[[str], object]
-
-
-class _Rules:
-    """The rules of one ignore file."""
-
-    def __init__(self, offset: int, rules: Iterable[_IgnoreRule]) -> None:
-        """`offset` is how much of a path, as counted from the repository's top, leads to the file's folder.
-
-        The last rule about a path decides.
-        """
-        self._offset = offset
-        self._rules = tuple(rules)[::-1]
-
-    def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
-        """Whether they ignore something; None when no rule is about it."""
-        below = path[self._offset :]
-        for ignores, folders_only, whole, matches in self._rules:
-            if (is_folder or not folders_only) and matches(below if whole else name):
-                return ignores
-        return None
-
-
-def _rules(text: str) -> Iterator[_IgnoreRule]:
-    for line in text.removeprefix(_MARK).split("\n"):
-        glob = _without_trailing_spaces(line.removesuffix("\r"))
-        if not glob or glob[0] == "#" or len(glob) > _MAX_PATTERN:
-            continue
-        ignores = glob[0] != "!"
-        glob = glob[not ignores :]
-        folders_only = glob.endswith("/")
-        glob = glob.removesuffix("/")
-        matches = _matcher(glob.removeprefix("/"))
-        if matches is not None:
-            yield _IgnoreRule(ignores, folders_only, "/" in glob, matches)
-
-
-def _without_trailing_spaces(line: str) -> str:
-    """Unless a backslash protects them."""
-    bare = line.rstrip(" ")
-    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
-    return bare + " " if escaped and bare != line else bare
-
-
-def _matcher(glob: str) -> Callable[[str], object] | None:
-    """What a pattern is about, read by pathspec; None for a pattern that is passed over.
-
-    One goes down folder by folder here, so it must be about a path itself and not about what is below it. pathspec
-    mixes the two, but where a folder above has matched, its expression has a group that says so.
-    """
-    if not re.search(r"[*?\[\\]", glob):
-        return glob.__eq__ if glob else None
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # not for the shell's first screen
-
-    if _ODD_SET.search(glob := glob.replace("[[]", "\\[")):
-        return None
-    with contextlib.suppress(ValueError, re.error):  # to git it is about nothing
-        made = GitIgnoreSpecPattern(f"/{glob}").regex
-        if made is not None and made.pattern.count(".+") <= _MAX_JUMPS:
-            # Between two stars the first match is as good as any other: it is taken and never given back.
-            search = re.compile(_TWO_STARS.sub(r"(?>[^/]*?\1)", made.pattern), re.DOTALL).search
-            return lambda path: (match := search(path)) is not None and match.lastindex is None
-    return None
-
-
 def _as_bytes(name: str) -> str:
     """A character for each byte: to git, `?` is one byte."""
     return name if name.isascii() else os.fsencode(name).decode("ascii", "surrogateescape")
 
 
-def _ignore_file(place: Path, offset: int) -> tuple[_Rules, ...]:
+def _ignore_file(place: Path, offset: int) -> tuple[IgnoreRules, ...]:
     """The rules of one ignore file; none without it."""
     try:
         with open_file(place) as file:
-            text = file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape")
+            rules = IgnoreRules(file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape"), offset)
     except OSError:
         return ()
-    rules = tuple(_rules(text))
-    return (_Rules(offset, rules),) if rules else ()
+    return (rules,) if rules else ()
 
 
 @dataclass(frozen=True)
-class _Folder:
+class _WalkedFolder:
     """A folder on the way, and the ignore files that have a say in it."""
 
     place: str
@@ -238,7 +154,7 @@ class _Folder:
     """Its path from the root, as the beginning of its entries' paths: empty, or ending in `/`."""
     path: str = ""
     """The same from the repository's top, for rules."""
-    above: tuple[_Rules, ...] = ()
+    above: tuple[IgnoreRules, ...] = ()
     """The one that decides first comes first."""
 
     def listing(self) -> "list[os.DirEntry[str]] | None":
@@ -249,17 +165,17 @@ class _Folder:
         except OSError:
             return None
 
-    def inner(self, name: str) -> "_Folder":
+    def inner(self, name: str) -> "_WalkedFolder":
         path = f"{self.path}{_as_bytes(name)}/"
-        return _Folder(f"{self.place}/{name}", f"{self.text}{name}/", path, self.above)
+        return _WalkedFolder(f"{self.place}/{name}", f"{self.text}{name}/", path, self.above)
 
-    def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_Folder":
+    def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_WalkedFolder":
         """With its own rules: its `.gitignore`; and a repository of its own begins anew."""
         names = {item.name for item in listing if item.name in (".git", ".gitignore")}
         here = self.as_top() or self if ".git" in names else self
         return here.with_gitignore() if ".gitignore" in names else here
 
-    def as_top(self) -> "_Folder | None":
+    def as_top(self) -> "_WalkedFolder | None":
         """With the rules of the repository whose top it is."""
         git = git_folder(Path(self.place))
         if git is None or not read_small(git / "HEAD", 1):
@@ -267,15 +183,15 @@ class _Folder:
         common = read_small(git / "commondir", 4096).strip()  # a worktree shares the rest with its repository
         with contextlib.suppress(OSError, RuntimeError):
             exclude = (git / common / "info" / "exclude").resolve()
-            return _Folder(self.place, self.text, self.path, _ignore_file(exclude, len(self.path)))
-        return _Folder(self.place, self.text, self.path)
+            return _WalkedFolder(self.place, self.text, self.path, _ignore_file(exclude, len(self.path)))
+        return _WalkedFolder(self.place, self.text, self.path)
 
-    def with_gitignore(self) -> "_Folder":
+    def with_gitignore(self) -> "_WalkedFolder":
         own = _ignore_file(Path(self.place, ".gitignore"), len(self.path))
-        return _Folder(self.place, self.text, self.path, own + self.above)
+        return _WalkedFolder(self.place, self.text, self.path, own + self.above)
 
     def entry(self, item: "os.DirEntry[str]") -> WalkEntry | None:
-        """What an item is; None when it is ignored, or nothing that belongs to a project."""
+        """An item as part of the project; None when it is ignored, or is nothing that belongs to one."""
         text = self.text + item.name
         kind = _kind(item)
         if kind is None or item.name == ".git" or text == ".cdd/runs":
@@ -288,15 +204,15 @@ class _Folder:
         return WalkEntry(text, kind)
 
 
-def _start(root: Path, under: PurePosixPath) -> _Folder:
+def _start(root: Path, under: PurePosixPath) -> _WalkedFolder:
     """The folder to begin in, with all rules from above it; its own are not read yet."""
     root = root.resolve()
-    top = next((folder for folder in (root, *root.parents) if _Folder(str(folder), "").as_top()), root)
-    folder = _Folder(str(top), "")
+    top = next((folder for folder in (root, *root.parents) if _WalkedFolder(str(folder), "").as_top()), root)
+    folder = _WalkedFolder(str(top), "")
     for name in (*root.relative_to(top).parts, *under.parts):
         folder = (folder.as_top() or folder).with_gitignore().inner(name)
     text = "" if under == TOP else f"{under}/"
-    return _Folder(folder.place, text, folder.path, folder.above)
+    return _WalkedFolder(folder.place, text, folder.path, folder.above)
 
 
 def _is_folder(place: Path) -> bool:
@@ -311,13 +227,9 @@ def _kind(item: "os.DirEntry[str]") -> Kind | None:
     try:
         if item.is_file(follow_symlinks=False):
             return Kind.FILE
-        if item.is_symlink() or _is_junction(item):
+        # A junction is Windows' other kind of link; Python tells it from a folder from 3.12 on.
+        if item.is_symlink() or getattr(item, "is_junction", bool)():
             return Kind.LINK
         return Kind.FOLDER if item.is_dir(follow_symlinks=False) else None
     except OSError:  # gone meanwhile
         return None
-
-
-def _is_junction(item: "os.DirEntry[str]") -> bool:
-    """Windows' other kind of link; Python tells it from a folder from 3.12 on."""
-    return bool(getattr(item, "is_junction", bool)())

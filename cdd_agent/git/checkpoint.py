@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.git.restore import Change, CheckpointGone, Contents, RestoreResult, TreeEntry, restore
+from cdd_agent.git.diff import Change, TreeEntry, read_raw
+from cdd_agent.git.restore import CheckpointGone, Contents, RestoreResult, restore
 from cdd_agent.git.snapshot import Snapshots, names_in
 from cdd_agent.threads import in_thread, to_its_end
 
 _SUBMODULE = "160000"
-_ABSENT = "000000"
 _CONTENTS = "contents"
 _LONGEST_DIFF = 2_000_000
 """Bytes of a difference that are read; more is for other tools."""
@@ -178,17 +178,15 @@ class Checkpoints:
 
 
 def _changes(listed: Path, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
-    """Read `git diff-tree -z`: `:mode mode id id letter`, NUL, path, NUL. The changes, and repositories within."""
-    fields = [os.fsdecode(part) for part in listed.read_bytes().split(b"\0")]
+    """The changes that git listed, with the unusual permissions, and repositories within."""
     found, repositories = dict[str, Change](), set[str]()
-    for head, path in zip(fields[0::2], fields[1::2], strict=False):
-        was, now, was_id, now_id, _ = head.removeprefix(":").split(" ")
-        if _SUBMODULE in (was, now):
+    for change in read_raw(os.fsdecode(listed.read_bytes())):
+        path, before, after = change.path, change.before, change.after
+        if _SUBMODULE in (before and before.mode, after and after.mode):
             repositories.add(path)
             continue
-        before = None if was == _ABSENT else TreeEntry(was, was_id, old.get(path))
-        after = None if now == _ABSENT else TreeEntry(now, now_id, new.get(path))
-        found[path] = Change(path, before, after)
+        before = before and replace(before, permissions=old.get(path))
+        found[path] = Change(path, before, after and replace(after, permissions=new.get(path)))
     return found, repositories
 
 

@@ -25,6 +25,7 @@ from typing import Self
 from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
 from cdd_agent.git.commit_message import CommitMessage, carries
+from cdd_agent.git.diff import Change, read_raw
 from cdd_agent.process.run import CommandResult
 from cdd_agent.sanitize import sanitize_for_display
 
@@ -55,9 +56,7 @@ _UNDER_WAY = {
     "sequencer": "A cherry-pick or revert",
     "BISECT_LOG": "A bisect",
 }
-"""What git leaves in its folder while it is in the middle of something."""
-_ABSENT = "000000 "
-"""How an entry begins that is not there."""
+"""Left by git in its folder while it is in the middle of something."""
 _OR_OFF = "Or set `commit: off`."
 _WHO = '`git config --global user.name "Your Name"` and `git config --global user.email you@example.org` say it.'
 _SIGNING = "`commit.gpgsign` asks for it. Unlock the key in another terminal and try again, or set it to false."
@@ -77,24 +76,24 @@ async def commit_files(root: Path, paths: Sequence[str], message: CommitMessage)
     out. Raises `CommitRefused`.
     """
     with _scratch() as scratch:
-        repository = await _Repository.open(root, scratch)
-        await repository.expect_at_rest()
-        draft = _CommitDraft(repository, await _Base.of(repository))
+        git = await _CommitGit.open(root, scratch)
+        await git.expect_at_rest()
+        draft = await _CommitDraft.begin(git)
         changes = await draft.take([_checked(root, path) for path in paths])
         if not changes:
             return None
         name = await draft.commit(message)
-        await _publish(draft, changes, name, message.first_line)
+        await draft.publish(changes, name, message.first_line)
         return name
 
 
 async def expect_ready(root: Path) -> None:
     """Raises `CommitRefused` where no commit could be made now: no repository, nobody's name, in a merge."""
     with _scratch() as scratch:
-        repository = await _Repository.open(root, scratch)
-        await repository.expect_at_rest()
+        git = await _CommitGit.open(root, scratch)
+        await git.expect_at_rest()
         for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-            await repository.ask("var", who)
+            await git.ask("var", who)
 
 
 async def already_committed(root: Path, trailer: str) -> str | None:
@@ -104,18 +103,18 @@ async def already_committed(root: Path, trailer: str) -> str | None:
     ask after `commit_files` found nothing to commit, and each is told from the other.
     """
     with _scratch() as scratch:
-        repository = await _Repository.open(root, scratch)
-        if await repository.head() is None:
+        git = await _CommitGit.open(root, scratch)
+        if await git.head() is None:
             return None
         which = ("--first-parent", f"--max-count={_LOOKED_BACK}", "--no-show-signature", "--no-patch")
-        log = await repository.ask("log", "-z", *which, "--encoding=UTF-8", "--format=%H%n%B", "HEAD", "--")
+        log = await git.ask("log", "-z", *which, "--encoding=UTF-8", "--format=%H%n%B", "HEAD", "--")
     commits = (entry.partition("\n") for entry in log.split("\0"))
     return next((name for name, _, text in commits if carries(text, trailer)), None)
 
 
 @dataclass(frozen=True)
-class _Repository:
-    """The git program at the top of the user's files. Every path it is told, and tells, is relative to there."""
+class _CommitGit:
+    """Git at the top of the user's files. Every path it is told, and tells, is relative to there."""
 
     top: Path
     prefix: str
@@ -125,7 +124,7 @@ class _Repository:
 
     @classmethod
     async def open(cls, root: Path, scratch: Path) -> Self:
-        """The repository that the project is in."""
+        """In the repository that the project is in."""
         here = cls(root, "", scratch)
         what = ("--is-bare-repository", "--is-inside-work-tree", "--show-prefix")
         result = await here.run("rev-parse", *what)
@@ -153,7 +152,7 @@ class _Repository:
         return result.stdout.strip() if result.return_code == 0 else None
 
     async def ask(self, *words: str, given: Iterable[str] = (), index: Path | None = None) -> str:
-        """What git answers. Raises `CommitRefused` when it does not."""
+        """Git's answer. Raises `CommitRefused` when there is none."""
         result = await self.run(*words, given=given, index=index)
         _check(words[0], result)
         return result.stdout
@@ -161,96 +160,55 @@ class _Repository:
     async def run(self, *words: str, given: Iterable[str] = (), index: Path | None = None) -> CommandResult:
         """Run git, however it ends. It reads what is `given`, and uses `index` for the user's."""
         config = (*CONFIG, "i18n.commitEncoding=UTF-8", *(("core.splitIndex=false",) if index else ()))
-        env = {**_persons_own(), **({"GIT_INDEX_FILE": str(index)} if index else {})}
+        env = {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
+        if index:
+            env["GIT_INDEX_FILE"] = str(index)
         stdin = self.scratch / "stdin"
         stdin.write_bytes("".join(f"{item}\0" for item in given).encode())
         return await Git(self.top, env, config, _HIDDEN, _SECONDS).run(*words, stdin=stdin)
 
-    async def signs(self) -> bool:
-        """Whether the user wants their commits signed."""
-        result = await self.run("config", "--type=bool", "--get", "commit.gpgsign")
-        if result.return_code != 1:  # 1: it is not set
-            _check("config", result)
-        return result.stdout.strip() == "true"
-
-    async def differences(self, tree: str, index: Path | None = None) -> list[_Change]:
+    async def differences(self, tree: str, index: Path | None = None) -> list[Change]:
         """Where an index differs from a tree."""
         words = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "-z", tree, "--")
-        fields = (await self.ask(*words, index=index)).split("\0")
-        return [_Change.read(entry, path) for entry, path in zip(fields[::2], fields[1::2], strict=False)]
+        return list(read_raw(await self.ask(*words, index=index)))
 
-    async def ignored(self, paths: Iterable[str]) -> set[str]:
-        """Which of these would be ignored if they were not tracked."""
-        # No path can be said to be literal here. But a leading dot takes the magic away, and without the index nothing
-        # is matched.
-        given = [f"./{path}" for path in paths]
-        if not given:
-            return set()
-        result = await self.run("check-ignore", "--no-index", "-z", "--stdin", given=given)
-        if result.return_code != 1:  # 1: none is
-            _check("check-ignore", result)
-        return {path.removeprefix("./") for path in result.stdout.split("\0") if path}
-
-
-@dataclass(frozen=True)
-class _Base:
-    """What a commit is made on: the last one, or nothing."""
-
-    commit: str | None
-    tree: str
-
-    @classmethod
-    async def of(cls, repository: _Repository) -> Self:
-        commit = await repository.head()
-        if commit is None:
-            return cls(None, (await repository.ask("hash-object", "-t", "tree", "--stdin")).strip())
-        return cls(commit, (await repository.ask("rev-parse", f"{commit}^{{tree}}")).strip())
-
-
-@dataclass(frozen=True)
-class _Change:
-    """How an index differs from a tree at one path. An entry is a mode and an object, in git's own writing."""
-
-    path: str
-    before: str
-    after: str
-
-    @classmethod
-    def read(cls, entry: str, path: str) -> Self:
-        """From a line of git's raw format, such as `:100644 100755 1f3… 9c0… M`."""
-        mode_before, mode_after, before, after, _ = entry.removeprefix(":").split(" ")
-        return cls(path, f"{mode_before} {before}", f"{mode_after} {after}")
-
-    @property
-    def was_there(self) -> bool:
-        return not self.before.startswith(_ABSENT)
-
-    @property
-    def is_there(self) -> bool:
-        return not self.after.startswith(_ABSENT)
-
-    @property
-    def back(self) -> Self:
-        return type(self)(self.path, self.after, self.before)
+    async def write_index(self, changes: Sequence[Change]) -> None:
+        """Give the user's index what these changes lead to, what goes away before what comes; under git's own lock, all
+        or none."""
+        entries = []
+        for change in sorted(changes, key=lambda change: change.after is not None):
+            known = change.after or change.before
+            if known:
+                entries.append(f"{known.mode if change.after else 0} {known.content}\t{change.path}")
+        if entries:
+            await self.ask("update-index", "-z", "--index-info", given=entries)
 
 
 @dataclass(frozen=True)
 class _CommitDraft:
-    """A commit in the making, in an index of its own."""
+    """A commit in the making, in an index of its own, on the last commit or on nothing."""
 
-    repository: _Repository
-    base: _Base
+    git: _CommitGit
+    base: str | None
+    tree: str
+    """Of the last commit; an empty one without it."""
 
-    async def take(self, paths: Sequence[str]) -> list[_Change]:
+    @classmethod
+    async def begin(cls, git: _CommitGit) -> Self:
+        base = await git.head()
+        words = ("rev-parse", f"{base}^{{tree}}") if base else ("hash-object", "-t", "tree", "--stdin")
+        return cls(git, base, (await git.ask(*words)).strip())
+
+    async def take(self, paths: Sequence[str]) -> list[Change]:
         """Take the project's files as they are. Returns how the commit will differ from its base."""
-        await self._ask("read-tree", self.base.tree)
-        files = [f"{self.repository.prefix}{path}" for path in paths]
-        there = [file for file in files if _is_file(self.repository.top / file)]
+        await self._ask("read-tree", self.tree)
+        files = [f"{self.git.prefix}{path}" for path in paths]
+        there = [file for file in files if _is_file(self.git.top / file)]
         # What is gone makes room: a folder may have become a file. What stays is not removed first, so that it keeps
         # its mode and its line ends where those are not the disk's.
         await self._update("--force-remove", sorted({*files} - {*there}))
         await self._update("--add", there)
-        changes = await self.repository.differences(self.base.tree, self._index)
+        changes = await self.git.differences(self.tree, self._index)
         ignored = await self._ignored(changes)
         await self._update("--force-remove", sorted(ignored))
         return [change for change in changes if change.path not in ignored]
@@ -258,69 +216,72 @@ class _CommitDraft:
     async def commit(self, message: CommitMessage) -> str:
         """Write the commit; nothing points to it yet. Returns its name."""
         tree = (await self._ask("write-tree", "--missing-ok")).strip()  # a partial clone lacks what did not change
-        text = self.repository.scratch / "message"
+        text = self.git.scratch / "message"
         text.write_text(message.text, encoding="utf-8", newline="\n")
-        words = ["commit-tree", *(("-p", self.base.commit) if self.base.commit else ()), "-F", str(text), tree]
-        if not await self.repository.signs():
+        words = ["commit-tree", *(("-p", self.base) if self.base else ()), "-F", str(text), tree]
+        signs = await self.git.run("config", "--type=bool", "--get", "commit.gpgsign")
+        if signs.return_code != 1:  # 1: it is not set
+            _check("config", signs)
+        if signs.stdout.strip() != "true":
             return (await self._ask(*words)).strip()
-        result = await self.repository.run(*words, "-S", index=self._index)
+        result = await self.git.run(*words, "-S", index=self._index)
         if result.return_code and not result.timed_out and not _NOBODY.search(result.stderr):
             raise CommitRefused(f"The commit could not be signed: {_said(result)}", hint=_SIGNING)
         _check("commit-tree", result)
         return result.stdout.strip()
 
-    async def _ignored(self, changes: Sequence[_Change]) -> set[str]:
+    async def publish(self, changes: Sequence[Change], name: str, subject: str) -> None:
+        """Make the commit the branch's last one, and have the user's index know of it. Both become true, or neither."""
+        git = self.git
+        free = _not_staged(changes, await git.differences(self.tree))
+        await git.write_index(free)
+        try:
+            await git.ask("update-ref", "-m", f"cdd: {subject}", "HEAD", name, self.base or "")
+        except CommitRefused as error:
+            with contextlib.suppress(CommitRefused):  # somebody holds the index: what was to be committed stays staged
+                await git.write_index([Change(change.path, change.after, change.before) for change in free])
+            if await git.head() != self.base:
+                raise CommitRefused(
+                    "The branch moved while the commit was being made; nothing was committed.",
+                    hint="The files are as they were. Try again when nobody else is at work on the branch.",
+                ) from error
+            raise
+
+    async def _ignored(self, changes: Sequence[Change]) -> set[str]:
         """Which files the user keeps out of the repository: they are ignored, and are not in the user's index."""
-        staged = {change.path: change.is_there for change in await self.repository.differences(self.base.tree)}
-        untracked = [one.path for one in changes if one.is_there and not staged.get(one.path, one.was_there)]
-        return await self.repository.ignored(untracked)
+        staged = {change.path: bool(change.after) for change in await self.git.differences(self.tree)}
+        untracked = [one.path for one in changes if one.after and not staged.get(one.path, bool(one.before))]
+        if not untracked:
+            return set()
+        # No path can be said to be literal here. But a leading dot takes the magic away, and without the index nothing
+        # is matched.
+        given = [f"./{path}" for path in untracked]
+        result = await self.git.run("check-ignore", "--no-index", "-z", "--stdin", given=given)
+        if result.return_code != 1:  # 1: none is
+            _check("check-ignore", result)
+        return {path.removeprefix("./") for path in result.stdout.split("\0") if path}
 
     async def _update(self, how: str, paths: Sequence[str]) -> None:
         if paths:
             await self._ask("update-index", how, "-z", "--stdin", given=paths)
 
     async def _ask(self, *words: str, given: Iterable[str] = ()) -> str:
-        return await self.repository.ask(*words, given=given, index=self._index)
+        return await self.git.ask(*words, given=given, index=self._index)
 
     @property
     def _index(self) -> Path:
-        return self.repository.scratch / "index"
+        return self.git.scratch / "index"
 
 
-async def _publish(draft: _CommitDraft, changes: Sequence[_Change], name: str, subject: str) -> None:
-    """Make the commit the branch's last one, and have the user's index know of it. Both become true, or neither."""
-    repository, base = draft.repository, draft.base
-    free = _not_staged(changes, await repository.differences(base.tree))
-    await _write_index(repository, free)
-    try:
-        await repository.ask("update-ref", "-m", f"cdd: {subject}", "HEAD", name, base.commit or "")
-    except CommitRefused as error:
-        with contextlib.suppress(CommitRefused):  # somebody holds the index: what was to be committed stays staged
-            await _write_index(repository, [change.back for change in free])
-        if await repository.head() != base.commit:
-            raise CommitRefused(
-                "The branch moved while the commit was being made; nothing was committed.",
-                hint="The files are as they were. Try again when nobody else is at work on the branch.",
-            ) from error
-        raise
-
-
-def _not_staged(changes: Sequence[_Change], staged: Sequence[_Change]) -> list[_Change]:
+def _not_staged(changes: Sequence[Change], staged: Sequence[Change]) -> list[Change]:
     """The changes whose place in the index is as the last commit left it, and takes nobody else's place."""
-    files = {PurePosixPath(change.path) for change in staged if change.is_there}
+    files = {PurePosixPath(change.path) for change in staged if change.after}
     taken = {PurePosixPath(change.path) for change in staged} | {folder for file in files for folder in file.parents}
 
     def is_free(path: PurePosixPath) -> bool:
         return path not in taken and files.isdisjoint(path.parents)
 
     return [change for change in changes if is_free(PurePosixPath(change.path))]
-
-
-async def _write_index(repository: _Repository, changes: Sequence[_Change]) -> None:
-    """Give the user's index these entries, what goes away before what comes; under git's own lock, all or none."""
-    if changes:
-        entries = [f"{change.after}\t{change.path}" for change in sorted(changes, key=lambda change: change.is_there)]
-        await repository.ask("update-index", "-z", "--index-info", given=entries)
 
 
 @contextlib.contextmanager
@@ -341,7 +302,8 @@ def _checked(root: Path, text: str) -> str:
     path = PurePosixPath(text)
     leads_away = not path.parts or path.is_absolute() or ".." in path.parts
     is_gits_own = any(part.lower() == ".git" for part in path.parts)
-    if leads_away or is_gits_own or "\0" in text or not _is_utf8(text):
+    is_utf8 = text.encode(errors="replace").decode() == text
+    if leads_away or is_gits_own or "\0" in text or not is_utf8:
         raise CommitRefused(f"{text!r} names no file of the project.")
     for place in (path, *path.parents[:-1]):
         if os.path.lexists(root / place / ".git"):
@@ -350,21 +312,9 @@ def _checked(root: Path, text: str) -> str:
     return str(path)
 
 
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _is_file(place: Path) -> bool:
     """Whether git could have something here: a link is, wherever it leads; a folder is not."""
     return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
-
-
-def _persons_own() -> dict[str, str]:
-    return {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
 
 
 def _check(command: str, result: CommandResult) -> None:

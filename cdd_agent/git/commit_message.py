@@ -1,4 +1,4 @@
-"""What a commit says, written so that no part of it can be taken for another.
+"""A commit's message, written so that no part of it can be taken for another.
 
 Subject and body may hold a model's words. The trailer is ours: by it a commit is found again.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +10,6 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.walk import git_folder, read_small
 from cdd_agent.git.command import Git
 
-_SETTING = re.compile(r"(core\.(?:excludesfile|sharedrepository))\n(.*)", re.DOTALL)
-"""Settings that count for what is ignored, and for who may use the objects that are stored."""
-
 
 @dataclass(frozen=True)
 class Repository:
@@ -21,14 +17,11 @@ class Repository:
     """Of the working tree."""
     folder: Path
     """Its `.git`; of a linked worktree, that worktree's own part of it."""
+    git: Git
+    """With the user's index and settings, but for those that would run something."""
     object_format: str
     settings: tuple[str, ...]
     """Those of the user's that matter, as `name=value`."""
-
-    @property
-    def git(self) -> Git:
-        """With the user's index and settings, but for those that would run something."""
-        return _git(self.top, self.folder)
 
     @property
     def objects(self) -> Path:
@@ -36,7 +29,7 @@ class Repository:
 
     @property
     def exclude(self) -> bytes:
-        """What is ignored in this copy of the repository alone."""
+        """The list of what is ignored in this copy of the repository alone."""
         return read_bytes(self.shared / "info" / "exclude") or b""
 
     async def tracked_though_ignored(self, folder: Path, where: Sequence[str], target: Path) -> None:
@@ -61,18 +54,15 @@ async def repository_of(root: Path) -> Repository | None:
     top, folder = next(found, (root, None))
     if folder is None:
         return None
-    git = _git(top, folder)
+    git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
     answer = await git("rev-parse", "--show-object-format", codes=(0, 128))
     if answer.return_code:  # what is called `.git` is no repository
         return None
     if root != top and (await git("check-ignore", "--quiet", "--", str(root), codes=(0, 1))).return_code == 0:
         return None
+    # What counts for what is ignored, and for who may use the objects that are stored.
     settings = await git(
         "config", "--null", "--type=path", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$", codes=(0, 1, 128)
     )
-    known = [_SETTING.fullmatch(line) for line in settings.stdout.split("\0")]
-    return Repository(top, folder, answer.stdout.strip(), tuple(f"{one[1]}={one[2]}" for one in known if one))
-
-
-def _git(top: Path, folder: Path) -> Git:
-    return Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
+    known = tuple(line.replace("\n", "=", 1) for line in settings.stdout.split("\0") if "\n" in line)
+    return Repository(top, folder, git, answer.stdout.strip(), known)

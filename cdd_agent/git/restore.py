@@ -13,22 +13,11 @@ from pathlib import Path
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import put_file, put_link, remove_leftovers
 from cdd_agent.files.walk import open_file
+from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.snapshot import USUAL_PERMISSIONS
 
 _LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
 _CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class TreeEntry:
-    """A file in a checkpoint: git's mode, the id of its content, and permissions where they are unusual.
-
-    Two are equal when git would say so.
-    """
-
-    mode: str
-    content: str
-    permissions: int | None = field(default=None, compare=False)
 
 
 class CheckpointGone(CddError):
@@ -43,15 +32,6 @@ class CheckpointGone(CddError):
 
 _UNKNOWN = TreeEntry("", "")
 """Something that no checkpoint holds: a pipe, or what may not be read."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One file in two checkpoints; None where it is not there. `path` is relative to the project."""
-
-    path: str
-    before: TreeEntry | None
-    after: TreeEntry | None
 
 
 @dataclass(frozen=True)

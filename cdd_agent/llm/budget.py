@@ -17,7 +17,7 @@ from cdd_agent.llm.port import (
     ModelEvent,
     Request,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -30,7 +30,7 @@ run with most of its budget left; so a reply that grows past the budget all the 
 
 @dataclass(frozen=True)
 class Spent:
-    """What calls took together. `usd` is that of the calls whose price is known."""
+    """The tokens and the money that calls took together. `usd` is that of the calls whose price is known."""
 
     tokens: int = 0
     usd: float = 0.0
@@ -38,7 +38,7 @@ class Spent:
     cached_tokens: int = 0
     """Those among them that were read from a cache."""
     saved_usd: float = 0.0
-    """What caches saved, of the calls whose price is known."""
+    """The money that caches saved, of the calls whose price is known."""
 
     def __add__(self, usage: Usage) -> "Spent":
         return Spent(
@@ -57,7 +57,7 @@ class Spent:
 
     @property
     def of_the_cache_in_words(self) -> str:
-        """What caches did for it: in money where a price is known, else in tokens; empty where they did nothing."""
+        """The effect of caches: in money where a price is known, else in tokens; empty where they did nothing."""
         if self.saved_usd < 0:
             return f"writing to the cache has cost ${-self.saved_usd:.4f} more than reading from it saved"
         if self.saved_usd > 0:
@@ -67,7 +67,7 @@ class Spent:
 
 @dataclass
 class Tally:
-    """What calls took so far, for whoever wants to know while they go on."""
+    """A sum of what calls took so far, for whoever wants to know while they go on."""
 
     spent: Spent = Spent()
 
@@ -77,7 +77,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a run may take; None: as much as it likes."""
+    """The most that a run may take; None: as much as it likes."""
 
     tokens: int | None = None
     usd: float | None = None
@@ -168,18 +168,18 @@ class Budgeted(ModelWrapper):
 
 @dataclass
 class _Call:
-    """What a call has taken so far, by an estimate."""
+    """One call, and what it has taken so far, by an estimate."""
 
     prompt: int
     price: Price | None
     written: int = 0
     """Bytes of the reply."""
     told: Usage | None = None
-    """What the provider counted of a call that came to nothing."""
+    """The provider's count for a call that came to nothing."""
 
     def hear(self, event: ModelEvent) -> None:
         match event:
-            case TextDelta(text=text) | ThinkingDelta(text=text):
+            case TextDelta(text=text) | ThoughtDelta(text=text):
                 self.written += _weight(text)
             case ToolCall(name=name, arguments=arguments):
                 self.written += _weight(name) + _weight(arguments)
@@ -196,7 +196,7 @@ class _Call:
         return usage if self.price is None else replace(usage, usd=self.price.at_most(usage))
 
     def counted(self, usage: Usage | None) -> Usage:
-        """What the provider counted, or where it does not count, the estimate."""
+        """The provider's count, or where it does not count, the estimate."""
         return self.usage if usage is None else self._priced(usage)
 
     def _priced(self, usage: Usage) -> Usage:

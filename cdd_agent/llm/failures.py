@@ -1,4 +1,4 @@
-"""What went wrong in a call of a model, and what that means to a person: the same words for every adapter.
+"""Failed calls of a model: what went wrong, and what that means to a person, in the same words for every adapter.
 
 Knows errors by the names of their classes and by what they carry: no vendor's package is imported here.
 """
@@ -24,7 +24,7 @@ from cdd_agent.llm.port import (
     RateLimited,
     RequestRejected,
 )
-from cdd_agent.llm.presentable import presentable
+from cdd_agent.llm.quoting import quoted
 from cdd_agent.llm.retry_after import seconds_to_wait
 
 
@@ -37,7 +37,7 @@ class Failure:
     status: int | None = None
     """The HTTP status that the server sent, or named in an error in the middle of a stream."""
     words: str = ""
-    """What the server, or the system, said itself."""
+    """The server's own words, or the system's."""
     all_words: str = ""
     """Whatever was said, codes included: rules look for wordings in it."""
     retry_after: float | None = None
@@ -45,7 +45,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, outer: BaseException | None = None) -> Self:
-        """What an exception says with all that led to it, but not what the caller was handling before (`outer`).
+        """The facts of an exception and of all that led to it, without what the caller was handling (`outer`).
 
         The class and the status that litellm puts on top are often wrong (a refused connection is its
         `InternalServerError`, 500), so the facts are looked for at the bottom.
@@ -68,9 +68,9 @@ def translated(failure: Failure, model: str, api_base: str | None, key_hint: Cal
     """Our error for what went wrong. `key_hint` is asked only if the key is the trouble."""
     rule = next((rule for rule in _RULES if rule.fits(failure)), _RULES[-1])
     message = rule.says.format(model=model, status=f" ({failure.status})" if failure.status else "")
-    quote = presentable(failure.words) if rule.quotes else ""
+    quote = quoted(failure.words) if rule.quotes else ""
     become: Callable[..., ModelError] = rule.becomes
-    hint = rule.hint.format(server=presentable(api_base) if api_base else "the network")
+    hint = rule.hint.format(server=quoted(api_base) if api_base else "the network")
     if rule.becomes is AuthenticationFailed:
         hint = key_hint()
     elif rule.becomes is RateLimited and failure.retry_after is not None:
@@ -149,7 +149,7 @@ def _words(chain: list[BaseException], kinds: frozenset[str], status: int | None
 
 
 _MADE_UP_STATUSES = frozenset({408, 500})
-"""What litellm says when no server said anything."""
+"""Those of litellm's own when no server said anything."""
 _LITELLM_PREFIXES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+")
 _NO_ANSWER_IN_TIME = frozenset({"TimeoutException", "TimeoutError"})
 _NO_CONNECTION = frozenset({"TransportError", "ClientConnectionError", "ConnectionError"})
@@ -169,7 +169,7 @@ _STATUS_OF_NAME = {
     "internal_server_error": 500,
     "overloaded_error": 529,
 }
-"""What an error in the middle of a stream is called where it has no number."""
+"""Names of errors in the middle of a stream, where they have no number."""
 
 
 @dataclass(frozen=True)
@@ -351,4 +351,4 @@ _RULES = (
         "Try again, or use another model.",
     ),
 )
-"""What a failure means. The first rule that fits decides; the last is for all that none fits."""
+"""The meanings of failures. The first rule that fits decides; the last is for all that none fits."""

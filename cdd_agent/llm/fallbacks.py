@@ -84,7 +84,9 @@ class WithFallbacks(ModelWrapper):
             except ModelError as error:
                 if not _is_out_of_service(error):
                     raise
-                self._let_rest(model, error)
+                now, asked = self._clock.seconds(), error.retry_after if isinstance(error, RateLimited) else None
+                self._resting = [one for one in self._resting if one.until > now]
+                self._resting.append(_Resting(innermost(model), now + max(REST, asked or 0.0)))
                 if not left:
                     raise
                 failed, model = model, left.pop(0)
@@ -102,12 +104,6 @@ class WithFallbacks(ModelWrapper):
         resting = {id(one.model) for one in self._resting if one.until > now}
         models = [self.inner, *self.others]
         return [model for model in models if id(innermost(model)) not in resting] or models
-
-    def _let_rest(self, model: Model, error: ModelError) -> None:
-        asked = error.retry_after if isinstance(error, RateLimited) else None
-        now = self._clock.seconds()
-        kept = [one for one in self._resting if one.until > now]
-        self._resting = [*kept, _Resting(innermost(model), now + max(REST, asked or 0.0))]
 
 
 def _is_out_of_service(error: ModelError) -> bool:

@@ -1,4 +1,4 @@
-"""What is known of a model without asking it: a small table, made from litellm's at release time (`make models`).
+"""The facts about models that are known without asking: a table made from litellm's before a release (`make models`).
 
 Importing litellm takes seconds, and its own tables are megabytes.
 """
@@ -103,11 +103,13 @@ def known_model(model: str) -> KnownModel:
         return UNKNOWN
     cells: list[Any] = list(row) + [None] * (6 - len(row))
     _, window, longest_reply, flags, prices, above = cells
-    flags = flags or ""
+    flags, price = flags or "", Price(*prices) if prices else None
+    if price and above:
+        price = replace(price, above=(above[0], Price(*above[1:])))
     return KnownModel(
         window=window,
         longest_reply=longest_reply,
-        price=_price(prices, above),
+        price=price,
         calls_tools="t" in flags,
         sees="v" in flags,
         thinks="r" in flags,
@@ -130,13 +132,6 @@ def has_provider(model: str) -> bool:
     """Whether the table knows who offers it. Where it does not, litellm may all the same."""
     prefix, slash, _ = model.partition("/")
     return prefix in _table()["providers"] if slash else model in _table()["models"]
-
-
-def _price(prices: list[float | None] | None, above: list[Any] | None) -> Price | None:
-    if prices is None:
-        return None
-    price = Price(*prices)  # type: ignore[arg-type]  # the first two are numbers: the table is our own
-    return replace(price, above=(above[0], Price(*above[1:]))) if above else price
 
 
 @cache

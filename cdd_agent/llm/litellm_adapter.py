@@ -10,8 +10,8 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
-from functools import cache, partial
+from contextlib import aclosing, contextmanager, suppress
+from functools import cache
 from typing import Any
 
 from cdd_agent.errors import BadInput
@@ -20,10 +20,11 @@ from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import Price, has_provider, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import Done, Hear, Message, Request
+from cdd_agent.llm.port import Done, Hear, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
 DUMMY_KEY = "no-key"
@@ -56,7 +57,12 @@ class LitellmModel:
 
     def warm_up(self) -> None:
         """Begin the slow import without waiting for it; the first call joins it."""
-        threading.Thread(target=_import_early, name="import-litellm", daemon=True).start()
+
+        def import_early() -> None:
+            with suppress(ImportError):  # the call that needs it imports again, and raises where somebody can see it
+                _litellm()
+
+        threading.Thread(target=import_early, name="import-litellm", daemon=True).start()
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
@@ -69,6 +75,8 @@ class LitellmModel:
                 async for chunk in chunks:
                     empty = empty and not any(one.delta.content or one.delta.tool_calls for one in chunk.choices)
                     piece = chunk.model_dump(exclude_none=True, warnings=False)
+                    if failure := failure_in(piece):
+                        raise ServerFailed(failure)
                     as_dict(piece.get("usage")).pop("cost", None)  # by litellm's table, and not the provider's word
                     for event in reply.read(piece):
                         listener(event)
@@ -82,25 +90,38 @@ class LitellmModel:
         except _vendor_errors(litellm) as error:
             if error is listener.raised:
                 raise
-            key_hint = partial(_key_hint, litellm, self.name)
-            raise translated(Failure.of(error, outer), self.name, self.api_base, key_hint) from error
+            raise translated(Failure.of(error, outer), self.name, self.api_base, self._key_hint) from error
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
         import httpx
 
+        messages = []
+        for message in request.messages:
+            content = message_of(message)
+            if message.tool_calls:  # with what litellm gave for them; it leaves out what their provider refuses
+                content |= as_dict(as_dict(read_json(message.data_from(self._origin))).get("message"))
+            messages.append(content)
         # Without the second, tools need the package `mcp`.
         tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
+        options, known = self.options, known_model(self.name)
+        chosen = {  # in the words of litellm, which knows those of each provider
+            "reasoning_effort": openai_word(options.effort, known) if options.effort else None,
+            "temperature": None if known.refuses_sampling else options.temperature,
+            "max_tokens": options.max_output_tokens,
+            "extra_body": dict(options.body),
+            "extra_headers": dict(options.headers),
+        }
         return {
             "model": self.name,
-            "messages": [self._message(message) for message in request.messages],
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves out what a provider does not know
-            **self._settings(),
+            **{name: value for name, value in chosen.items() if value is not None and value != {}},
             "api_base": self.api_base,
             "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
-            "timeout": httpx.Timeout(silence_timeout(known_model(self.name)), connect=CONNECT_TIMEOUT),
+            "timeout": httpx.Timeout(silence_timeout(known), connect=CONNECT_TIMEOUT),
             "max_retries": 0,
             "num_retries": 0,
             **tools,
@@ -110,24 +131,13 @@ class LitellmModel:
     def _origin(self) -> str:
         return f"{self.name} by litellm at {self.api_base or 'its provider'}"
 
-    def _message(self, message: Message) -> dict[str, Any]:
-        """With what belongs to its calls, as litellm gave it; litellm leaves out what their provider refuses."""
-        content, sent = message_of(message), message.provider_data
-        if message.tool_calls and sent is not None and sent.origin == self._origin:
-            content |= as_dict(as_dict(read_json(sent.data)).get("message"))
-        return content
-
-    def _settings(self) -> dict[str, Any]:
-        """What a person has chosen; litellm knows how each provider calls it."""
-        options, known = self.options, known_model(self.name)
-        chosen = {
-            "reasoning_effort": openai_word(options.effort, known) if options.effort else None,
-            "temperature": None if known.refuses_sampling else options.temperature,
-            "max_tokens": options.max_output_tokens,
-            "extra_body": dict(options.body),
-            "extra_headers": dict(options.headers),
-        }
-        return {name: value for name, value in chosen.items() if value is not None and value != {}}
+    def _key_hint(self) -> str:
+        """Which variable to set or to check."""
+        if missing := missing_keys(self.name):
+            return f"Set in the environment: {', '.join(missing)}."
+        _, provider, _, _ = _litellm().get_llm_provider(self.name)
+        variable = f"{provider.upper()}_API_KEY"
+        return f"Check {variable if variable in os.environ else 'the key'}, and that it may use this model."
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
         _, provider, _, _ = litellm.get_llm_provider(self.name)
@@ -165,13 +175,6 @@ def _litellm() -> Any:
         return _import_quietly()
 
 
-def _import_early() -> None:
-    try:
-        _litellm()
-    except ImportError:
-        return  # the call that needs it imports again, and raises where somebody can see it
-
-
 @cache
 def _import_quietly() -> Any:
     """Import litellm so that it neither asks the network for anything nor writes to the screen."""
@@ -189,7 +192,7 @@ def _import_quietly() -> Any:
     litellm.disable_aiohttp_transport = True  # httpx closes its connections without complaints at exit
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # otherwise 100 equal pieces, say of a table, fail
     core_helpers: Any = importlib.import_module("litellm.litellm_core_utils.core_helpers")
-    core_helpers._FINISH_REASON_MAP = _OwnWords(core_helpers._FINISH_REASON_MAP)
+    core_helpers._FINISH_REASON_MAP = _FinishReasons(core_helpers._FINISH_REASON_MAP)
     for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(logger).handlers = [logging.NullHandler()]
     return litellm
@@ -210,7 +213,7 @@ def _forget_clients_of_other_loops(litellm: Any) -> None:
         _loop = weakref.ref(loop)
 
 
-class _OwnWords(dict[str, str]):
+class _FinishReasons(dict[str, str]):
     """litellm's table of finish reasons, in which a word that does not mean a whole reply stays what it is.
 
     litellm makes a plain "stop" of each word that it does not know, and of several that report a failure.
@@ -246,7 +249,7 @@ def _was_finished(chunks: Any) -> bool:
 
 
 def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
-    """What litellm and the libraries under it raise. A bug of ours is none of these.
+    """The errors of litellm and the libraries under it. A bug of ours is none of these.
 
     ImportError: some providers need a package that litellm imports at the call.
     """
@@ -260,12 +263,3 @@ def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
         OSError,
         ImportError,
     )
-
-
-def _key_hint(litellm: Any, name: str) -> str:
-    """Which variable to set or to check."""
-    if missing := missing_keys(name):
-        return f"Set in the environment: {', '.join(missing)}."
-    _, provider, _, _ = litellm.get_llm_provider(name)
-    variable = f"{provider.upper()}_API_KEY"
-    return f"Check {variable if variable in os.environ else 'the key'}, and that it may use this model."

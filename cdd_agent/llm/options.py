@@ -1,4 +1,4 @@
-"""What a person may set of how a model works, the same words for every provider; adapters translate."""
+"""Settings of how a model works, in the same words for every provider; adapters translate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

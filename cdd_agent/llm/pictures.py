@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.read import read_bytes
-from cdd_agent.llm.port import Message, Model, Picture, Request
+from cdd_agent.llm.port import Model, Picture, Request
 
 LARGEST = 5 * 2**20 * 3 // 4
 """Bytes of a file, of which base64 makes a third more."""
@@ -33,7 +33,7 @@ class PictureUnusable(BadInput):
 
 
 def media_type(data: bytes) -> str | None:
-    """What kind of picture a file is that begins so; None: none that models take."""
+    """The kind of a picture whose file begins so; None: none that models take."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -117,14 +117,12 @@ def as_seen_by(model: Model, request: Request) -> Request:
     """The request with its pictures; for a model that is known to see none, with a word in their place."""
     if not has_pictures(request) or model.sees is not False:
         return request
-    return replace(request, messages=tuple(map(_in_words, request.messages)))
-
-
-def _in_words(message: Message) -> Message:
-    if not message.pictures:
-        return message
-    words = f"(You cannot see pictures, so these were not sent to you: {names_of(message.pictures)}.)"
-    return replace(message, content=f"{message.content}\n\n{words}", pictures=())
+    messages = []
+    for message in request.messages:
+        words = f"(You cannot see pictures, so these were not sent to you: {names_of(message.pictures)}.)"
+        in_words = replace(message, content=f"{message.content}\n\n{words}", pictures=())
+        messages.append(in_words if message.pictures else message)
+    return replace(request, messages=tuple(messages))
 
 
 Size = tuple[int, int]
@@ -197,4 +195,4 @@ _SIZES: dict[str, Callable[[bytes], Size | None]] = {
     "image/gif": _gif,
     "image/webp": _webp,
 }
-"""What tells a picture's size; None where it is not whole."""
+"""Readers of a picture's size; they return None where it is not whole."""

@@ -32,7 +32,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ProviderData:
-    """What a provider sent with an assistant's message and wants back unchanged: thoughts, signatures, ids of items.
+    """Data that a provider sent with an assistant's message and wants back unchanged: thoughts, signatures, ids.
 
     Only the adapter that made it reads it; everybody else keeps it with its message, or drops it whole.
     """
@@ -81,6 +81,11 @@ class Message:
     pictures: tuple[Picture, ...] = ()
     """Of a user: what goes with the words."""
 
+    def data_from(self, origin: str) -> str:
+        """The data of the provider, where it is from there; else none."""
+        data = self.provider_data
+        return data.data if data is not None and data.origin == origin else ""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -98,7 +103,7 @@ class TextDelta:
 
 
 @dataclass(frozen=True)
-class ThinkingDelta:
+class ThoughtDelta:
     """A piece of the model's thoughts, or of their summary: no part of the reply."""
 
     text: str
@@ -132,7 +137,7 @@ class Usage:
     estimated: bool = False
     """The provider did not count them, or the reply did not come whole."""
     usd: float | None = None
-    """What they cost, where the provider says so or the model's price is known."""
+    """Their cost, where the provider says so or the model's price is known."""
     cached_tokens: int = 0
     """Those of the prompt that were read from a cache."""
     cache_write_tokens: int = 0
@@ -150,7 +155,7 @@ class Done:
     stop_reason: StopReason = StopReason.STOP
     usage: Usage | None = None
     provider_data: ProviderData | None = None
-    """What the provider wants back with the assistant's message."""
+    """Goes back to the provider with the assistant's message."""
     stop_word: str = ""
     """The provider's own word for an `UNKNOWN` reason."""
 
@@ -179,14 +184,14 @@ class Replaced:
     """Why, as a sentence."""
 
 
-ModelEvent = TextDelta | ThinkingDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
+ModelEvent = TextDelta | ThoughtDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
 Hear = Callable[[ModelEvent], None]
 """Is told what comes of a reply, as it comes. It returns at once."""
 
 
 class Model(Protocol):
-    """A language model. Adapters: litellm (every provider), direct (over httpx), scripted (demo, tests) and replayed
-    (a recorded run).
+    """A language model. Adapters: litellm (every provider), direct (over httpx) and scripted (demo, tests, a
+    recorded run).
 
     What else a run needs of one is a model around a model (`wrapper.py`): an adapter makes exactly one call.
     """
@@ -213,7 +218,7 @@ class Model(Protocol):
 
     @property
     def price(self) -> "Price | None":
-        """What its tokens cost; None where that is not known."""
+        """The price of its tokens; None where that is not known."""
         ...
 
     def warm_up(self) -> None:
@@ -253,7 +258,7 @@ class RequestRejected(ModelError):
 
 
 class ContextTooLong(RequestRejected):
-    """What the model was sent is more than it can take in."""
+    """The request is more than the model can take in."""
 
 
 class PicturesRefused(RequestRejected):
@@ -291,7 +296,7 @@ class BadAnswer(ModelError):
 
 
 class NotAReply(BadAnswer):
-    """What the endpoint sent has nothing of a reply in it, and no error either."""
+    """The endpoint sent nothing of a reply, and no error either."""
 
 
 class EmptyReply(BadAnswer):
@@ -300,4 +305,4 @@ class EmptyReply(BadAnswer):
     def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
         super().__init__(message, hint=hint)
         self.usage = usage
-        """What the call cost all the same."""
+        """The cost of the call, all the same."""

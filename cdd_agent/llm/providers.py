@@ -36,7 +36,7 @@ class Provider:
     """The variables that may say where it is."""
     needs_key: bool = True
     path: str = ""
-    """What its addresses end in, where people are used to leaving it out."""
+    """The end of its addresses, where people are used to leaving it out."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers, and the variables that hold their values."""
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
@@ -171,18 +171,23 @@ def endpoint_of(
     `api_base` goes before the environment, and that before the table. At an address that somebody chose a key is sent
     if there is one, and not missed. Raises `BadInput` where the environment has an address that is none.
     """
-    environment = os.environ if environment is None else environment
+    variables = os.environ if environment is None else environment
+    environment = {variable: text for variable, value in variables.items() if (text := value.strip())}
     prefix, slash, name = model.partition("/")
     if not slash:
         prefix, name = next((known for known, names in _WITHOUT_PREFIX.items() if names.match(model)), ""), model
     provider = PROVIDERS.get(prefix)
     if provider is None or not name.removeprefix(_RESPONSES):
         return None
-    variable = _first(environment, provider.addresses)
-    chosen = api_base or (_address(variable, environment[variable]) if variable else None)
+    chosen = api_base
+    if not chosen and (variable := next(filter(environment.get, provider.addresses), None)):
+        try:
+            chosen = web_address(environment[variable])
+        except ValueError as error:
+            raise BadInput(f"{variable} in the environment is no address; {error}") from error
     if not chosen and provider.other_api and provider.other_api.search(name):
         return None
-    found = _first(environment, provider.keys)
+    found = next(filter(environment.get, provider.keys), None)
     base = (chosen or provider.address).rstrip("/")
     speaks = provider.speaks
     if provider.by_responses:
@@ -198,11 +203,15 @@ def endpoint_of(
         name,
         prefix,
         bool(chosen),
-        environment[found].strip() if found else None,
+        environment[found] if found else None,
         found or provider.keys[0],
         needs_key=provider.needs_key and not chosen,
         speaks=speaks,
-        headers={header: value for header, name in provider.headers.items() if (value := _plain(environment, name))},
+        headers={
+            header: value
+            for header, variable in provider.headers.items()
+            if (value := environment.get(variable, "")) and value.isascii() and value.isprintable()
+        },
     )
 
 
@@ -216,21 +225,3 @@ def is_this_computer(host: str) -> bool:
     except ValueError:
         return False
     return address.is_loopback or address.is_unspecified
-
-
-def _address(variable: str, text: str) -> str:
-    try:
-        return web_address(text)
-    except ValueError as error:
-        raise BadInput(f"{variable} in the environment is no address; {error}") from error
-
-
-def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    """The first of these variables that says anything."""
-    return next((name for name in names if environment.get(name, "").strip()), None)
-
-
-def _plain(environment: Mapping[str, str], name: str) -> str | None:
-    """What a variable says, if a header can say it."""
-    value = environment.get(name, "").strip()
-    return value if value.isascii() and value.isprintable() else None

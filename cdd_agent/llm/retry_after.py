@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
 _RESET = "x-ratelimit-reset"
@@ -21,21 +22,15 @@ def seconds_to_wait(headers: Mapping[str, str], now: float | None = None) -> flo
     headers = {name.lower(): value.strip() for name, value in headers.items()}
     if (wait := _number(headers.get("retry-after-ms", ""))) is not None:
         return _wait(wait / 1000)
-    if (asked := headers.get("retry-after")) and (wait := _seconds_or_date(asked, now)) is not None:
-        return wait
+    if asked := headers.get("retry-after"):
+        if (wait := _number(asked)) is not None:
+            return _wait(wait)
+        with suppress(ValueError, OverflowError):
+            return _wait(parsedate_to_datetime(asked).timestamp() - now)
     resets = {name: _reset(value, now) for name, value in headers.items() if name.startswith(_RESET)}
     known = {name.removeprefix(_RESET): wait for name, wait in resets.items() if wait is not None}
     used_up = [wait for name, wait in known.items() if headers.get(f"x-ratelimit-remaining{name}") == "0"]
     return max(used_up) if used_up else min(known.values(), default=None)
-
-
-def _seconds_or_date(text: str, now: float) -> float | None:
-    if (seconds := _number(text)) is not None:
-        return _wait(seconds)
-    try:
-        return _wait(parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _reset(text: str, now: float) -> float | None:

@@ -76,7 +76,10 @@ class Retrying(ModelWrapper):
                     self._expect_worth_waiting(error, failures[kind])
                 elif failures[kind] >= _CALLS.get(kind, _OTHER_CALLS):
                     raise
-                seconds, reason = self._wait(error, failures[kind]), error.message
+                reason, chance = error.message, self._clock.chance()
+                seconds = 2.0 ** (failures[kind] - 1) * (0.75 + chance / 2)
+                if isinstance(error, RateLimited) and error.retry_after is not None:
+                    seconds = error.retry_after + chance  # never sooner than asked
                 if not reason.endswith((".", "!", "?", "…")):
                     reason += "."
             end = self._clock.seconds() + seconds
@@ -93,21 +96,10 @@ class Retrying(ModelWrapper):
         if wait <= LONGEST_WAIT and calls < _CALLS[RateLimited]:
             return
         if wait:
-            until = self._clock.now() + timedelta(seconds=wait)
-            words = f"Come back in {_in_words(wait)}, at {until:%H:%M}."
+            until, minutes = self._clock.now() + timedelta(seconds=wait), math.ceil(wait / 60)
+            how_long = f"{minutes} minutes" if minutes < 120 else f"{math.ceil(minutes / 60)} hours"
+            words = f"Come back in {how_long}, at {until:%H:%M}."
         else:
             words = f"It was asked {calls} times. Come back in a few minutes."
         hint = " ".join(filter(None, (words, _SAVED, error.hint)))
         raise RateLimited(error.message, hint=hint, retry_after=error.retry_after) from error
-
-    def _wait(self, error: ModelError, failures: int) -> float:
-        asked = error.retry_after if isinstance(error, RateLimited) else None
-        if asked is not None:
-            return asked + self._clock.chance()  # never sooner than asked
-        doubled: float = 2.0 ** (failures - 1)
-        return doubled * (0.75 + self._clock.chance() / 2)
-
-
-def _in_words(seconds: float) -> str:
-    minutes = math.ceil(seconds / 60)
-    return f"{minutes} minutes" if minutes < 120 else f"{math.ceil(minutes / 60)} hours"

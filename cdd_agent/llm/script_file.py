@@ -1,132 +1,215 @@
-"""The file form of a script (`scripted.py`)."""
+"""A script as a file: YAML, as people write one, or the lines of JSON that `cassette.py` records."""
 
+import contextlib
 import json
-from collections.abc import Sequence
+import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import constructed, list_items, read_file, read_mapping
-from cdd_agent.llm.port import RateLimited, StopReason, ToolCall
+from cdd_agent.guarded_yaml import decoded, read_mapping
+from cdd_agent.llm.port import (
+    Done,
+    ModelError,
+    ModelEvent,
+    RateLimited,
+    Request,
+    StopReason,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+    WasThought,
+)
+from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.scripted import ERRORS, ScriptedReply
 
-_SLOWEST = 3_600.0
+EVENTS: dict[str, type[ModelEvent | Done]] = {
+    "text": TextDelta,
+    "thinking": ThoughtDelta,
+    "was_thought": WasThought,
+    "tool_call": ToolCall,
+    "done": Done,
+}
+"""All that an adapter says, which makes exactly one call, by the names in the file."""
+_IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
+_LONGEST_SHOWN = 60
+Part = TypeVar("Part", bound=BaseModel)
 
 
-class ScriptFile:
-    """The file form of a script. Every refusal names the file, the line and what is allowed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @classmethod
-    def at(cls, path: Path) -> tuple[float, list[ScriptedReply]]:
-        """As `read`. Raises `BadInput` for a file that is not there, too."""
-        text = read_file(path)
-        if text is None:
-            raise BadInput(f"The script {path} is not there.", hint="Check the path of the script.")
-        return cls(str(path)).read(text)
-
-    def read(self, text: str) -> tuple[float, list[ScriptedReply]]:
-        """Return the pace and the entries."""
-        entries = read_mapping(text, self.name, "a script")
-        self._check_keys(1, {str(key): "" for key in entries}, required={"replies"}, optional={"pace"})
-        replies = list_items(entries["replies"].node)
-        if replies is None:
-            line = entries["replies"].line
-            raise self._refusal(line, "`replies` is not a list", "Write each reply as `- reply: ...`.")
-        pace = self._pace(entries["pace"].line, entries["pace"].value(self.name)) if "pace" in entries else 0.0
-        lines = [(node.start_mark.line + 1, node) for node in replies]
-        return pace, [self._reply(line, constructed(node, f"{self.name}:{line}")) for line, node in lines]
-
-    def _pace(self, line: int, pace: object) -> float:
-        if isinstance(pace, bool) or not isinstance(pace, int | float) or pace < 0:
-            raise self._refusal(line, f"`pace` is {pace!r}", "Give characters a second; 0 is at once.")
-        return float(pace)
-
-    def _reply(self, line: int, entry: Any) -> ScriptedReply:
-        if isinstance(entry, dict) and "error" in entry:
-            return self._failure(line, entry)
-        if isinstance(entry, dict) and "empty" in entry:
-            self._check_keys(line, entry, required={"empty"}, optional={"when", "slow"})
-            if entry["empty"] is not True:
-                raise self._refusal(line, f"`empty` is {entry['empty']!r}", "Write `empty: true`, or a `reply`.")
-            return ScriptedReply(when=self._when(line, entry), slow=self._slow(line, entry))
-        needed = "tool_calls" if isinstance(entry, dict) and "tool_calls" in entry else "reply"
-        optional = {"reply", "tool_calls", "when", "stop", "cut", "slow", "thinking"}
-        self._check_keys(line, entry, required={needed}, optional=optional)
-        stop = self._one_of(line, "stop", entry.get("stop", "stop"), list(StopReason))
-        cut = entry.get("cut")
-        if cut is not None and (isinstance(cut, bool) or not isinstance(cut, int) or cut < 0):
-            raise self._refusal(line, f"`cut` is {cut!r}", "Give a number of characters.")
-        return ScriptedReply(
-            self._text(line, "reply", entry.get("reply", "")),
-            when=self._when(line, entry),
-            stop=StopReason(stop),
-            tool_calls=self._tool_calls(line, entry.get("tool_calls", [])),
-            cut=cut,
-            slow=self._slow(line, entry),
-            thinking=self._text(line, "thinking", entry.get("thinking", "")),
-        )
-
-    def _tool_calls(self, line: int, calls: object) -> tuple[ToolCall, ...]:
-        """Their ids are made of the line of the entry, so that no two are the same."""
-        if not isinstance(calls, list):
-            raise self._refusal(line, "`tool_calls` is not a list", "Write each as `- {name: ..., arguments: {...}}`.")
-        for call in calls:
-            self._check_keys(line, call, required={"name"}, optional={"arguments"})
-        return tuple(
-            ToolCall(
-                f"call_{line}_{number}",
-                self._text(line, "name", call["name"]),
-                _arguments(call.get("arguments", {})),
-            )
-            for number, call in enumerate(calls, start=1)
-        )
-
-    def _failure(self, line: int, entry: dict[str, Any]) -> ScriptedReply:
-        limited = {"retry_after"} if entry["error"] == "rate_limited" else set()
-        self._check_keys(line, entry, required={"error"}, optional={"when", "slow", *limited})
-        kind = self._one_of(line, "error", entry["error"], list(ERRORS))
-        error = ERRORS[kind](f"Scripted error: {kind}.")
-        if isinstance(error, RateLimited) and "retry_after" in entry:
-            error.retry_after = self._seconds(line, "retry_after", entry["retry_after"], longest=10**6)
-        return ScriptedReply(when=self._when(line, entry), error=error, slow=self._slow(line, entry))
-
-    def _slow(self, line: int, entry: dict[str, Any]) -> float:
-        return self._seconds(line, "slow", entry["slow"], longest=_SLOWEST) if "slow" in entry else 0.0
-
-    def _seconds(self, line: int, key: str, value: object, *, longest: float) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= longest:
-            raise self._refusal(line, f"`{key}` is {value!r}", f"Give seconds, at most {longest:,.0f}.")
-        return float(value)
-
-    def _when(self, line: int, entry: dict[str, Any]) -> str | None:
-        return self._text(line, "when", entry["when"]) if "when" in entry else None
-
-    def _text(self, line: int, key: str, value: object) -> str:
-        if not isinstance(value, str):
-            raise self._refusal(line, f"`{key}` is {value!r}", f"Give `{key}` a text; quote it if need be.")
-        return value
-
-    def _one_of(self, line: int, key: str, value: object, allowed: Sequence[str]) -> str:
-        if value not in allowed:
-            raise self._refusal(line, f"`{key}` is {value!r}", f"Allowed: {', '.join(allowed)}.")
-        return str(value)
-
-    def _check_keys(self, line: int, entry: object, *, required: set[str], optional: set[str]) -> None:
-        allowed = f"Allowed: {', '.join(sorted(required | optional, key=str))}; needed: {', '.join(required)}."
-        if not isinstance(entry, dict):
-            raise self._refusal(line, "not a mapping of keys to values", allowed)
-        if wrong := sorted(str(key) for key in entry.keys() - required - optional):
-            raise self._refusal(line, f"`{wrong[0]}` is not a key here", allowed)
-        if missing := sorted(required - entry.keys()):
-            raise self._refusal(line, f"`{missing[0]}` is missing", allowed)
-
-    def _refusal(self, line: int, problem: str, hint: str) -> BadInput:
-        return BadInput(f"{self.name}:{line}: {problem}.", hint=hint)
+def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
+    """The pace and the entries. Raises `BadInput`, with the line of what is wrong."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        why = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
+        raise BadInput(f"{path} {why}.", hint="Check the path of the script, or record one with --record.") from error
+    source, pace, found = str(path), 0.0, list[tuple[int, Any]]()
+    if _IS_LINES.match(data):
+        for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
+            with contextlib.suppress(ValueError, RecursionError):  # torn: its process was killed
+                found.append((number, json.loads(line)))
+    else:
+        content = read_mapping(decoded(data, source), source, "a script")
+        values = {str(key): entry.value(source) for key, entry in content.items()}
+        script = _valid(_Script, values, source, {str(key): entry.line for key, entry in content.items()})
+        lines = [node.start_mark.line + 1 for node in content["replies"].node.value]
+        pace, found = script.pace, list(zip(lines, script.replies, strict=True))
+    return pace, [_valid(_form(entry), entry, source, {"": line}).entry(line) for line, entry in found]
 
 
-def _arguments(written: object) -> str:
-    """A text stays as it is, so that a script can also play broken JSON."""
-    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False, default=str)
+def _event(came: Any) -> tuple[float, ModelEvent | Done]:
+    match came:
+        case [float(at) | int(at), str(kind), dict(fields)] if kind in EVENTS:
+            if (usage := fields.get("usage")) and "reasoning_tokens" in usage:  # as older records call them
+                fields = {**fields, "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]}}
+            return float(at), TypeAdapter(EVENTS[kind]).validate_python(fields)
+    raise ValueError(f"[seconds, kind, fields]; the kinds are {', '.join(EVENTS)}")
+
+
+def _error(name: str) -> str:
+    if name not in ERRORS:
+        raise ValueError(f"allowed: {', '.join(ERRORS)}")
+    return name
+
+
+_Error = Annotated[str, AfterValidator(_error)]
+_Seconds = Annotated[float | None, Field(strict=True, ge=0, le=10**6)]
+
+
+class _ScriptPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Script(_ScriptPart):
+    replies: list[Any]
+    pace: Annotated[float, Field(strict=True, ge=0)] = 0.0
+
+
+class _WrittenEntry(_ScriptPart):
+    when: str | None = None
+    slow: Annotated[float, Field(strict=True, ge=0, le=3_600)] = 0.0
+
+    def entry(self, line: int) -> ScriptedReply | RecordedCall:
+        return ScriptedReply(when=self.when, slow=self.slow)
+
+
+class _EmptyReply(_WrittenEntry):
+    empty: bool
+
+
+class _WrittenCall(_ScriptPart):
+    name: str
+    arguments: Any = {}
+
+
+class _WrittenReply(_WrittenEntry):
+    reply: str
+    thinking: str = ""
+    tool_calls: tuple[_WrittenCall, ...] = ()
+    stop: StopReason = StopReason.STOP
+    cut: Annotated[int, Field(strict=True, ge=0)] | None = None
+
+    def entry(self, line: int) -> ScriptedReply:
+        calls = []
+        for number, call in enumerate(self.tool_calls, 1):
+            written = call.arguments  # a text stays as it is, so that broken JSON can be played, too
+            written = written if isinstance(written, str) else json.dumps(written, ensure_ascii=False, default=str)
+            calls.append(ToolCall(f"call_{line}_{number}", call.name, written))
+        return ScriptedReply(self.reply, tool_calls=tuple(calls), **self.model_dump(exclude={"reply", "tool_calls"}))
+
+
+class _WrittenCalls(_WrittenReply):
+    reply: str = ""
+
+
+class _WrittenError(_WrittenEntry):
+    error: _Error
+
+    def entry(self, line: int) -> ScriptedReply:
+        error = ERRORS[self.error](f"Scripted error: {self.error}.")
+        return ScriptedReply(when=self.when, error=error, slow=self.slow)
+
+
+class _WrittenLimit(_WrittenEntry):
+    error: Literal["rate_limited"]
+    retry_after: _Seconds = None
+
+    def entry(self, line: int) -> ScriptedReply:
+        error = RateLimited("Scripted error: rate_limited.", retry_after=self.retry_after)
+        return ScriptedReply(when=self.when, error=error, slow=self.slow)
+
+
+class _RecordedError(_ScriptPart):
+    kind: _Error
+    message: str
+    hint: str
+    retry_after: _Seconds = None
+
+    def error(self) -> ModelError:
+        error = ERRORS[self.kind](self.message, hint=self.hint)
+        if isinstance(error, RateLimited):
+            error.retry_after = self.retry_after
+        return error
+
+
+class _RecordedEntry(_ScriptPart):
+    model: str
+    request: Request
+    events: list[Annotated[Any, BeforeValidator(_event)]]
+    error: _RecordedError | None
+
+    def entry(self, line: int) -> RecordedCall:
+        events = tuple((at, event) for at, event in self.events if not isinstance(event, Done))
+        seconds, end = self.events[-1] if self.events else (0.0, Done())
+        return RecordedCall(self.request, events, seconds, self.error.error() if self.error else end)
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> Self:
+        if self.error is None and not (self.events and isinstance(self.events[-1][1], Done)):
+            raise ValueError("a call ends with `done` or an error")
+        return self
+
+
+def _form(entry: Any) -> type[_WrittenEntry | _RecordedEntry]:
+    match entry:
+        case {"request": _}:
+            return _RecordedEntry
+        case {"error": "rate_limited"}:
+            return _WrittenLimit
+        case {"error": _}:
+            return _WrittenError
+        case {"empty": True}:
+            return _EmptyReply
+        case {"tool_calls": _}:
+            return _WrittenCalls
+        case _:
+            return _WrittenReply
+
+
+def _valid(form: type[Part], content: Any, source: str, lines: dict[str, int]) -> Part:
+    """`lines`: of the keys, and as "" that of the whole."""
+    try:
+        return form.model_validate(content)
+    except ValidationError as error:
+        details = error.errors()  # a key that is not known says more than the one that it was meant to be
+        detail = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
+    key, shown = ".".join(map(str, detail["loc"])), repr(detail["input"])
+    place = f"{source}:{lines.get(str((detail['loc'] or ('',))[0]), lines.get('', 1))}"
+    problem, hint = f"`{key}` is {shown[:_LONGEST_SHOWN]}", f"{detail['msg'].removeprefix('Value error, ')}."
+    if not key:
+        problem = "not an entry of a script"
+    elif detail["type"] in {"extra_forbidden", "missing"}:
+        problem = f"`{key}` is {'missing' if detail['type'] == 'missing' else 'not a key here'}"
+        hint = f"Allowed: {', '.join(form.model_fields)}."
+    raise BadInput(f"{place}: {problem}.", hint=hint)

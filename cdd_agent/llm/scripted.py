@@ -1,13 +1,14 @@
-"""A model that plays a script: for the demo, for tests, and for bug reports that others can replay."""
+"""A model that plays a script: for the demo, for tests, for bug reports that others can replay, for a recorded run."""
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from cdd_agent.llm.known_models import FREE, Price
+from cdd_agent.llm.pictures import has_pictures
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -16,6 +17,7 @@ from cdd_agent.llm.port import (
     Done,
     Hear,
     ModelError,
+    ModelEvent,
     ModelNotFound,
     PicturesRefused,
     ProviderData,
@@ -25,10 +27,12 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
+from cdd_agent.llm.recorded_call import RecordedCall, as_recorded
+from cdd_agent.redaction import Redactor
 
 ERRORS: dict[str, type[ModelError]] = {
     "authentication_failed": AuthenticationFailed,
@@ -45,14 +49,14 @@ ERRORS: dict[str, type[ModelError]] = {
 
 
 class NoReplyLeft(BadAnswer):
-    """A script or a record has nothing to say to a request; asking again would not change that."""
+    """A script has nothing to say to a request; asking again would not change that."""
 
     is_transient = False
 
 
 @dataclass(frozen=True)
 class ScriptedReply:
-    """One entry of a script: a text to say and tools to call, or an error to raise."""
+    """An entry of a script that was written: a text to say and tools to call, or an error to raise."""
 
     text: str = ""
     when: str | None = None
@@ -68,80 +72,130 @@ class ScriptedReply:
     thinking: str = ""
     """Thoughts that come before the text."""
     provider_data: ProviderData | None = None
-    """What it wants back with its message."""
+    """The data that it wants back with its message."""
+
+    @property
+    def is_for_any(self) -> bool:
+        return self.when is None
+
+    @property
+    def goes_again(self) -> bool:
+        return self.when is not None
+
+    @property
+    def with_tools(self) -> bool:
+        return bool(self.tool_calls)
 
     def fits(self, request: Request) -> bool:
         said = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
         return self.when is None or self.when in said
 
+    def timeline(self, pace: float) -> Iterator[tuple[float, ModelEvent | None]]:
+        """Its pieces at so many characters a second, each with the seconds to wait before it."""
+        yield self.slow, None
+        for kind, text in ((ThoughtDelta, self.thinking), (TextDelta, self.text[: self.cut])):
+            for piece in pieces(text):
+                yield len(piece) / pace if pace else 0.0, kind(piece)
+        if self.cut is None and self.stop is StopReason.STOP:
+            yield from ((0.0, call) for call in self.tool_calls)
+
+    def end(self, request: Request) -> Done | ModelError:
+        if self.error is not None:
+            return self.error
+        if self.cut is not None:
+            return ConnectionFailed("The reply broke off, as its script says.", hint="Try again.")
+        # A word is a token here: close enough to show, and the same on every machine.
+        asked = sum(len(message.content.split()) for message in request.messages)
+        thought = len(self.thinking.split())
+        usage = Usage(asked, thought + len(self.text.split()), thinking_tokens=thought)
+        return Done(self.stop, usage, self.provider_data)
+
 
 class ScriptedModel:
-    """Plays replies in order, and keeps what it was asked.
+    """Plays a script, and keeps what it was asked.
 
-    A reply whose `when` fits the request goes first, otherwise the next one without `when`. So a run that is
-    resumed in a new process, with the same script, still gets the reply that belongs to its step. Each is played
-    once; only one with `when` is played again, if no other fits: a step may be asked for once more.
+    Entries are for a certain request (`when`, or one that was recorded), and go first where it is made, or for any. So
+    a run that is resumed in a new process, with the same script, still gets the reply that belongs to its step. Each is
+    played once, in order; only one with `when` is played again, if no other fits: a step may be asked for once more.
     """
 
     def __init__(
         self,
-        script: Iterable[str | ModelError | ScriptedReply],
+        script: Iterable[str | ModelError | ScriptedReply | RecordedCall],
         *,
         pace: float = 0.0,
         name: str = "scripted",
         window: int | None = None,
         sees: bool | None = True,
+        redactor: Redactor | None = None,
     ) -> None:
+        """`redactor`: takes out of a request what it took out when it was recorded."""
         self.name = name
         self.window = window
         self.sees = sees
         self.pace = pace
-        """Characters a second; 0: as fast as they are read."""
+        """Characters a second of what was written; 0: as fast as they are read."""
         self.requests: list[Request] = []
-        self._script = [_entry(line) for line in script]
+        self._redactor = redactor
+        self._script = list[ScriptedReply | RecordedCall]()
+        for line in script:
+            match line:
+                case str():
+                    self._script.append(ScriptedReply(line))
+                case ModelError():
+                    self._script.append(ScriptedReply(error=line))
+                case _:
+                    self._script.append(line)
         self._left = list(self._script)
 
     @classmethod
-    def from_yaml(cls, source: Path | str) -> Self:
-        """Read a script: a `Path` is a file, a `str` is the text itself.
+    def from_file(cls, path: Path, redactor: Redactor | None = None, *, in_time: bool = True) -> Self:
+        """The script in a file, written or recorded. `in_time`: what comes keeps its pace. Raises `BadInput`."""
+        from cdd_agent.llm.script_file import read_script  # scripts made in code need no YAML
 
-        pace: 400                # optional: characters a second
-        replies:
-          - when: "Step 2"       # optional: a text that the last user message must contain
-            reply: "..."
-            stop: length         # optional: stop, length or refused
-            tool_calls:          # optional, and enough without a reply
-              - {name: read_file, arguments: {path: a.py}}
-            cut: 20              # optional: the connection breaks after so many characters
-            slow: 2              # optional: seconds until anything comes
-            thinking: "..."      # optional: thoughts that come before the reply
-          - empty: true          # instead of a reply: one with nothing in it
-          - error: rate_limited  # instead of a reply: one of `ERRORS`
-            retry_after: 2       # optional, of `rate_limited` only: seconds
-        """
-        from cdd_agent.llm.script_file import ScriptFile  # scripts made in code need no YAML
-
-        pace, script = ScriptFile("script").read(source) if isinstance(source, str) else ScriptFile.at(source)
-        return cls(script, pace=pace)
+        pace, script = read_script(path)
+        if not in_time:
+            pace, script = 0.0, [line.at_once() if isinstance(line, RecordedCall) else line for line in script]
+        recorded = [line for line in script if isinstance(line, RecordedCall)]
+        sees = any(has_pictures(call.request) for call in recorded) if recorded else True
+        name = "replay" if recorded else "scripted"
+        return cls(script, pace=pace, name=name, sees=sees, redactor=redactor or Redactor())
 
     @property
     def calls_tools(self) -> bool:
-        """Some reply of the script does."""
-        return any(entry.tool_calls for entry in self._script)
+        """Some reply of the script does, or was offered some when it was recorded."""
+        return any(entry.with_tools for entry in self._script)
 
-    def next_reply(self, request: Request) -> ScriptedReply:
-        """Take the entry for `request` out of the script; one that was played goes again where no other fits."""
+    def next_reply(self, request: Request) -> ScriptedReply | RecordedCall:
+        """Take the entry for `request` out of the script; one with `when` goes again where no other fits."""
         self.requests.append(request)
-        fitting = [entry for entry in self._left if entry.fits(request)]
-        fitting = fitting or [entry for entry in self._script if entry.when is not None and entry.fits(request)]
+        asked = as_recorded(request, self._redactor) if self._redactor else request
+        fitting = [entry for entry in self._left if entry.fits(asked)]
+        fitting = fitting or [entry for entry in self._script if entry.goes_again and entry.fits(asked)]
         if not fitting:
-            raise NoReplyLeft(
+            raise self._no_reply(asked)
+        chosen = next((entry for entry in fitting if not entry.is_for_any), fitting[0])
+        self._left = [entry for entry in self._left if entry is not chosen]
+        return chosen
+
+    def _no_reply(self, request: Request) -> NoReplyLeft:
+        recorded = [entry for entry in self._script if isinstance(entry, RecordedCall)]
+        if not recorded:
+            return NoReplyLeft(
                 f"The script has no reply left for request {len(self.requests)}.",
                 hint="Add a reply to the script, or a `when` that fits the request.",
             )
-        chosen = next((entry for entry in fitting if entry.when is not None), fitting[0])
-        self._left = [entry for entry in self._left if entry is not chosen]
-        return chosen
+        left = [entry for entry in self._left if isinstance(entry, RecordedCall)]
+        if count := sum(entry.fits(request) for entry in recorded):
+            why = f"it was recorded {count} time{'s' * (count > 1)}, and is made once more"
+        elif not left:
+            why = "all that was recorded has been played"
+        else:
+            why = left[0].difference_to(request)
+        return NoReplyLeft(
+            f"The record has no answer to this request: {why}.",
+            hint="Record the run again; the files, the plan and the settings must be as they were.",
+        )
 
     @property
     def price(self) -> Price:
@@ -151,47 +205,22 @@ class ScriptedModel:
         """Nothing is slow here."""
 
     async def reply(self, request: Request, hear: Hear) -> Done:
-        reply = self.next_reply(request)
-        was_heard = False
+        entry, was_heard = self.next_reply(request), False
         try:
-            if reply.slow:
-                await asyncio.sleep(reply.slow)
-            if reply.error is not None:
-                was_heard = True
-                raise reply.error
-            for kind, text in ((ThinkingDelta, reply.thinking), (TextDelta, reply.text[: reply.cut])):
-                for piece in pieces(text):
-                    await asyncio.sleep(len(piece) / self.pace if self.pace else 0)
-                    hear(kind(piece))
+            for seconds, event in entry.timeline(self.pace):
+                await asyncio.sleep(seconds)
+                if event is not None:
+                    hear(event)
             was_heard = True
         finally:
             if not was_heard:  # nobody waited for its end: it can be asked for again
-                self._left.insert(0, reply)
-        if reply.cut is not None:
-            raise ConnectionFailed(f"The reply of {self.name} broke off, as its script says.", hint="Try again.")
-        if reply.stop is StopReason.STOP:
-            for call in reply.tool_calls:
-                hear(call)
-        return Done(reply.stop, _usage(request, reply), reply.provider_data)
+                self._left.insert(0, entry)
+        end = entry.end(request)
+        if isinstance(end, ModelError):
+            raise end
+        return end
 
 
 def pieces(text: str) -> list[str]:
     """Cut `text` after each word, as models stream it."""
     return re.findall(r"\S+\s*|\s+", text)
-
-
-def _entry(line: str | ModelError | ScriptedReply) -> ScriptedReply:
-    match line:
-        case str():
-            return ScriptedReply(line)
-        case ModelError():
-            return ScriptedReply(error=line)
-        case ScriptedReply():
-            return line
-
-
-def _usage(request: Request, reply: ScriptedReply) -> Usage:
-    """A word is a token here: close enough to show, and the same on every machine."""
-    asked = sum(len(message.content.split()) for message in request.messages)
-    thought = len(reply.thinking.split())
-    return Usage(asked, thought + len(reply.text.split()), thinking_tokens=thought)

@@ -1,4 +1,4 @@
-"""What some servers leave in a reply's text and is none of it: thoughts in tags or channels, and calls of tools.
+"""Markup that some servers leave in a reply's text and is none of it: thoughts in tags or channels, calls of tools.
 
 Such markup is looked for where prose is: before the first line that looks like code or an edit. From there on
 nothing is touched, so that no file that a reply brings can lose a line that only looks like it.
@@ -7,8 +7,9 @@ nothing is touched, so that no file that a reply brings can lose a line that onl
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
-from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
+from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 
 _OPENING = re.compile(
     r" {0,3}(?:"
@@ -41,14 +42,14 @@ class TextFilter:
     def __init__(self) -> None:
         self._waiting = ""
         self._ends: tuple[str, ...] = ()
-        """What ends the thoughts or the call that the text is in; none: it is in the reply."""
+        """The marks that end the thoughts or the call that the text is in; none: it is in the reply."""
         self._call: list[str] | None = None
         """The call that the text is in."""
         self._is_line_start = True
         self._ends_line = False
         """A line break that comes now ends the line of what was hidden."""
         self._is_code = False
-        """What comes is an edit, to its very end."""
+        """All that comes is an edit, to its very end."""
         self._has_code = False
         """A code block has begun: from there on only the end of thoughts is looked for, outside of such blocks."""
         self._fence = ""
@@ -57,25 +58,25 @@ class TextFilter:
         """Thoughts have come with a beginning of their own: an end alone is text."""
         self._calls: list[str] = []
 
-    def feed(self, piece: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
-        """What is known by now to be text or thought."""
+    def feed(self, piece: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
+        """The parts that are known by now to be text or thought."""
         self._waiting += piece
         while self._waiting and (step := self._hidden() if self._ends else self._shown()) is not None:
             yield from step
 
-    def end(self) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def end(self) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         """The rest, when no more will come."""
         rest, self._waiting = self._waiting, ""
         if self._call is not None:
             self._calls.append("".join([*self._call, rest]))
         elif rest:
-            yield ThinkingDelta(rest) if self._ends else TextDelta(rest)
+            yield ThoughtDelta(rest) if self._ends else TextDelta(rest)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls that were in the text. Raises `UnreadableCall`."""
         return tuple(_call(text, number) for number, text in enumerate(self._calls, 1))
 
-    def _shown(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _shown(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         """The next part of the reply's own text; None: it has to wait for more."""
         if self._ends_line:
             self._waiting, self._ends_line = self._waiting.removeprefix("\n"), False
@@ -105,14 +106,20 @@ class TextFilter:
             if found["orphan"]:
                 self._ends_line = True
                 return self._end_unbegun()
-            self._enter(found)
+            self.has_thought = self.has_thought or not found["call"]
+            if found["tag"]:
+                self._ends = (f"</{found['tag'].lower()}>",)
+            elif found["call"]:
+                self._ends, self._call = (_CALL_END,), []
+            elif (found["channel"] or "final").lower() != "final":
+                self._ends = _CHANNEL_ENDS
             return []
         if self._may_open():
             return None
         self._is_line_start = False
         return []
 
-    def _in_block(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _in_block(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         line, newline, _ = self._waiting.partition("\n")
         mark = line.strip()
         may_close = not mark or set(mark) == {self._fence[0]}
@@ -123,7 +130,7 @@ class TextFilter:
         self._is_line_start = False
         return []
 
-    def _after_a_block(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _after_a_block(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         line, newline, _ = self._waiting.partition("\n")
         if not self.has_thought and (found := _ORPHAN.match(self._waiting)):
             self._waiting, self._has_code = self._waiting[found.end() :], False
@@ -133,7 +140,7 @@ class TextFilter:
         self._is_line_start = False
         return []
 
-    def _end_unbegun(self) -> list[TextDelta | ThinkingDelta | WasThought]:
+    def _end_unbegun(self) -> list[TextDelta | ThoughtDelta | WasThought]:
         """Some servers keep the tag that begins thoughts to themselves: all that came was thought."""
         self.has_thought = True
         self._calls.clear()
@@ -146,16 +153,7 @@ class TextFilter:
         could_be_code = any(start.startswith(line) for start in _CODE_BEGINS)
         return is_short and (could_be_code or line.startswith("<"))
 
-    def _enter(self, found: re.Match[str]) -> None:
-        self.has_thought = self.has_thought or not found["call"]
-        if found["tag"]:
-            self._ends = (f"</{found['tag'].lower()}>",)
-        elif found["call"]:
-            self._ends, self._call = (_CALL_END,), []
-        elif (found["channel"] or "final").lower() != "final":
-            self._ends = _CHANNEL_ENDS
-
-    def _hidden(self) -> list[TextDelta | ThinkingDelta | WasThought] | None:
+    def _hidden(self) -> list[TextDelta | ThoughtDelta | WasThought] | None:
         lower = self._waiting.lower()
         places = [(place, end) for end in self._ends if (place := lower.find(end)) >= 0]
         if places:
@@ -177,30 +175,26 @@ class TextFilter:
         text, self._waiting = self._waiting[:sure], self._waiting[sure:]
         return self._keep(text)
 
-    def _keep(self, text: str) -> list[TextDelta | ThinkingDelta | WasThought]:
+    def _keep(self, text: str) -> list[TextDelta | ThoughtDelta | WasThought]:
         if self._call is not None:
             self._call.append(text)
             return []
-        return [ThinkingDelta(text)] if text else []
+        return [ThoughtDelta(text)] if text else []
 
 
 def _call(text: str, number: int) -> ToolCall:
     """A call as Qwen's models write it: JSON with name and arguments, or tags."""
     if found := _FUNCTION.search(text):
-        arguments = {match["name"]: _value(match["value"]) for match in _PARAMETER.finditer(found["body"])}
-        return ToolCall(f"call_{number}", found["name"], json.dumps(arguments, ensure_ascii=False))
+        values: dict[str, object] = {}
+        for match in _PARAMETER.finditer(found["body"]):
+            values[match["name"]] = match["value"]
+            with suppress(ValueError, RecursionError):  # numbers, lists and the like are written as JSON
+                value: object = json.loads(match["value"])
+                values[match["name"]] = match["value"] if isinstance(value, str) else value
+        return ToolCall(f"call_{number}", found["name"], json.dumps(values, ensure_ascii=False))
     try:
         written = json.loads(text)
         name, arguments = written["name"], written.get("arguments", {})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableCall(text) from error
     return ToolCall(f"call_{number}", str(name), arguments if isinstance(arguments, str) else json.dumps(arguments))
-
-
-def _value(text: str) -> object:
-    """Numbers, lists and the like are written as JSON; all else is a text."""
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return text if isinstance(value, str) else value

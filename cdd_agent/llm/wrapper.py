@@ -1,4 +1,4 @@
-"""What every model around a model has in common, and the smallest of them."""
+"""Models around a model: their base class, and the smallest of them."""
 
 from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import (

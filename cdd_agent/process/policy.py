@@ -73,7 +73,7 @@ class CommandRefused(BadInput):
         self.allowed = allowed
 
     def as_result(self) -> "Refused":
-        """What became of the command, for whoever waits for a result."""
+        """For whoever waits for what became of the command."""
         return Refused(
             "",
             self.message,
@@ -93,7 +93,7 @@ class Refused(CommandResult):
     program: str = ""
     allowed: tuple[str, ...] = ()
     hint: str = ""
-    """What a person can do about it; a model cannot."""
+    """For a person, who can do something about it; a model cannot."""
 
     @property
     def failure(self) -> str:
@@ -101,7 +101,7 @@ class Refused(CommandResult):
 
 
 class Permission(StrEnum):
-    """What a person says to a command that is not let through by itself."""
+    """A person's answer to a command that is not let through by itself."""
 
     YES = "yes"
     NO = "no"
@@ -182,7 +182,7 @@ def _double_quoted(content: str) -> Words:
 
 
 class IShellExecutor(Protocol):
-    """What runs commands; a `CommandRunner` does."""
+    """Runs commands; a `CommandRunner` is one."""
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
@@ -231,14 +231,18 @@ class CommandRunner:
         or `permit`.
         """
         try:
-            folder = self._folder(cwd)
+            folder = self.root.resolve() / confine_folder(self.root, cwd or "")
             judged = self._judged(command, folder)
-            _check_variables(env or {})
+            for name, value in (env or {}).items():
+                if not name or "=" in name or "\0" in name + value:
+                    why = "a variable has a name without `=`, and neither has a NUL"
+                    raise CommandRefused(f"{name!r} cannot be set: {why}")
             await self.ask(judged)
             starts()
             _make(folder)
-        except CommandRefused as refusal:
-            _log.info("Refused %.1000r: %.1000r", command, refusal.message)
+        except (CommandRefused, PathRefused) as error:
+            _log.info("Refused %.1000r: %.1000r", command, error.message)
+            refusal = error if isinstance(error, CommandRefused) else CommandRefused(error.message)
             return refusal.as_result()
         return await self.start(judged, env=env, limit=limit, hear=hear)
 
@@ -264,7 +268,9 @@ class CommandRunner:
             command = Command(text, shell_argv(text), folder, reason, in_shell=True)
             refusal = CommandRefused(reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT)
         else:
-            program, argv = words.argv[0], self._started(words.argv, folder)
+            program, *rest = words.argv
+            own = (str(folder.absolute() / program), *rest) if _is_path(program) else None
+            argv = own or as_started(words.argv, self.root)
             if trusted or program in self.allowed or also(program):
                 return Command(text, argv, folder)
             reason = f"`{program}` is not on the list of allowed commands"
@@ -311,11 +317,13 @@ class CommandRunner:
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
+        if command.in_shell:  # it looks programs up by itself: the project's own come first, unless it is given a PATH
+            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **(env or {})}
         result = await run_command(
             command.argv,
             cwd=command.folder,
             limit=self.settings.timeout if limit is None else limit,
-            env=self._with_own_programs(env) if command.in_shell else env,
+            env=env,
             hide=self.settings.hide_env,
             passed=self.settings.pass_env,
             copies=copies,
@@ -332,22 +340,6 @@ class CommandRunner:
             if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
                 return Command(text, as_started(words.argv, self.root), folder)
         return Command(text, shell_argv(text), folder, in_shell=True)
-
-    def _started(self, argv: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
-        if _is_path(argv[0]):
-            return (str(cwd.absolute() / argv[0]), *argv[1:])
-        return as_started(argv, self.root)
-
-    def _with_own_programs(self, env: Mapping[str, str] | None) -> Mapping[str, str]:
-        """A shell looks programs up by itself: the project's own come first, unless the command has its own PATH."""
-        path = os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path()))
-        return {"PATH": path, **(env or {})}
-
-    def _folder(self, cwd: str | None) -> Path:
-        try:
-            return self.root.resolve() / confine_folder(self.root, cwd or "")
-        except PathRefused as refusal:
-            raise CommandRefused(refusal.message) from refusal
 
 
 def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, object]:
@@ -405,12 +397,6 @@ def _shown(operator: str) -> str:
 
 def _is_path(program: str) -> bool:
     return Path(program).name != program
-
-
-def _check_variables(env: Mapping[str, str]) -> None:
-    for name, value in env.items():
-        if not name or "=" in name or "\0" in name + value:
-            raise CommandRefused(f"{name!r} cannot be set: a variable has a name without `=`, and neither has a NUL")
 
 
 def _make(folder: Path) -> None:

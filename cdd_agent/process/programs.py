@@ -2,10 +2,11 @@
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 
 OWN_PROGRAMS = ("pytest", "python", "python3")
 """These mean the project's own, wherever its environment is."""
@@ -21,7 +22,11 @@ def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
     if Path(name).name != name:
         return None
     on_path = (Path(entry) for entry in os.get_exec_path() if Path(entry).is_absolute())
-    files = (folder / f"{name}{ending}" for folder in (*first, *on_path) for ending in _endings(name))
+    endings = [""]
+    if _WINDOWS:
+        known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
+        endings = [""] if Path(name).suffix.upper() in known else known
+    files = (folder / f"{name}{ending}" for folder in (*first, *on_path) for ending in endings)
     return next((file for file in files if _is_program(file)), None)
 
 
@@ -33,8 +38,9 @@ def as_started(argv: Sequence[str], root: Path) -> tuple[str, ...]:
     name, *rest = argv
     if name == "pytest":
         return (*_pytest(root), *rest)
-    if name in OWN_PROGRAMS:
-        return (_python(name, root), *rest)
+    if name in OWN_PROGRAMS:  # many systems have only `python3`
+        python = own_python(root) or find_program(name) or find_program("python3") or sys.executable
+        return (str(python), *rest)
     return (_found(name, root) or name, *rest)
 
 
@@ -57,37 +63,18 @@ def _found(name: str, root: Path) -> str | None:
 
 def _pytest(root: Path) -> tuple[str, ...]:
     """How pytest is run in this project: its own environment first, this program's own as the last resort."""
-    if _uses_poetry(root) and (poetry := _found("poetry", root)):
+    manifests, uses_poetry = Manifests(root), False
+    with contextlib.suppress(ManifestUnreadable):
+        uses_poetry = manifests.has("poetry.lock") or "poetry" in section(manifests.content("pyproject.toml"), "tool")
+    if uses_poetry and (poetry := _found("poetry", root)):
         return (poetry, "run", "pytest")
-    if (root / "uv.lock").is_file() and (uv := _found("uv", root)):
+    if manifests.has("uv.lock") and (uv := _found("uv", root)):
         return (uv, "run", "pytest")
     own = own_python(root)
     if own and any(own.parent.glob("pytest*")):
         return (str(own), "-m", "pytest")
     elsewhere = find_program("pytest")
     return (str(elsewhere),) if elsewhere else (sys.executable, "-m", "pytest")
-
-
-def _python(name: str, root: Path) -> str:
-    """The project's own Python, else the one on the PATH (many systems have only `python3`), else this program's."""
-    found = own_python(root) or find_program(name) or find_program("python3")
-    return str(found) if found else sys.executable
-
-
-def _uses_poetry(root: Path) -> bool:
-    if (root / "poetry.lock").is_file():
-        return True
-    text = ""
-    with contextlib.suppress(OSError):
-        text = (root / "pyproject.toml").read_text(encoding="utf-8", errors="replace")
-    return re.search(r"^\s*\[tool\.poetry[].]", text, re.MULTILINE) is not None
-
-
-def _endings(name: str) -> list[str]:
-    if not _WINDOWS:
-        return [""]
-    known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
-    return [""] if Path(name).suffix.upper() in known else known
 
 
 def _is_program(file: Path) -> bool:

@@ -60,7 +60,7 @@ class OutputChunk:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What became of a command. `return_code` is 127 when there is no such program, 126 when it could not be started or
+    """The end of a command. `return_code` is 127 when there is no such program, 126 when it could not be started or
     was refused, negative for a signal."""
 
     stdout: str
@@ -155,7 +155,10 @@ async def run_command(
     except _NoSuchProgram:
         return CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
     except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
-        return CommandResult("", f"{argv[0]} could not be started: {_reason(error, cwd)}", 126, started=False)
+        why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, OSError) and str(error.filename) == str(cwd):
+            why = f"{cwd}: {why}"
+        return CommandResult("", f"{argv[0]} could not be started: {why}", 126, started=False)
     output = _Output(process, hear, most, copies)
     ended_by_itself = False
     try:
@@ -183,13 +186,6 @@ def run_in_foreground(argv: Sequence[str]) -> int:
 
 class _NoSuchProgram(Exception):
     pass
-
-
-def _reason(error: OSError | ValueError, cwd: Path) -> str:
-    """Why a program could not be started, in the system's words; with the folder if it is because of that."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
-    return f"{cwd}: {error.strerror}" if str(error.filename) == str(cwd) else error.strerror
 
 
 def _start(
@@ -239,27 +235,23 @@ def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
     """The group, and whoever left it: children of its processes, and what carries the mark in its environment."""
     import psutil  # slow to import, and rarely needed
 
-    family = _descendants(process.pid)
+    family: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        family = psutil.Process(process.pid).children(recursive=True)
     _end_group(process)
     for _ in range(_ROUNDS):
         left = _alive({*family, *_marked(mark)})
+        if not left:
+            return
         for one in left:
             with contextlib.suppress(psutil.Error):
                 one.terminate()
-        for one in _alive_after(_GRACE, left):
+        until = time.monotonic() + _GRACE  # they are nobody's children here: there is nothing to wait for but their end
+        while (left := _alive(left)) and time.monotonic() < until:
+            time.sleep(0.02)
+        for one in left:
             with contextlib.suppress(psutil.Error):
                 one.kill()
-        if not left:
-            return
-
-
-def _descendants(pid: int) -> "list[psutil.Process]":
-    import psutil
-
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
 
 
 def _marked(mark: str) -> "list[psutil.Process]":
@@ -271,14 +263,6 @@ def _marked(mark: str) -> "list[psutil.Process]":
         for one in psutil.process_iter(["environ"])
         if mark in (one.info["environ"] or {}).get(_MARK, "").split() and one.pid != os.getpid()
     ]
-
-
-def _alive_after(seconds: float, processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Which are still there then. They are nobody's children here, so there is nothing to wait for but their end."""
-    until = time.monotonic() + seconds
-    while (alive := _alive(processes)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return alive
 
 
 def _alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
@@ -300,13 +284,11 @@ class _Output:
     def __init__(self, process: subprocess.Popen[bytes], hear: Hear, most: int | None, copies: Path | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._hear = hear
-        self._shown, self._shown_at = _Shown(), -SHOWN_EVERY
+        self._shown, self._shown_at = _PendingOutput(), -SHOWN_EVERY
         self._closed = threading.Event()
         stdout = HeadTailBuffer() if most is None else _Head(most)
         self._kept: dict[StreamName, HeadTailBuffer | _Head] = {"stdout": stdout, "stderr": HeadTailBuffer()}
         self._exit = asyncio.ensure_future(in_thread(process.wait, name="wait"))
-        self._exited_at = 0.0
-        self._exit.add_done_callback(self._note_exit)
         self._full: asyncio.Future[None] = self._loop.create_future()
         """Done when there is more of stdout than is wanted."""
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
@@ -317,7 +299,7 @@ class _Output:
         for name, pipe in streams:
             if pipe is not None:
                 ends_early = most is not None and name == "stdout"
-                copy = _Copy(copies / name if copies else None)
+                copy = _StreamFile(copies / name if copies else None)
                 threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
 
     @property
@@ -331,12 +313,9 @@ class _Output:
         """
         await self._wait({self._exit, self._full}, until)
         if self._exit.done():
+            until = min(until, self._loop.time() + _GRACE)
             for pipe in self._open.values():
-                await self._wait({pipe, self._full}, min(until, self._exited_at + _GRACE))
-
-    def _note_exit(self, exit_: "asyncio.Future[int]") -> None:
-        del exit_
-        self._exited_at = self._loop.time()
+                await self._wait({pipe, self._full}, until)
 
     async def _wait(self, futures: "set[asyncio.Future[Any]]", until: float) -> None:
         # `wait_for` can lose a request to stop that comes at its end.
@@ -355,9 +334,13 @@ class _Output:
         """Let the readers stop, and close the pipes: whoever still writes into them is told so by the system."""
         self._closed.set()
 
-    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_Copy") -> None:
+    def _read(self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_StreamFile") -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        _widen(pipe)
+        # A program that may write more before it has to wait for this thread is held up less.
+        with contextlib.suppress(ImportError, AttributeError, OSError):  # only Linux can, and only within a limit
+            import fcntl
+
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
         with pipe, copy:
             while not self._closed.is_set() and (data := pipe.read1(_PIPE)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
                 copy.add(data)
@@ -394,14 +377,14 @@ class _Output:
             self._hear(chunk)
 
 
-class _Copy:
+class _StreamFile:
     """A stream in a file, where one is wanted; what cannot be written whole is not there at all."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._length = path, 0
         self._file = path.open("xb", buffering=0) if path else None
 
-    def __enter__(self) -> "_Copy":
+    def __enter__(self) -> "_StreamFile":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -426,15 +409,7 @@ def _settle(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
-def _widen(pipe: IO[bytes]) -> None:
-    """Let a program write more before it has to wait for a thread that gets its turn every few milliseconds."""
-    with contextlib.suppress(ImportError, AttributeError, OSError):  # only Linux can, and only within a limit
-        import fcntl
-
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
-
-
-class _Shown:
+class _PendingOutput:
     """Output that waits to be shown, from both pipes: of more than there is room for, the beginning and the end."""
 
     def __init__(self) -> None:

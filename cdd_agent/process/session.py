@@ -21,7 +21,7 @@ def execute_command_tool(
     "stderr", "cwd"}`, also for a command that fails by itself, or `{"error": ...}`. Works with and without a running
     event loop, which it holds up either way.
     """
-    if not _are_texts(command, cwd or ""):
+    if not all(isinstance(text, str) for text in (command, cwd or "")):  # a model may send anything
         return {"error": "Failed to execute command: `command` and `cwd` are texts"}
     try:
         folder = _session_folder(workspace_id, agent_id, session_id)
@@ -34,22 +34,14 @@ def execute_command_tool(
     return as_tool_answer(command, waited_for(runner.run(command, cwd=cwd)), cwd or ".")
 
 
-def _are_texts(*values: object) -> bool:
-    """What a model sends can be anything."""
-    return all(isinstance(value, str) for value in values)
-
-
 def _session_folder(*ids: str) -> Path:
     for one in ids:
         if not isinstance(one, str) or not _ID.fullmatch(one):
             raise PathRefused(f"{one!r} is not an id: letters, digits and `-_.@+=,`, at most 128, no dot at the start")
-    base = _base()
-    return base.resolve() / confine_folder(base, "/".join(ids))
-
-
-def _base() -> Path:
     if chosen := os.environ.get("CDD_WORKSPACES"):
-        return Path(chosen).absolute()
-    from platformdirs import user_data_path
+        base = Path(chosen).absolute()
+    else:
+        from platformdirs import user_data_path
 
-    return user_data_path("cdd-agent") / "workspaces"
+        base = user_data_path("cdd-agent") / "workspaces"
+    return base.resolve() / confine_folder(base, "/".join(ids))

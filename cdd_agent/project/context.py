@@ -1,8 +1,9 @@
-"""What a model is told of a project before it is asked anything: its files, where it runs, and files in full."""
+"""The context that a model is given of a project before it is asked: its files, where it runs, files in full."""
 
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
@@ -55,7 +56,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class ContextResult:
-    """What a model is told of a project."""
+    """The context of a project."""
 
     repo_tree: str
     environment_info: Environment
@@ -83,12 +84,19 @@ def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
 
     Raises `PathRefused` when one of the paths is outside the project.
     """
-    return ContextResult(
-        repo_tree=repo_tree(root),
-        environment_info=_environment(root),
-        gitignore_content=_gitignore(root),
-        file_contexts=tuple(_file(root, path) for path in paths),
+    branch = current_branch(root)
+    without_branch = "no repository" if find_program("git") else "not installed"
+    environment = Environment(
+        os=f"{platform.system()} {platform.release()} ({platform.machine()})",
+        python=platform.python_version(),
+        shell=PurePath(os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown").name,
+        cwd=sanitize_for_display(str(root.absolute())),
+        git=sanitize_for_display(f"branch {branch}" if branch else without_branch),
     )
+    gitignore = ""
+    with suppress(SourceUnreadable):
+        gitignore = read_source(root, ".gitignore", limit=_GITIGNORE).as_text()
+    return ContextResult(repo_tree(root), environment, gitignore, tuple(_file(root, path) for path in paths))
 
 
 def _file(root: Path, text: str) -> FileContext:
@@ -99,26 +107,6 @@ def _file(root: Path, text: str) -> FileContext:
     except SourceUnreadable as error:
         return FileContext(sanitize_for_display(text), None, "found", error.message)
     return FileContext(sanitize_for_display(str(source.path)), source.as_text(), "found")
-
-
-def _gitignore(root: Path) -> str:
-    try:
-        return read_source(root, ".gitignore", limit=_GITIGNORE).as_text()
-    except SourceUnreadable:
-        return ""
-
-
-def _environment(root: Path) -> Environment:
-    branch = current_branch(root)
-    return Environment(
-        os=f"{platform.system()} {platform.release()} ({platform.machine()})",
-        python=platform.python_version(),
-        shell=PurePath(os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown").name,
-        cwd=sanitize_for_display(str(root.absolute())),
-        git=sanitize_for_display(
-            f"branch {branch}" if branch else "no repository" if find_program("git") else "not installed"
-        ),
-    )
 
 
 @dataclass(slots=True)
@@ -132,8 +120,9 @@ class _Node:
 
 
 def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
-    """What is in a project, as far as it is looked at; `without` some files and folders, with all that is in them."""
-    found = (entry for entry in walk(root) if not _is_in(entry.text, without))
+    """All that is in a project, as far as it is looked at; `without` some files, and folders with what is in them."""
+    inside = tuple(f"{place}/" for place in without)
+    found = (entry for entry in walk(root) if entry.text not in without and not entry.text.startswith(inside))
     return list(islice(found, _COUNTED + 1))
 
 
@@ -146,10 +135,6 @@ def repo_tree(root: Path, found: Sequence[WalkEntry] | None = None) -> str:
     top = _tree(sanitize_for_display(root.absolute().name) or ".", found[:_COUNTED])
     more = [f"… and more: only {_COUNTED:,} entries were looked at"] if len(found) > _COUNTED else []
     return "\n".join([top.line, *_drawn(top, _levels(top)), *more]) + "\n"
-
-
-def _is_in(path: str, places: Collection[str]) -> bool:
-    return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
 def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
@@ -180,17 +165,14 @@ def _levels(top: _Node) -> int:
 
 
 def _drawn(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
-    """What is in a folder, down to a level; below that, how much there is."""
+    """A folder, down to a level; below that, how much there is."""
     shown, more = folder.inner[:_WIDTH], len(folder.inner) - _WIDTH
     for node in shown:
         is_last = node is shown[-1] and more <= 0
         closed = node.inner and levels == 1
-        yield f"{indent}{'└── ' if is_last else '├── '}{node.line}{f' ({_count(node)})' if closed else ''}"
+        count = f" ({node.files:,} file{'' if node.files == 1 else 's'})" if closed else ""
+        yield f"{indent}{'└── ' if is_last else '├── '}{node.line}{count}"
         if levels > 1:
             yield from _drawn(node, levels - 1, indent + ("    " if is_last else "│   "))
     if more > 0:
         yield f"{indent}└── … and {more:,} more"
-
-
-def _count(folder: _Node) -> str:
-    return f"{folder.files:,} file{'' if folder.files == 1 else 's'}"

@@ -8,11 +8,10 @@ import re
 import sys
 import tempfile
 import time
-import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.process.programs import find_program, own_python
 from cdd_agent.process.run import run_command
 from cdd_agent.threads import waited_for
@@ -38,17 +37,17 @@ except ValueError as error:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What an interpreter says of a text."""
+    """An interpreter's opinion of a text."""
 
     version: Version
     wrong: str
-    """What is wrong with it, as a clause; empty if it can be read."""
+    """Why it cannot be read, as a clause; empty if it can."""
     is_of_project: bool = False
     """It is the one of the project's own environment: no other counts."""
 
 
 def opinion(root: Path, source: bytes) -> Opinion | None:
-    """What the Python for which a project is written says of a text, as far as there is one here beside this program's.
+    """The opinion of the Python for which a project is written, as far as there is one here beside this program's.
 
     That of the project's own environment decides. Without one, any newer one that `requires-python` allows may say that
     the text can be read; where all deny it, the newest is quoted.
@@ -61,7 +60,9 @@ def opinion(root: Path, source: bytes) -> Opinion | None:
         if own and _is_outside(root, own) and (said := _asked(own.resolve(), text)):
             return Opinion(*said, is_of_project=True)
         found: list[Opinion] = []
-        for program in _candidates(root):
+        names = (*(f"python3.{minor}" for minor in range(NEWEST[1], OURS[1], -1)), "python", "python3")
+        on_path = (program for name in names if (program := find_program(name)))
+        for program in (program for program in on_path if _is_outside(root, program)):
             if time.monotonic() > until:
                 break
             said = _asked(program, text)
@@ -76,9 +77,8 @@ def opinion(root: Path, source: bytes) -> Opinion | None:
 def allows(root: Path, version: Version) -> bool:
     """Whether `requires-python` in pyproject.toml lets a project run on a version. What cannot be read forbids none."""
     try:
-        settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        wanted = str(settings["project"]["requires-python"])
-    except (OSError, ValueError, KeyError, TypeError):
+        wanted = str(section(Manifests(root).content("pyproject.toml"), "project").get("requires-python", ""))
+    except ManifestUnreadable:
         return True
     return all(_fits(version, *clause) for clause in re.findall(r"([<>=~!]=?)\s*(\d+)\.(\d+)([.\d*]*)", wanted))
 
@@ -98,14 +98,6 @@ def _fits(version: Version, operator: str, major: str, minor: str, rest: str) ->
             return version == named if rest else version >= named
         case _:
             return True
-
-
-def _candidates(root: Path) -> Iterator[Path]:
-    """Those on the PATH, the newest first."""
-    names = [f"python3.{minor}" for minor in range(NEWEST[1], OURS[1], -1)]
-    for name in (*names, "python", "python3"):
-        if (found := find_program(name)) and _is_outside(root, found):
-            yield found
 
 
 def _is_outside(root: Path, program: Path) -> bool:

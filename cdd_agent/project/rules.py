@@ -1,7 +1,6 @@
 """A project's rules for agents: the files in which people write down how work is to be done here."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,7 @@ RULES_FOR_AGENTS = "the project's rules for agents"
 
 @dataclass(frozen=True)
 class ProjectRules:
-    """What the files say, the nearest first, and what has to be said of how they were read."""
+    """The texts of the files, the nearest first, and what has to be said of how they were read."""
 
     text: str = ""
     notes: tuple[str, ...] = ()
@@ -41,9 +40,11 @@ def project_rules(root: Path) -> ProjectRules:
     notes: list[str] = []
     seen: set[str] = set()
     room = LONGEST_TOGETHER
-    for folder, shown in _folders(root.resolve()):
+    around = (root.resolve(), *root.resolve().parents)
+    top = next((depth for depth, folder in enumerate(around) if (folder / ".git").exists()), 0)
+    for depth, folder in enumerate(around[: top + 1]):
         for name in NAMES:
-            path = f"{shown}{name}"
+            path = f"{'../' * depth}{name}"
             if not os.path.lexists(folder / name):
                 continue
             try:
@@ -64,15 +65,3 @@ def project_rules(root: Path) -> ProjectRules:
             room -= len(text)
             parts.append(f"## {sanitize_for_display(path)}\n\n{text}")
     return ProjectRules("\n\n".join(parts), tuple(notes))
-
-
-def _folders(root: Path) -> Iterator[tuple[Path, str]]:
-    """The root and the folders above it that are in the same repository, each with how its files are named."""
-    yield root, ""
-    above: list[Path] = []
-    for folder in (root, *root.parents):
-        if folder != root:
-            above.append(folder)
-        if (folder / ".git").exists():
-            yield from ((outer, "../" * depth) for depth, outer in enumerate(above, start=1))
-            return

@@ -10,16 +10,18 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import takewhile
 from json import dumps, loads
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.found import Found
+from cdd_agent.files.ignore import fits
 from cdd_agent.files.paths import confine
 from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
 from cdd_agent.files.walk import Kind, WalkEntry, open_file, walk
-from cdd_agent.process.run import WHOLE, CommandResult, run_command
+from cdd_agent.process.run import WHOLE, run_command
 
 _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
@@ -33,7 +35,7 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 """The folder that this package is imported from."""
 _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); import cdd_agent.project.search as s; s.search(sys.argv[2])"
 _LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
-"""What a line of the searching process is, by its first character."""
+"""The kind of a line of the searching process, by its first character."""
 _ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
@@ -78,10 +80,29 @@ async def grep_files(
 
     Raises `PatternRefused`, which says what is wrong with the expression and where.
     """
-    wanted = _checked(root, pattern, under, glob, ignore_case, limit)
+    path = locate(root, under)
+    file_mode(root, path)
+    if len(pattern) > _MAX_PATTERN:
+        raise PatternRefused(f"A regular expression of {len(pattern):,} characters is too long")
+    if glob is not None:
+        glob = glob.replace("\\", "/")
+        glob = glob if "/" in glob else f"**/{glob}"
+        _Glob(root, glob)  # what can be refused without a search is refused
+    root = root.absolute()  # noqa: ASYNC240  # no disk is asked
+    wanted = _Wanted(str(root), pattern, str(path), glob, ignore_case, limit)
     argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE), dumps(asdict(wanted))]
     result = await run_command(argv, cwd=_PACKAGE, limit=seconds, most=WHOLE)
-    return _answered(wanted, result.stdout.split("\n")[:-1], result)
+    said: dict[str, list[str]] = {kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)}
+    for line in result.stdout.split("\n")[:-1]:
+        said[line[0]].append(line[1:])
+    found = tuple(said[_LINE])
+    if said[_WRONG]:
+        raise PatternRefused(f"{pattern!r} is not a regular expression: {said[_WRONG][0]}")
+    if result.timed_out:
+        return Found(found, cut=True, note=f"not everything was searched: it took longer than {result.seconds:.0f} s")
+    if not said[_DONE] and not said[_CUT]:
+        raise SearchFailed(f"The search ended early. {result.stderr.strip().rpartition(chr(10))[2]}".strip())
+    return Found(found, cut=bool(said[_CUT]), note="; ".join(said[_NOTE]))
 
 
 def search(wanted: str) -> None:
@@ -93,7 +114,7 @@ def search(wanted: str) -> None:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the searching process is told."""
+    """The search, as the process is told it."""
 
     root: str
     pattern: str
@@ -101,19 +122,6 @@ class _Wanted:
     glob: str | None
     ignore_case: bool
     limit: int
-
-
-def _checked(root: Path, pattern: str, under: str, glob: str | None, ignore_case: bool, limit: int) -> _Wanted:
-    """What can be refused without a search is refused."""
-    path = locate(root, under)
-    file_mode(root, path)
-    if len(pattern) > _MAX_PATTERN:
-        raise PatternRefused(f"A regular expression of {len(pattern):,} characters is too long")
-    if glob is not None:
-        glob = glob.replace("\\", "/")
-        glob = glob if "/" in glob else f"**/{glob}"
-        _Glob(root, glob)
-    return _Wanted(str(root.absolute()), pattern, str(path), glob, ignore_case, limit)
 
 
 def _search(wanted: _Wanted) -> Iterator[str]:
@@ -169,53 +177,22 @@ def _around(line: str, at: int) -> str:
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
 
 
-def _answered(wanted: _Wanted, lines: Iterable[str], result: CommandResult) -> Found:
-    """What the searching process wrote, as an answer."""
-    said: dict[str, list[str]] = {kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)}
-    for line in lines:
-        said[line[0]].append(line[1:])
-    found = tuple(said[_LINE])
-    if said[_WRONG]:
-        raise PatternRefused(f"{wanted.pattern!r} is not a regular expression: {said[_WRONG][0]}")
-    if result.timed_out:
-        return Found(found, cut=True, note=f"not everything was searched: it took longer than {result.seconds:.0f} s")
-    if not said[_DONE] and not said[_CUT]:
-        raise SearchFailed(f"The search ended early. {result.stderr.strip().rpartition(chr(10))[2]}".strip())
-    return Found(found, cut=bool(said[_CUT]), note="; ".join(said[_NOTE]))
-
-
 class _Glob:
     """A file pattern with its alternatives."""
 
     def __init__(self, root: Path, pattern: str) -> None:
         paths = [confine(root, text) for text in _expanded(pattern.replace("\\", "/"))]
-        self._patterns = [path.parts for path in paths]
-        plain = ["/".join(takewhile(_is_plain, path.parts[:-1])) for path in paths]
+        self._patterns = [
+            # `fnmatch` is never slow over a name, whatever the stars.
+            [None if part == "**" else partial(fnmatchcase, pat=part) for part in path.parts]
+            for path in paths
+        ]
+        plain = ["/".join(takewhile(re.compile(r"[^*?\[]+").fullmatch, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(plain))
         """Everything that matches is in it."""
 
     def matches(self, entry: WalkEntry) -> bool:
-        names = entry.path.parts
-        return any(_fits(names, pattern) for pattern in self._patterns)
-
-
-def _fits(names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Name by name, `**` for any number of them, at the end for at least one.
-
-    `fnmatch` is never slow over a name, whatever the stars.
-    """
-    places = {0}
-    for number, part in enumerate(pattern, 1):
-        if part == "**":
-            first = min(places, default=len(names) + 1) + (number == len(pattern))
-            places = set(range(first, len(names) + 1))
-        else:
-            places = {at + 1 for at in places if at < len(names) and fnmatchcase(names[at], part)}
-    return len(names) in places
-
-
-def _is_plain(name: str) -> bool:
-    return not re.search(r"[*?\[]", name)
+        return any(fits(entry.text, pattern) for pattern in self._patterns)
 
 
 def _expanded(pattern: str) -> list[str]:

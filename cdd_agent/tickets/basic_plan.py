@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 
 MARK = "**Basic plan**, made from the acceptance criteria without a model: nobody has looked at the project for it."
@@ -15,28 +16,19 @@ def basic_plan(spec: TicketSpec, slug: str, *, first: int = 1, served: Collectio
     `first` is the first step's number; criteria that are `served` already get none.
     """
     open_criteria = [(n, text) for n, text in enumerate(spec.acceptance_criteria, 1) if n not in served]
-    steps = tuple(
-        PlanStep(
-            number,
-            title=_title(criterion),
-            description=f"Make this true, with a test that shows it: {criterion}",
-            dependencies=(number - 1,) if number > first else (),
-            serves=(criterion_number,),
-        )
-        for number, (criterion_number, criterion) in enumerate(open_criteria, first)
-    )
+    steps = []
+    for number, (criterion_number, criterion) in enumerate(open_criteria, first):
+        title = " ".join(criterion.split())
+        if len(title) > _LONGEST_TITLE:
+            title = title[:_LONGEST_TITLE].rpartition(" ")[0] + " …"
+        description = f"Make this true, with a test that shows it: {criterion}"
+        needs = (number - 1,) if number > first else ()
+        steps.append(PlanStep(number, title.rstrip("."), description, dependencies=needs, serves=(criterion_number,)))
     return ImplementationPlan(
         ticket_slug=slug,
         ticket_title=spec.title,
         ticket_type=spec.type.value,
         overview=f"{MARK} Give each step its files and its check before it is carried out.\n\n{spec.description}",
-        steps=steps,
+        steps=tuple(steps),
         risks=("No step names its files: a model is not shown any of them until they are named.",),
     )
-
-
-def _title(criterion: str) -> str:
-    line = " ".join(criterion.split())
-    if len(line) <= _LONGEST_TITLE:
-        return line.rstrip(".")
-    return line[:_LONGEST_TITLE].rpartition(" ")[0] + " …"

@@ -11,16 +11,16 @@ from cdd_agent.tickets.slugs import file_stem, short
 from cdd_agent.tickets.templates import page_template
 
 _TITLE = "{{title}}"
-"""What stands for the page's title in a template."""
+"""Where a template has the page's title."""
 
 
 class PageKind(StrEnum):
-    """What a documentation page is for."""
+    """The purpose of a documentation page."""
 
     GUIDE = "guide"
     """How something is done, step by step."""
     FEATURE = "feature"
-    """What something does, and its limits."""
+    """The working of something, and its limits."""
 
 
 _FOLDERS = {PageKind.GUIDE: PurePosixPath("docs/guides"), PageKind.FEATURE: PurePosixPath("docs/features")}
@@ -35,14 +35,11 @@ def create_page(root: Path, kind: str, name: str) -> Path:
     name = name[:-3] if name.lower().endswith(".md") else name
     stem = file_stem(name)
     place = confine(root, (_FOLDERS[page] / f"{stem}.md").as_posix())
+    # One that was typed as a file's name gets a title in words.
+    title = stem.replace("-", " ").capitalize() if name == stem else sanitize_for_display(" ".join(name.split()))
     template = page_template(root, f"documentation-{page}.md")
     try:
-        create_exclusive(root / place, template.replace(_TITLE, _title(name, stem)).encode())
+        create_exclusive(root / place, template.replace(_TITLE, title).encode())
     except FileExistsError as error:
         raise BadInput(f"{place} is there already.", hint="Choose another name, or change that page.") from error
     return root / place
-
-
-def _title(name: str, stem: str) -> str:
-    """The name as it was typed; one that was typed as a file's name, in words."""
-    return stem.replace("-", " ").capitalize() if name == stem else sanitize_for_display(" ".join(name.split()))

@@ -10,15 +10,17 @@ from collections.abc import Collection, Mapping
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 
 Known = tuple[str | None, str | None]
 """A step's title and fingerprint when it was carried out; None where an older state does not tell."""
 _START_OVER = "With `--start-over` the plan is carried out from its first step; the old run's record is kept."
+_LEAVE = f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}"
 
 
 def fingerprint(step: PlanStep) -> str:
-    """What identifies what a step asks for, beside its number and title."""
+    """A digest of all that a step asks for, beside its number and title."""
     asked = (step.description, [file.path for file in step.files_affected], step.verify)
     return digest(repr(asked).encode("utf-8", "surrogatepass")) or ""
 
@@ -35,8 +37,11 @@ def places(
     found, unclear = _by_words(plan.steps, begun)
     was_renumbered = any(old != new for old, new in found.items())
     was_retitled = any(words[0] not in (None, steps[n].title) for n, words in begun.items() if n in steps)
-    if was_renumbered or was_retitled:
-        _refuse_unknown([number for number in sorted(over) if begun[number][0] is None])
+    unknown = [f"step {number}" for number in sorted(over) if begun[number][0] is None]
+    if unknown and (was_renumbered or was_retitled):
+        why = "Steps in plan.md have other numbers or titles now, and the state does not tell which one was"
+        hint = f"Give the steps their former numbers and titles back. {_START_OVER}"
+        raise BadInput(f"{why} {', '.join(unknown)}", hint=hint)
     texts = Counter(fingerprint(step) for step in plan.steps)
     stay = {
         number
@@ -61,9 +66,11 @@ def places(
             strangers.append(number)
         elif len(alike) == 1:  # it is not done: nothing is lost if it is another one
             found[number] = alike[0]
-    _refuse({number: there for number, there in unclear.items() if number in over}, steps, begun)
+    if unclear_over := {number: there for number, there in unclear.items() if number in over}:
+        _refuse(unclear_over, steps, begun)
     if strangers and (was_renumbered or len(strangers) == len([number for number in over if number in steps])):
-        _refuse_strangers(strangers, steps, begun, was_renumbered=was_renumbered)
+        was = "; ".join(f"step {n} was {begun[n][0]!r}, and is {steps[n].title!r} in plan.md" for n in strangers)
+        raise _strangers(was, was_renumbered=was_renumbered)
     return _with_free_numbers(steps, begun, former, found)
 
 
@@ -122,8 +129,6 @@ def _with_free_numbers(
 
 
 def _refuse(unclear: Mapping[int, list[int]], steps: Mapping[int, PlanStep], known: Mapping[int, Known]) -> None:
-    if not unclear:
-        return
     lines = []
     for number, there in sorted(unclear.items()):
         names = " and ".join(f"step {other}" for other in there)
@@ -133,27 +138,12 @@ def _refuse(unclear: Mapping[int, list[int]], steps: Mapping[int, PlanStep], kno
         lines.append(f"step {number} ({known[number][0]!r}) was carried out, and could be {names} now: {why}")
     raise BadInput(
         "The steps in plan.md were renumbered, and it cannot be told which are done:\n" + "\n".join(lines),
-        hint=f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}",
+        hint=_LEAVE,
     )
 
 
-def _refuse_unknown(unknown: list[int]) -> None:
-    if not unknown:
-        return
-    which = ", ".join(f"step {number}" for number in unknown)
-    raise BadInput(
-        f"Steps in plan.md have other numbers or titles now, and the state does not tell which one was {which}",
-        hint=f"Give the steps their former numbers and titles back. {_START_OVER}",
-    )
-
-
-def _refuse_strangers(
-    strangers: list[int], steps: Mapping[int, PlanStep], known: Mapping[int, Known], *, was_renumbered: bool
-) -> None:
-    was = "; ".join(f"step {n} was {known[n][0]!r}, and is {steps[n].title!r} in plan.md" for n in strangers)
-    if was_renumbered:
-        raise BadInput(
-            f"The steps in plan.md were renumbered, and it cannot be told what became of some that are done: {was}",
-            hint=f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}",
-        )
-    raise BadInput(f"The state is that of another plan: {was}", hint=_START_OVER)
+def _strangers(was: str, *, was_renumbered: bool) -> BadInput:
+    if not was_renumbered:
+        return BadInput(f"The state is that of another plan: {was}", hint=_START_OVER)
+    lost = "The steps in plan.md were renumbered, and it cannot be told what became of some that are done"
+    return BadInput(f"{lost}: {was}", hint=_LEAVE)

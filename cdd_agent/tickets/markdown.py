@@ -6,7 +6,7 @@ Knows CommonMark, but nothing of plans.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +24,7 @@ _MAX_NESTING = 100
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")  # NUL is no Markdown, half a surrogate pair no UTF-8
 _BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
 _RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL)
 
 
 def plain_text(text: str) -> str:
@@ -35,6 +36,11 @@ def plain_text(text: str) -> str:
 def one_line(text: str) -> str:
     """`text` on one line, every run of white space being one space."""
     return " ".join(_UNWRITABLE.sub("", text).split())
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text with their ends, as `Document` counts them."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 
 # ------------------------------------------------------------------------------------------------- blocks
@@ -61,6 +67,12 @@ class Line:
     def separates(self) -> bool:
         return not self.text.strip() or (not self.code and is_rule(self.text))
 
+    @property
+    def item(self) -> tuple[int, str] | None:
+        """The indent and the text of a list item that begins in this line."""
+        found = None if self.code or is_rule(self.text) else _ITEM.match(self.text)
+        return (len(found["indent"]), found["text"] or "") if found else None
+
 
 @dataclass(frozen=True)
 class Document:
@@ -72,8 +84,13 @@ class Document:
     code: bytearray
     """1 for a line inside fenced or indented code or an HTML block; the line that opens one is outside."""
 
-    def between(self, start: int, end: int) -> list[Line]:
-        return [Line(self.lines[at], self.code[at] == 1) for at in range(start, end)]
+    def at(self, span: range) -> list[Line]:
+        return [Line(self.lines[at], self.code[at] == 1) for at in span]
+
+    def written(self, span: range) -> range:
+        """The lines without the blank ones and the rules at either end; where nothing is left, the place they begin."""
+        told = [at for at, line in zip(span, self.at(span), strict=True) if not line.separates]
+        return range(told[0], told[-1] + 1) if told else range(span.start, span.start)
 
 
 @cache
@@ -86,7 +103,8 @@ def _parser() -> MarkdownIt:
 
 def parse(text: str) -> Document:
     """Raises `BadInput` for text whose lists and quotes nest deeper than a parser can follow."""
-    text = _UNWRITABLE.sub("", text.removeprefix("\ufeff")).replace("\r\n", "\n").replace("\r", "\n")
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = _UNWRITABLE.sub("", text)  # after the line ends: a NUL may stand within what would be one
     lines = text.split("\n")
     headings: dict[int, Heading] = {}
     code = bytearray(len(lines))
@@ -113,12 +131,9 @@ def is_rule(line: str) -> bool:
 
 def prose(lines: list[Line]) -> str:
     """The text of `lines`, without the thematic breaks at either end: these separate, they say nothing."""
-    start, end = 0, len(lines)
-    while start < end and lines[start].separates:
-        start += 1
-    while end > start and lines[end - 1].separates:
-        end -= 1
-    return "\n".join(line.text if line.code else unescaped(line.text) for line in lines[start:end]).strip()
+    told = [at for at, line in enumerate(lines) if not line.separates]
+    kept = lines[told[0] : told[-1] + 1] if told else []
+    return "\n".join(line.text if line.code else unescaped(line.text) for line in kept).strip()
 
 
 # ------------------------------------------------------------------------------------------------ escapes
@@ -157,22 +172,17 @@ def spellings(text: str) -> Iterator[str]:
     lines = text.split("\n")
     with suppress(BadInput):  # nested too deeply to know what is code: then everything is escaped
         code = parse(text).code
-        yield "\n".join(line if code[at] else _escaped(line, _is_structure) for at, line in enumerate(lines))
-        yield "\n".join(_escaped(line, _is_structure_or_opens_code) for line in lines)
+        structure = [is_rule(line) or _STRUCTURE.match(line) is not None for line in lines]
+        yield "\n".join(_escaped(line) if structure[at] and not code[at] else line for at, line in enumerate(lines))
+        yield "\n".join(
+            _escaped(line) if structure[at] or _OPENER.match(line) else line for at, line in enumerate(lines)
+        )
     yield "\n".join("\\" + line if line[:1] in {" ", "\t"} else _escaped(line) for line in lines)
 
 
-def _escaped(line: str, wanted: Callable[[str], bool] = bool) -> str:
+def _escaped(line: str) -> str:
     """`line` with a backslash before its first punctuation, behind a number that makes it a list item."""
-    return _ESCAPABLE.sub(r"\1\\", line, count=1) if wanted(line) and _ESCAPABLE.match(line) else line
-
-
-def _is_structure(line: str) -> bool:
-    return is_rule(line) or _STRUCTURE.match(line) is not None
-
-
-def _is_structure_or_opens_code(line: str) -> bool:
-    return _is_structure(line) or _OPENER.match(line) is not None
+    return _ESCAPABLE.sub(r"\1\\", line, count=1) if _ESCAPABLE.match(line) else line
 
 
 # --------------------------------------------------------------------------------------------- code spans
@@ -206,11 +216,8 @@ def code_spans(line: str) -> Iterator[CodeSpan]:
         if last[len(opening[0])] > at:
             closing_at = next(i for i in range(at + 1, len(runs)) if len(runs[i][0]) == len(opening[0]))
             closing = runs[closing_at]
-            yield CodeSpan(opening.start(), closing.end(), _span_text(line[opening.end() : closing.start()]))
+            inside = line[opening.end() : closing.start()]
+            is_padded = inside.startswith(" ") and inside.endswith(" ") and inside.strip(" ")
+            yield CodeSpan(opening.start(), closing.end(), inside[1:-1] if is_padded else inside)
             at = closing_at
         at += 1
-
-
-def _span_text(inside: str) -> str:
-    padded = inside.startswith(" ") and inside.endswith(" ") and inside.strip(" ")
-    return inside[1:-1] if padded else inside

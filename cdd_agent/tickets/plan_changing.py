@@ -1,11 +1,12 @@
 """Changing a plan: what is done stays, numbers are not used again, and what nobody asked for is left alone."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_draft import PlanChanges
+from cdd_agent.tickets.plan_step import PlanStep
 
 
 class ChangeRefused(ValueError):
@@ -14,7 +15,7 @@ class ChangeRefused(ValueError):
 
 @dataclass(frozen=True)
 class Fixed:
-    """What a change of a plan leaves alone."""
+    """The part of a plan that a change leaves alone."""
 
     steps: frozenset[int] = frozenset()
     """Steps that were carried out."""
@@ -35,8 +36,7 @@ class Fixed:
 def changed(plan: ImplementationPlan, changes: PlanChanges, fixed: Fixed) -> ImplementationPlan:
     """The plan with the changes. Raises `ChangeRefused`."""
     before = {step.number: step for step in plan.steps}
-    reasons = [*_touched(changes, fixed.steps), *_unknown(changes, before), *_misnumbered(changes, before, fixed)]
-    if reasons:
+    if reasons := list(_reasons_against(changes, before, fixed)):
         raise ChangeRefused("\n".join(reasons))
     drafts = {step.number: step for step in changes.steps}
     steps = [
@@ -61,67 +61,49 @@ def made_anew(plan: ImplementationPlan, new: ImplementationPlan, fixed: Fixed) -
     """`new` in place of `plan`, behind the steps that were carried out. Raises `ChangeRefused`."""
     if not fixed.is_begun:
         return new
-    kept = tuple(step for step in plan.steps if step.number in fixed.steps)
-    reasons = [
-        f"number {step.number} is taken: new steps are numbered from {fixed.next_number} on"
-        for step in new.steps
-        if step.number in fixed.taken
-    ]
-    if reasons:
-        raise ChangeRefused("\n".join(reasons))
-    return replace(new, steps=(*kept, *new.steps))
+    if taken := [step.number for step in new.steps if step.number in fixed.taken]:
+        hint = f"is taken: new steps are numbered from {fixed.next_number} on"
+        raise ChangeRefused("\n".join(f"number {number} {hint}" for number in taken))
+    return replace(new, steps=(*(step for step in plan.steps if step.number in fixed.steps), *new.steps))
 
 
 def _place(steps: list[PlanStep], after: int | None) -> int:
-    """Where a new step is put in; behind all if it does not say."""
+    """The place of a new step; behind all if it does not say."""
     if after == 0:
         return 0
     return next((place for place, step in enumerate(steps, 1) if step.number == after), len(steps))
 
 
-def _touched(changes: PlanChanges, done: Collection[int]) -> list[str]:
-    touched = {step.number for step in changes.steps} | set(changes.removed)
-    return [
-        f"step {number} is done and stays as it is; put what is missing into a new step"
-        for number in sorted(touched & set(done))
-    ]
-
-
-def _unknown(changes: PlanChanges, before: Collection[int]) -> list[str]:
-    drafted = {step.number for step in changes.steps}
-    reasons = [f"there is no step {number} to remove" for number in changes.removed if number not in before]
-    reasons += [f"step {number} is both changed and removed" for number in sorted(drafted & set(changes.removed))]
-    here = (set(before) | drafted) - set(changes.removed)
-    return reasons + [
-        f"step {step.number} is to stand behind step {step.after}, which is not there"
-        for step in changes.steps
-        if step.after and step.number not in before and step.after not in here
-    ]
-
-
-def _misnumbered(changes: PlanChanges, before: Collection[int], fixed: Fixed) -> list[str]:
-    reasons = []
+def _reasons_against(changes: PlanChanges, before: Collection[int], fixed: Fixed) -> Iterator[str]:
+    drafted, removed = {step.number for step in changes.steps}, set(changes.removed)
+    for number in sorted((drafted | removed) & fixed.steps):
+        yield f"step {number} is done and stays as it is; put what is missing into a new step"
+    for number in changes.removed:
+        if number not in before:
+            yield f"there is no step {number} to remove"
+    for number in sorted(drafted & removed):
+        yield f"step {number} is both changed and removed"
+    here = (set(before) | drafted) - removed
     seen = set[int]()
     for step in changes.steps:
-        if step.number in seen:
-            reasons.append(f"step {step.number} is there twice")
-        elif step.number in fixed.taken and step.number not in before:
-            reasons.append(
-                f"number {step.number} was another step's: new steps are numbered from {fixed.next_number} on"
-            )
-        seen.add(step.number)
-    return reasons
+        number = step.number
+        if step.after and number not in before and step.after not in here:
+            yield f"step {number} is to stand behind step {step.after}, which is not there"
+        if number in seen:
+            yield f"step {number} is there twice"
+        elif number in fixed.taken and number not in before:
+            yield f"number {number} was another step's: new steps are numbered from {fixed.next_number} on"
+        seen.add(number)
 
 
 def carried_over(base: ImplementationPlan, wanted: ImplementationPlan, now: ImplementationPlan) -> ImplementationPlan:
-    """What became of `base` in `wanted`, done to the plan as it is now: somebody has edited it meanwhile.
+    """The change from `base` to `wanted`, done to the plan as it is now: somebody has edited it meanwhile.
 
     Raises `ChangeRefused` where both have changed the same.
     """
     if now == base:
         return wanted
-    before, present = _by_number(base), _by_number(now)
-    after = _by_number(wanted)
+    before, present, after = ({step.number: step for step in plan.steps} for plan in (base, now, wanted))
     reasons = [
         f"step {number} was edited meanwhile, and the proposal changes it too"
         for number in before
@@ -130,8 +112,10 @@ def carried_over(base: ImplementationPlan, wanted: ImplementationPlan, now: Impl
     reasons += [
         f"there is another step {number} by now" for number in after if number not in before and number in present
     ]
+    kept = {}
     for name in ("overview", "total_complexity", "total_estimated_time", "risks"):
         ours, theirs, was = (getattr(plan, name) for plan in (wanted, now, base))
+        kept[name] = theirs if ours == was else ours
         if was not in (ours, theirs):
             reasons.append(f"the {name.removeprefix('total_').replace('_', ' ')} was edited meanwhile")
     if reasons:
@@ -145,12 +129,4 @@ def carried_over(base: ImplementationPlan, wanted: ImplementationPlan, now: Impl
         if step.number not in before:
             steps.insert(_place(steps, previous), step)
         previous = step.number
-    kept = {
-        name: getattr(now if getattr(wanted, name) == getattr(base, name) else wanted, name)
-        for name in ("overview", "total_complexity", "total_estimated_time", "risks")
-    }
     return replace(now, steps=tuple(steps), **kept)
-
-
-def _by_number(plan: ImplementationPlan) -> dict[int, PlanStep]:
-    return {step.number: step for step in plan.steps}

@@ -1,10 +1,11 @@
-"""What a model writes of a plan, as JSON: a whole plan, or what is different in one. A typo is an error."""
+"""A plan, or the changes of one, as JSON that a model writes. A typo is an error."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cdd_agent.tickets.plan import DELETED, NEW, AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import DELETED, NEW, AffectedFile, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 
 _MOST_STEPS = 100
@@ -97,7 +98,7 @@ class ChangedStep(StepDraft):
 
 
 class PlanChanges(_Draft):
-    """What is different in a plan from now on. What is not named stays as it is, word for word."""
+    """The changes of a plan. What is not named stays as it is, word for word."""
 
     summary: str = Field(min_length=1, description="What was changed and why, in one or two sentences for the person.")
     steps: tuple[ChangedStep, ...] = Field(default=(), max_length=_MOST_STEPS)

@@ -25,23 +25,21 @@ class Related:
 
 def related_tickets(ticket: Ticket, others: Iterable[Ticket], most: int = 5) -> list[Related]:
     """Those that are likest, the likest first. Others' files that cannot be read have only their slug to go by."""
-    known = [Related(other.slug, _title(other)) for other in _latest(others) if other.slug != ticket.slug]
+
+    def written(other: Ticket) -> float:
+        try:
+            return other.folder.stat().st_mtime
+        except OSError:  # it went meanwhile
+            return 0.0
+
+    latest = sorted(others, key=written, reverse=True)[:_LOOKED_AT]
+    known = [Related(other.slug, _title(other)) for other in latest if other.slug != ticket.slug]
     own = _words(Related(ticket.slug, _title(ticket)))
     words = {other: _words(other) for other in known}
     common = Counter(word for some in words.values() for word in some)
     likeness = {other: sum(1 / common[word] for word in some & own) for other, some in words.items()}
     likest = sorted((other for other in known if likeness[other]), key=lambda other: (-likeness[other], other.slug))
     return likest[:most]
-
-
-def _latest(tickets: Iterable[Ticket]) -> list[Ticket]:
-    def written(ticket: Ticket) -> float:
-        try:
-            return ticket.folder.stat().st_mtime
-        except OSError:  # it went meanwhile
-            return 0.0
-
-    return sorted(tickets, key=written, reverse=True)[:_LOOKED_AT]
 
 
 def _title(ticket: Ticket) -> str:
@@ -55,6 +53,5 @@ def _title(ticket: Ticket) -> str:
 
 
 def _words(ticket: Related) -> frozenset[str]:
-    kind, _, name = ticket.slug.partition("-")
-    del kind  # many have the same
+    name = ticket.slug.partition("-")[2]  # many have the same type
     return frozenset(word.casefold() for word in _WORD.findall(f"{name.replace('-', ' ')} {ticket.title}"))

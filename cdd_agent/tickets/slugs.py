@@ -29,5 +29,5 @@ def file_stem(name: str) -> str:
 
 
 def short(words: str) -> str:
-    """What somebody typed, for a message."""
+    """Words that somebody typed, for a message."""
     return repr(words if len(words) <= 60 else f"{words[:59]}…")

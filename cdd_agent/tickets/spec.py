@@ -1,15 +1,15 @@
-"""What a ticket asks for: spec.yaml, read with care and with what earlier tools wrote in it."""
+"""The spec of a ticket: spec.yaml, read with care and with what earlier tools wrote in it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 import yaml
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, read_mapping
+from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, described, read_mapping
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _PRIORITY = "medium"
@@ -20,13 +20,18 @@ class SpecEmpty(BadInput):
 
 
 class TicketType(StrEnum):
-    """What kind of work a ticket is; also the first word of its slug."""
+    """The kind of work that a ticket is; also the first word of its slug."""
 
     FEATURE = "feature"
     BUG = "bug"
     ENHANCEMENT = "enhancement"
     SPIKE = "spike"
     REFACTOR = "refactor"
+
+    @classmethod
+    def of_slug(cls, slug: str) -> Self:
+        word = slug.partition("-")[0]
+        return cls(word) if word in set(cls) else cls("feature")
 
 
 _HEADED = {
@@ -43,7 +48,7 @@ _HEADED = {
 
 @dataclass(frozen=True)
 class TicketSpec:
-    """What is wanted. `from_yaml(spec.to_yaml()) == spec`; comments of a file are not kept."""
+    """All that is wanted. `from_yaml(spec.to_yaml()) == spec`; comments of a file are not kept."""
 
     title: str = ""
     type: TicketType = TicketType.FEATURE
@@ -79,21 +84,32 @@ class TicketSpec:
         if not entries:
             raise SpecEmpty(f"{source}: the file is empty.", hint="Write at least a title and a description.")
         _lift_ticket(entries, source)
-        description = _description(entries, source)
+        for name in ("title", "priority"):
+            if name in entries and not isinstance(entries[name].tree, str):
+                raise BadInput(f"{entries[name].at(source)}: {name} must be text, not {described(entries[name].node)}.")
+        kind = entries.pop("type", None)
+        word = as_text(kind.tree).strip().lower() if kind else ""
+        if kind and word and word not in set(TicketType):
+            allowed = f"Allowed: {', '.join(TicketType)}."
+            raise BadInput(f"{kind.at(source)}: the type {word[:40]!r} is not known.", hint=allowed)
+        scope = entries.pop("implementation_scope", None)
+        areas = scope.tree if scope else {}
+        if not isinstance(areas, dict):
+            areas = {"scope": areas} if any(as_items(areas)) else {}
         return cls(
-            title=_taken_text(entries, "title", source),
-            type=_type(entries.pop("type", None), source, slug),
-            description=description,
+            title=_taken(entries, "title"),
+            type=TicketType(word) if word else TicketType.of_slug(slug),
+            description=_description(entries),
             acceptance_criteria=_criteria(entries.pop("acceptance_criteria", None)),
-            implementation_scope=_scope(entries.pop("implementation_scope", None)),
+            implementation_scope={area: tuple(as_items(tree)) for area, tree in areas.items()},
             technical_notes=_taken(entries, "technical_notes"),
-            priority=_taken_text(entries, "priority", source),
+            priority=_taken(entries, "priority"),
             extra={key: entry.value(source) for key, entry in entries.items()},
         )
 
-    def to_yaml(self) -> str:
-        """The spec as spec.yaml."""
-        ours = {
+    def fields(self) -> dict[str, Any]:
+        """Its own keys as plain values for YAML, in the order in which they are written."""
+        return {
             "title": self.title,
             "type": self.type.value,
             "priority": self.priority,
@@ -102,7 +118,10 @@ class TicketSpec:
             "implementation_scope": {area: list(items) for area, items in self.implementation_scope.items()},
             "technical_notes": self.technical_notes,
         }
-        return dumped(ours | dict(self.extra))
+
+    def to_yaml(self) -> str:
+        """The spec as spec.yaml."""
+        return dumped(self.fields() | dict(self.extra))
 
     @property
     def has_title(self) -> bool:
@@ -114,7 +133,7 @@ class TicketSpec:
         return all(map(unwritten, (self.title, self.description, *self.acceptance_criteria)))
 
     def missing(self) -> list[str]:
-        """What keeps the spec from being complete, one line each; a template's placeholder is not an answer."""
+        """The reasons why the spec is not complete, one line each; a template's placeholder is not an answer."""
         lines = []
         if not self.has_title:
             lines.append("title: one line that says what is wanted")
@@ -155,38 +174,12 @@ def _taken(entries: dict[object, YamlEntry], name: str) -> str:
     return "" if entry is None else as_text(entry.tree)
 
 
-def _taken_text(entries: dict[object, YamlEntry], name: str, source: str) -> str:
-    entry = entries.get(name)
-    if entry is not None and not isinstance(entry.tree, str):
-        kind = "a list" if isinstance(entry.tree, list) else "a mapping"
-        raise BadInput(f"{entry.at(source)}: {name} must be text, not {kind}.")
-    return _taken(entries, name)
-
-
-def _description(entries: dict[object, YamlEntry], source: str) -> str:
+def _description(entries: dict[object, YamlEntry]) -> str:
     written = _taken(entries, "description")
     if written.strip():
         return written
-    parts = []
-    for name, heading in _HEADED.items():
-        part = _text(_taken(entries, name))
-        if part:
-            parts.append(f"{heading}: {part}" if heading else part)
-    return "\n\n".join(parts)
-
-
-def _type(entry: YamlEntry | None, source: str, slug: str) -> TicketType:
-    word = "" if entry is None else as_text(entry.tree).strip().lower()
-    if not word:
-        word = slug.partition("-")[0]
-        return TicketType(word) if word in set(TicketType) else TicketType.FEATURE
-    if word in set(TicketType):
-        return TicketType(word)
-    assert entry is not None
-    raise BadInput(
-        f"{entry.at(source)}: the type {word[:40]!r} is not known.",
-        hint=f"Allowed: {', '.join(TicketType)}.",
-    )
+    parts = [(heading, _text(_taken(entries, name))) for name, heading in _HEADED.items()]
+    return "\n\n".join(f"{heading}: {part}" if heading else part for heading, part in parts if part)
 
 
 _CRITERION = re.compile(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
@@ -197,56 +190,36 @@ def _criteria(entry: YamlEntry | None) -> tuple[str, ...]:
         return ()
     match entry.tree:
         case str(text):
-            return tuple(_criteria_in(text))
+            lines = [line for line in text.splitlines() if line.strip()]
+            if not any(map(_CRITERION.match, lines)):
+                return tuple(lines)
+            items = list[list[str]]([[]])
+            for line in lines:  # a list item goes on in the lines below it
+                if found := _CRITERION.match(line):
+                    items.append([found[1]])
+                else:
+                    items[-1].append(line.strip())
+            return tuple("\n".join(item) for item in items)
         case dict(mapping) if not {"given", "when", "then"} & {key.lower() for key in mapping}:
             return tuple(f"{name}: {as_text(tree)}" for name, tree in mapping.items())
         case dict(mapping):
-            return (_criterion(mapping),)
-        case list(items):
-            return tuple(map(_criterion, items))
-
-
-def _criteria_in(text: str) -> Iterator[str]:
-    """The list items of a text, each with the lines that go on; a text without a list has one a line."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not any(map(_CRITERION.match, lines)):
-        yield from lines
-        return
-    item: list[str] = []
-    for line in lines:
-        if found := _CRITERION.match(line):
-            yield "\n".join(item)
-            item = [found[1]]
-        else:
-            item.append(line.strip())
-    yield "\n".join(item)
+            return (criterion_of(mapping),)
+        case list(trees):
+            return tuple(map(criterion_of, trees))
 
 
 def criterion_of(tree: Tree) -> str:
     """One item of `acceptance_criteria`, as the spec has it."""
-    return _text(_criterion(tree))
-
-
-def _criterion(tree: Tree) -> str:
     if not isinstance(tree, dict):
-        return as_text(tree)
+        return _text(as_text(tree))
     named = {key.lower(): as_text(value) for key, value in tree.items()}
     if {"given", "when", "then"} & named.keys():
         sentence = ", ".join(f"{key} {value}" for key, value in named.items())
-        return sentence[:1].upper() + sentence[1:]
+        return _text(sentence[:1].upper() + sentence[1:])
     words = next((named.pop(key) for key in ("description", "criterion", "text") if key in named), "")
     label = named.pop("id", "")
     rest = "; ".join(f"{key}: {as_text(value)}" for key, value in tree.items() if key.lower() in named)
-    return ": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest)
-
-
-def _scope(entry: YamlEntry | None) -> dict[str, tuple[str, ...]]:
-    if entry is None:
-        return {}
-    if isinstance(entry.tree, dict):
-        return {area: tuple(as_items(tree)) for area, tree in entry.tree.items()}
-    items = tuple(as_items(entry.tree))
-    return {"scope": items} if any(items) else {}
+    return _text(": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest))
 
 
 # ------------------------------------------------------------------------------------------- placeholders
@@ -270,6 +243,9 @@ def dumped(value: object) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
+_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # YAML folds these as it does a newline, unless escaped
+
+
 class _Dumper(yaml.SafeDumper):
     """Text of several lines is written as a block, and lists are indented, as a person would."""
 
@@ -277,13 +253,9 @@ class _Dumper(yaml.SafeDumper):
         del indentless
         super().increase_indent(flow, False)
 
-
-_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # YAML folds these as it does a newline, unless escaped
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if _YAML_LINE_ENDS.search(text) else "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = '"' if _YAML_LINE_ENDS.search(data) else "|" if "\n" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
-_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(str, _Dumper.represent_str)

@@ -29,7 +29,7 @@ class ChangedMeanwhile(BadInput):
 
 @dataclass(frozen=True)
 class SpecOnDisk:
-    """What was read."""
+    """A file as it was read."""
 
     data: bytes | None
     spec: TicketSpec
@@ -53,7 +53,7 @@ class SpecFile:
         try:
             return SpecOnDisk(data, TicketSpec.from_yaml(self._text(data), self.shown, slug=self.ticket.slug))
         except SpecEmpty:
-            return SpecOnDisk(data, TicketSpec(type=_type_of(self.ticket.slug)), is_written=False)
+            return SpecOnDisk(data, TicketSpec(type=TicketType.of_slug(self.ticket.slug)), is_written=False)
 
     def write(self, seen: SpecOnDisk, spec: TicketSpec) -> bool:
         """Put the fields of `spec` in the place of those that were `seen`; whether that changed the file.
@@ -85,8 +85,3 @@ class SpecFile:
             return (data or b"").decode()
         except UnicodeDecodeError as error:
             raise BadInput(f"{self.shown} is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8.") from error
-
-
-def _type_of(slug: str) -> TicketType:
-    word = slug.partition("-")[0]
-    return TicketType(word) if word in set(TicketType) else TicketType.FEATURE

@@ -7,26 +7,18 @@ that were inside a value are put above it. What comes out is read again before a
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import read_events, read_mapping
+from cdd_agent.guarded_yaml import YamlEntry, read_events, read_mapping
 from cdd_agent.tickets.spec import TicketSpec, criterion_of, dumped
 
-FIELDS = (
-    "title",
-    "type",
-    "priority",
-    "description",
-    "acceptance_criteria",
-    "implementation_scope",
-    "technical_notes",
-)
+FIELDS = tuple(TicketSpec().fields())
 """The keys of a spec that are ours, in the order in which they are written."""
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _COLON = re.compile(r"\s*:")
@@ -38,6 +30,12 @@ _COMMENT = re.compile(r"(?<!\S)#[^\n\r\x85\u2028\u2029]*")
 class SpecNotWritable(BadInput):
     """A spec.yaml that cannot be changed without touching what is to stay. It is as it was."""
 
+    def __init__(self, source: str, why: str) -> None:
+        super().__init__(
+            f"{source} is written in a way in which it cannot be changed safely: {why.rstrip('.')}. It stays as it is",
+            hint="Write it as plain `key: value` lines, as `/new` does, then try again.",
+        )
+
 
 def rewritten(text: str, spec: TicketSpec, source: str = "spec.yaml", *, slug: str = "") -> str:
     """The text of a spec.yaml with the fields of `spec` in the place of its own; `spec.extra` does not count.
@@ -46,48 +44,22 @@ def rewritten(text: str, spec: TicketSpec, source: str = "spec.yaml", *, slug: s
     """
     mark, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     now = TicketSpec.from_yaml(text, source, slug=slug)
-    wanted = {name: _plain(spec, name) for name in FIELDS if getattr(spec, name) != getattr(now, name)}
+    wanted = {name: value for name, value in spec.fields().items() if getattr(spec, name) != getattr(now, name)}
     if not wanted:
         return mark + text
-    document = _Document.of(text, source)
-    new = document.with_values(wanted)
-    _check(document, new, spec, source, slug)
+    before = SpecText.of(text, source)
+    new = before.with_values(wanted)
+    before.check(new, spec, slug)
     return mark + new
 
 
-def _plain(spec: TicketSpec, name: str) -> Any:
-    match getattr(spec, name):
-        case tuple() as items:
-            return list(items)
-        case Mapping() as areas:
-            return {area: list(items) for area, items in areas.items()}
-        case value:
-            return str(value)
+class _TextEdit(NamedTuple):
+    start: int
+    end: int
+    text: str
 
 
-def _check(before: "_Document", new: str, spec: TicketSpec, source: str, slug: str) -> None:
-    """That it says what was meant, and that nothing else is different."""
-    try:
-        read, after = TicketSpec.from_yaml(new, source, slug=slug), _Document.of(new, source)
-    except BadInput as error:
-        raise _not_writable(source, error.message) from error
-    if wrong := [name for name in FIELDS if getattr(read, name) != getattr(spec, name)]:
-        raise _not_writable(source, f"{wrong[0]} would read otherwise than it was meant")
-    if before.others != after.others:
-        raise _not_writable(source, "it would change a key that is not the program's")
-    if Counter(before.comment_texts) - Counter(after.comment_texts):
-        raise _not_writable(source, "a comment would be lost")
-
-
-def _not_writable(source: str, why: str) -> SpecNotWritable:
-    return SpecNotWritable(
-        f"{source} is written in a way in which it cannot be changed safely: {why.rstrip('.')}. It stays as it is",
-        hint="Write it as plain `key: value` lines, as `/new` does, then try again.",
-    )
-
-
-@dataclass(frozen=True)
-class _ValuePlace:
+class _ValuePlace(NamedTuple):
     """Where a key and its value are in the text."""
 
     key_start: int
@@ -98,41 +70,42 @@ class _ValuePlace:
 
 
 @dataclass(frozen=True)
-class _TextEdit:
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(frozen=True)
-class _Document:
-    """A text whose top is a mapping, one key a line, and the places in it."""
+class SpecText:
+    """The text of a spec.yaml that has one key a line, and the places in it."""
 
     text: str
     source: str
+    entries: Mapping[object, YamlEntry]
     places: Mapping[str, _ValuePlace]
     comments: tuple[tuple[int, str], ...]
 
     @classmethod
-    def of(cls, text: str, source: str) -> "_Document":
+    def of(cls, text: str, source: str) -> "SpecText":
+        """Raises `SpecNotWritable` where a key shares its line with others."""
         reader = _Reader(text, source)
-        return cls(text, source, reader.places(), tuple(reader.comments()))
+        return cls(text, source, read_mapping(text, source, "a spec"), reader.places(), tuple(reader.comments()))
 
-    @property
-    def comment_texts(self) -> Iterator[str]:
-        return (comment.rstrip() for _, comment in self.comments)
-
-    @property
-    def others(self) -> dict[object, object]:
-        """The keys that are not ours, as they are written."""
-        entries = read_mapping(self.text, self.source, "a spec")
-        return {key: entry.tree for key, entry in entries.items() if key not in FIELDS}
+    def check(self, new: str, spec: TicketSpec, slug: str = "") -> None:
+        """Raises `SpecNotWritable` unless a new text says what `spec` does, and nothing else in it is different."""
+        try:
+            read, after = TicketSpec.from_yaml(new, self.source, slug=slug), SpecText.of(new, self.source)
+        except BadInput as error:
+            raise SpecNotWritable(self.source, error.message) from error
+        if wrong := [name for name in FIELDS if getattr(read, name) != getattr(spec, name)]:
+            raise SpecNotWritable(self.source, f"{wrong[0]} would read otherwise than it was meant")
+        others, others_after = (
+            {key: entry.tree for key, entry in text.entries.items() if key not in FIELDS} for text in (self, after)
+        )
+        if others != others_after:
+            raise SpecNotWritable(self.source, "it would change a key that is not the program's")
+        comments, comments_after = ([words.rstrip() for _, words in text.comments] for text in (self, after))
+        if Counter(comments) - Counter(comments_after):
+            raise SpecNotWritable(self.source, "a comment would be lost")
 
     def with_values(self, wanted: Mapping[str, Any]) -> str:
+        """The text with other values of these keys; see `check`."""
         edits: list[_TextEdit] = []
-        for name in FIELDS:
-            if name not in wanted:
-                continue
+        for name in (name for name in FIELDS if name in wanted):
             place, value = self.places.get(name), wanted[name]
             if place is None:
                 edits.append(self._added(name, value))
@@ -140,9 +113,6 @@ class _Document:
                 edits += self._items_changed(name, place, value)
             else:
                 edits += self._replaced(name, place, value)
-        return self._with(edits)
-
-    def _with(self, edits: Iterable[_TextEdit]) -> str:
         line_end = "\r\n" if "\r\n" in self.text else "\n"
         done, pieces = 0, []
         for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
@@ -152,128 +122,104 @@ class _Document:
 
     def _added(self, name: str, value: Any) -> _TextEdit:
         """A key that is not there yet goes behind the one that it follows, else to the beginning."""
-        written = _Written.of({name: value}, len(name) + 1)
+        line = f"{name}:{''.join(_written({name: value}, len(name) + 1))}"
         before = [known for known in FIELDS[: FIELDS.index(name)] if known in self.places]
-        if before:
-            at = self._comments_end(self._line_end(self.places[before[-1]].end))
-            return _TextEdit(at, at, self._lines("", f"\n{name}:{written.head}", written.body))
-        at = self._line_start(min(place.key_start for place in self.places.values()))
-        return _TextEdit(at, at, self._lines("", f"{name}:{written.head}", written.body) + "\n")
+        if not before:
+            at = self._line_start(min(place.key_start for place in self.places.values()))
+            return _TextEdit(at, at, f"{line}\n")
+        at = _line_end(self.text, self.places[before[-1]].end)
+        # Indented comments that follow would be a part of a block that is put before them.
+        following = _INDENTED_COMMENTS.match(self.text, at)
+        at = following.end() if following else at
+        return _TextEdit(at, at, f"\n{line}")
 
     def _replaced(self, name: str, place: _ValuePlace, value: Any) -> Iterator[_TextEdit]:
         colon = _COLON.match(self.text, place.key_end)
         if colon is None:
-            raise _not_writable(self.source, f"there is something between {name} and its colon")
+            raise SpecNotWritable(self.source, f"there is something between {name} and its colon")
         yield self._hoisted(place.key_start, colon.end(), place.end)
-        yield from self._put(colon.end(), place.end, _Written.of({name: value}, len(name) + 1), "")
+        yield from self._put(colon.end(), place.end, *_written({name: value}, len(name) + 1))
 
-    def _put(self, start: int, end: int, written: "_Written", indent: str) -> Iterator[_TextEdit]:
+    def _put(self, start: int, end: int, head: str, body: str) -> Iterator[_TextEdit]:
         """A value where another one is. What is behind that in its last line, a comment, stays behind it; where the new
         one is a block or a list, that is in the first line."""
-        line_end = self._line_end(end)
-        body = self._lines(indent, "", written.body)
-        if written.is_folded:
-            yield _TextEdit(start, line_end, f"{written.head}{body}{self.text[end:line_end]}")
-            return
-        yield _TextEdit(start, end, written.head)
-        if body:
+        line_end = _line_end(self.text, end)
+        if body and head.lstrip()[:1] not in ("", "|"):  # a text that goes on below: no comment can be between
+            yield _TextEdit(start, line_end, f"{head}{body}{self.text[end:line_end]}")
+        else:
+            yield _TextEdit(start, end, head)
             yield _TextEdit(line_end, line_end, body)
-
-    def _lines(self, indent: str, first: str, body: Iterable[str]) -> str:
-        return first + "".join(f"\n{indent}{line}" if line else "\n" for line in body)
 
     def _items_changed(self, name: str, place: _ValuePlace, items: list[str]) -> Iterator[_TextEdit]:
         """Item by item, so that those that stay keep their comments and their layout."""
-        tree = read_mapping(self.text, self.source, "a spec")[name].tree
+        tree = self.entries[name].tree
         assert isinstance(tree, list)
         old, dashes = [criterion_of(item) for item in tree], self._dashes(place)
         for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, items, autojunk=False).get_opcodes():
             if kind == "equal":
                 continue
             both = min(i2 - i1, j2 - j1)
-            for i, j in zip(range(i1, i2), range(j1, j1 + both), strict=False):
-                written, indent = _Written.of([items[j]], 1), " " * self._column(dashes[i])
-                yield self._hoisted(dashes[i], dashes[i] + 1, place.items[i][1])
-                yield from self._put(dashes[i] + 1, place.items[i][1], written, indent)
+            for i, item in zip(range(i1, i2), items[j1:j2], strict=False):
+                dash, end = dashes[i], place.items[i][1]
+                yield self._hoisted(dash, dash + 1, end)
+                yield from self._put(dash + 1, end, *_written([item], 1, self._indent(dash)))
             for i in range(i1 + both, i2):
                 yield self._removed(dashes[i], place.items[i][1])
-            if j1 + both < j2:
-                yield self._inserted(i1 + both, items[j1 + both : j2], place, dashes)
+            if new := items[j1 + both : j2]:
+                indent = self._indent(dashes[0])
+                lines = "\n".join(f"{indent}-{''.join(_written([item], 1, indent))}" for item in new)
+                if at := i1 + both:
+                    behind = _line_end(self.text, place.items[at - 1][1])
+                    yield _TextEdit(behind, behind, f"\n{lines}")
+                else:
+                    before = self._line_start(dashes[0])
+                    yield _TextEdit(before, before, f"{lines}\n")
 
     def _dashes(self, place: _ValuePlace) -> list[int]:
         found, after = [], place.key_end
         for start, end in place.items:
             dash = _DASH.search(self.text, after, start)
             if dash is None:
-                raise _not_writable(self.source, "a list in it has more than one item in a line")
+                raise SpecNotWritable(self.source, "a list in it has more than one item in a line")
             found.append(dash.end() - 1)
             after = end
         return found
-
-    def _inserted(self, index: int, items: Iterable[str], place: _ValuePlace, dashes: list[int]) -> _TextEdit:
-        """New items before the one of this index, or behind the last one."""
-        indent = " " * self._column(dashes[0])
-        pieces = (_Written.of([item], 1) for item in items)
-        lines = [self._lines(indent, f"{indent}-{piece.head}", piece.body) for piece in pieces]
-        if index == 0:
-            at = self._line_start(dashes[0])
-            return _TextEdit(at, at, "\n".join(lines) + "\n")
-        at = self._line_end(place.items[index - 1][1])
-        return _TextEdit(at, at, "\n" + "\n".join(lines))
 
     def _removed(self, dash: int, end: int) -> _TextEdit:
         """An item goes with its lines; a comment in them stays, in a line of its own.
 
         The line end that goes is the one before it: what is put in behind the list goes behind the other one.
         """
-        start, line_end = self._line_start(dash), self._line_end(end)
-        kept = self._comment_lines(start, line_end, self._column(dash)).removesuffix("\n")
+        start, line_end = self._line_start(dash), _line_end(self.text, end)
+        kept = self._comments_in(start, line_end, self._indent(dash)).removesuffix("\n")
         before = start - (2 if self.text[:start].endswith("\r\n") else 1)
         return _TextEdit(before, line_end, f"\n{kept}" if kept else "")
 
     def _hoisted(self, place: int, start: int, end: int) -> _TextEdit:
         """The comments in what is about to be replaced, above the line of it."""
         at = self._line_start(place)
-        return _TextEdit(at, at, self._comment_lines(start, end, self._column(place)))
+        return _TextEdit(at, at, self._comments_in(start, end, self._indent(place)))
 
-    def _comment_lines(self, start: int, end: int, column: int) -> str:
-        inside = (comment for at, comment in self.comments if start <= at < end)
-        return "".join(f"{' ' * column}{comment}\n" for comment in inside)
+    def _comments_in(self, start: int, end: int, indent: str) -> str:
+        return "".join(f"{indent}{comment}\n" for at, comment in self.comments if start <= at < end)
 
     def _line_start(self, at: int) -> int:
         ends = [found.end() for found in _LINE_END.finditer(self.text, 0, at)]
         return ends[-1] if ends else 0
 
-    def _line_end(self, at: int) -> int:
-        found = _LINE_END.search(self.text, at)
-        return found.start() if found else len(self.text)
-
-    def _comments_end(self, at: int) -> int:
-        """Behind the indented comments that follow a line: they would be a part of a block that is put before them."""
-        found = _INDENTED_COMMENTS.match(self.text, at)
-        return found.end() if found else at
-
-    def _column(self, at: int) -> int:
-        return at - self._line_start(at)
+    def _indent(self, at: int) -> str:
+        return " " * (at - self._line_start(at))
 
 
-@dataclass(frozen=True)
-class _Written:
-    """A value as YAML: what goes into the line of its key, and the lines below."""
+def _line_end(text: str, at: int) -> int:
+    found = _LINE_END.search(text, at)
+    return found.start() if found else len(text)
 
-    head: str
-    body: tuple[str, ...]
 
-    @property
-    def is_folded(self) -> bool:
-        """A text that goes on in the next line, so that no comment can be between the two."""
-        return bool(self.body) and self.head.lstrip()[:1] not in ("", "|")
-
-    @classmethod
-    def of(cls, value: object, name: int) -> "_Written":
-        """`name` is how long the key with its colon is, or the dash."""
-        first, *rest = dumped(value).removesuffix("\n").split("\n")
-        return cls(first[name:].rstrip(), tuple(rest))
+def _written(value: object, key: int, indent: str = "") -> tuple[str, str]:
+    """A value as YAML: what goes into the line of its key or dash, which takes `key` letters, and the lines below."""
+    first, *rest = dumped(value).removesuffix("\n").split("\n")
+    return first[key:].rstrip(), "".join(f"\n{indent}{line}" if line else "\n" for line in rest)
 
 
 @dataclass
@@ -283,7 +229,7 @@ class _Reader:
     text: str
     source: str
     _values: list[tuple[int, int]] = field(default_factory=list)
-    """What is no white space, comment or sign: there is no comment in these."""
+    """All that is no white space, comment or sign: there is no comment in these."""
     _headers: list[tuple[int, str]] = field(default_factory=list)
     """Comments behind the `|` of a block."""
 
@@ -291,17 +237,17 @@ class _Reader:
         events = iter(read_events(self.text, self.source))
         top = next(event for event in events if isinstance(event, yaml.NodeEvent))
         if not isinstance(top, yaml.MappingStartEvent) or top.flow_style:
-            raise _not_writable(self.source, "all of it is in braces")
+            raise SpecNotWritable(self.source, "all of it is in braces")
         places: dict[str, _ValuePlace] = {}
         while not isinstance(key := next(events), yaml.MappingEndEvent):
             key_start, key_end, _ = self._node(key, events)
             if _column_of(key) != _column_of(top):
-                raise _not_writable(self.source, "a key in it is not at the beginning of its line")
+                raise SpecNotWritable(self.source, "a key in it is not at the beginning of its line")
             _, end, items = self._node(next(events), events)
             if isinstance(key, yaml.ScalarEvent):
                 places[key.value] = _ValuePlace(key_start, key_end, end, items)
         if _column_of(top) != 0:
-            raise _not_writable(self.source, "all of it is indented")
+            raise SpecNotWritable(self.source, "all of it is indented")
         return places
 
     def comments(self) -> Iterator[tuple[int, str]]:
@@ -318,7 +264,7 @@ class _Reader:
         if not isinstance(event, yaml.CollectionStartEvent):
             if isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">"):
                 end = start + len(self.text[start:end].rstrip())
-                header = _COMMENT.search(self.text, start, self._end_of_line(start))
+                header = _COMMENT.search(self.text, start, _line_end(self.text, start))
                 self._headers += [(header.start(), header[0])] if header else []
             self._values.append((start, end))
             return start, end, ()
@@ -331,10 +277,6 @@ class _Reader:
             return start, closing.end_mark.index, ()
         is_list = isinstance(event, yaml.SequenceStartEvent)
         return start, inner[-1][1] if inner else end, tuple(inner) if is_list else ()
-
-    def _end_of_line(self, at: int) -> int:
-        found = _LINE_END.search(self.text, at)
-        return found.start() if found else len(self.text)
 
 
 def _column_of(event: Any) -> int:

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 
 class StateUnreadable(BadInput):
@@ -59,7 +60,7 @@ class _Record(BaseModel):
 
 @dataclass(frozen=True)
 class Files:
-    """What became of files in a step."""
+    """The files that a step touched."""
 
     created: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ NO_FILES = Files()
 
 
 class StepExecution(_Record):
-    """What became of one step. Paths are relative to the project."""
+    """The outcome of one step. Paths are relative to the project."""
 
     step_number: int
     title: str | None = None
@@ -91,6 +92,8 @@ class StepExecution(_Record):
     """How a failed step was verified where that was not enough for the run."""
     reason: str | None = None
     """Why it was skipped."""
+    evidence: Evidence | None = None
+    """The reason why it was completed or failed, with the counts of tests; None in older files."""
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
     taken_back: int = 0
@@ -101,6 +104,14 @@ class StepExecution(_Record):
     """The commit that was made of it."""
     recorded_as: int = 0
     """The number under which the run's record has it, where that is not its own: it stays when steps are renumbered."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unseen_is_unverified(cls, values: Any) -> Any:
+        """Earlier tools did not say how a completed step was verified: nobody saw it."""
+        if isinstance(values, dict) and values.get("status") == "completed" and not values.get("verification"):
+            return {**values, "verification": Verification.NONE}
+        return values
 
     @property
     def seconds(self) -> float | None:
@@ -121,7 +132,7 @@ class StepExecution(_Record):
 
     @property
     def known(self) -> Known:
-        """What the plan said of it when it was carried out."""
+        """The plan's words for it when it was carried out."""
         return self.title, self.fingerprint
 
     @property
@@ -153,7 +164,7 @@ class ExecutionState(_Record):
     former_steps: dict[int, StepExecution] = Field(default_factory=dict)
     """Steps that are no longer in the plan: kept as history, not counted."""
     undone: tuple[Undo, ...] = ()
-    """What can be done again, the last undo last."""
+    """The undos that can be done again, the last one last."""
 
     @property
     def status(self) -> RunStatus:
@@ -168,15 +179,18 @@ class ExecutionState(_Record):
         return sum(step.status.over for step in self.step_executions.values())
 
     @property
+    def known_steps(self) -> dict[int, StepExecution]:
+        """Those of the plan, and those that were in it."""
+        return {**self.former_steps, **self.step_executions}
+
+    @property
     def begun(self) -> frozenset[int]:
         """The steps that are over, failed or under way: files may be as they left them."""
-        known = {**self.former_steps, **self.step_executions}
-        return frozenset(number for number, step in known.items() if step.status is not StepStatus.PENDING)
+        return frozenset(n for n, step in self.known_steps.items() if step.status is not StepStatus.PENDING)
 
     @property
     def over(self) -> frozenset[int]:
-        known = {**self.former_steps, **self.step_executions}
-        return frozenset(number for number, step in known.items() if step.status.over)
+        return frozenset(number for number, step in self.known_steps.items() if step.status.over)
 
     @property
     def is_of_earlier_version(self) -> bool:
@@ -189,7 +203,7 @@ class ExecutionState(_Record):
 
     def with_steps(self, numbers: Iterable[int]) -> Self:
         """The same state with an entry for every step of the plan, in the plan's order, and for no other."""
-        known = {**self.former_steps, **self.step_executions}
+        known = self.known_steps
         numbers = tuple(numbers)
         folders = {step.folder for step in known.values()}
         free = max((*folders, *known, *numbers), default=0) + 1
@@ -209,7 +223,7 @@ class ExecutionState(_Record):
 
         if all(old == new for old, new in numbers.items()):
             return self
-        known = {**self.former_steps, **self.step_executions}
+        known = self.known_steps
         entries = {new: known[old] if old == new else moved(known[old], new) for old, new in numbers.items()}
         now = {step.folder: step.step_number for step in entries.values()}
         undone = tuple(
@@ -222,7 +236,7 @@ class ExecutionState(_Record):
         return self.model_copy(update=update)
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
-        """What was undone before cannot be done again from here on: the files go another way."""
+        """Nothing that was undone before can be done again from here on: the files go another way."""
         previous = self.of(step.number)
         fresh = previous.started_at if previous.status is StepStatus.IN_PROGRESS else now
         entry = StepExecution(
@@ -246,18 +260,10 @@ class ExecutionState(_Record):
         verification: Verification,
         files: Files,
         commit: str | None = None,
+        evidence: Evidence | None = None,
     ) -> Self:
-        return self._ended(
-            number,
-            now,
-            status=StepStatus.COMPLETED,
-            verification=verification,
-            error=None,
-            commit=commit,
-            files_created=files.created,
-            files_modified=files.modified,
-            files_deleted=files.deleted,
-        )
+        seen = {"verification": verification, "evidence": evidence}
+        return self._ended(number, now, files, status=StepStatus.COMPLETED, error=None, commit=commit, **seen)
 
     def failed(
         self,
@@ -266,38 +272,17 @@ class ExecutionState(_Record):
         error: str,
         files: Files = NO_FILES,
         insufficient: Verification | None = None,
+        evidence: Evidence | None = None,
     ) -> Self:
         """The files are those that the failed attempt left behind, for the person to look at."""
-        return self._ended(
-            number,
-            now,
-            status=StepStatus.FAILED,
-            error=error,
-            insufficient=insufficient,
-            files_created=files.created,
-            files_modified=files.modified,
-            files_deleted=files.deleted,
-        )
+        seen = {"insufficient": insufficient, "evidence": evidence}
+        return self._ended(number, now, files, status=StepStatus.FAILED, error=error, **seen)
 
-    def skipped(
-        self,
-        step: PlanStep,
-        now: datetime,
-        reason: str,
-        files: Files = NO_FILES,
-    ) -> Self:
+    def skipped(self, step: PlanStep, now: datetime, reason: str, files: Files = NO_FILES) -> Self:
         """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""
-        return self.model_copy(update={"undone": ()})._ended(
-            step.number,
-            now,
-            title=step.title,
-            fingerprint=fingerprint(step),
-            status=StepStatus.SKIPPED,
-            reason=reason,
-            files_created=files.created,
-            files_modified=files.modified,
-            files_deleted=files.deleted,
-        )
+        words = {"title": step.title, "fingerprint": fingerprint(step)}
+        ended = self._ended(step.number, now, files, status=StepStatus.SKIPPED, reason=reason, **words)
+        return ended.model_copy(update={"undone": ()})
 
     def restore(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
@@ -312,14 +297,12 @@ class ExecutionState(_Record):
 
     def settled(self) -> tuple[StepExecution, ...]:
         """The steps that are over or failed, in the order in which that came about."""
-        entries = [*self.former_steps.values(), *self.step_executions.values()]
-        settled = (step for step in entries if step.completed_at)
+        settled = (step for step in self.known_steps.values() if step.completed_at)
         return tuple(sorted(settled, key=lambda step: (step.place, _instant(step.completed_at))))
 
     def interrupted(self) -> tuple[StepExecution, ...]:
         """The steps that were begun and are pending, of which something may be left."""
-        entries = (*self.former_steps.values(), *self.step_executions.values())
-        return tuple(step for step in entries if step.status is StepStatus.PENDING and step.standing)
+        return tuple(step for step in self.known_steps.values() if step.status is StepStatus.PENDING and step.standing)
 
     def undo(self, steps: Sequence[StepExecution], undo_id: str) -> Self:
         """These steps are pending again; `redo` brings them back."""
@@ -341,10 +324,10 @@ class ExecutionState(_Record):
         completed_at = done if after.status is RunStatus.COMPLETED else None
         return after.model_copy(update={"undone": tuple(others), "completed_at": completed_at})
 
-    def _ended(self, number: int, now: datetime, **update: Any) -> Self:
-        place = max((step.place for step in self.settled()), default=0) + 1
-        step = self.of(number).model_copy(update={"completed_at": now, "place": place, **update})
-        after = self._with(step)
+    def _ended(self, number: int, now: datetime, files: Files, **update: Any) -> Self:
+        update |= {f"files_{kind}": getattr(files, kind) for kind in ("created", "modified", "deleted")}
+        update |= {"completed_at": now, "place": max((step.place for step in self.settled()), default=0) + 1}
+        after = self._with(self.of(number).model_copy(update=update))
         return after.model_copy(update={"completed_at": now if after.status is RunStatus.COMPLETED else None})
 
     def _with(self, step: StepExecution) -> Self:
@@ -371,27 +354,16 @@ class ExecutionState(_Record):
             _Promised.model_validate_json(data, strict=True)
             content = json.loads(data)
             content.pop("status")  # computed from the steps, never believed
-            return cls.model_validate(content)._unseen_as_unverified()
+            return cls.model_validate(content)
         except (ValueError, RecursionError) as error:  # JSON, encoding and validation errors are ValueErrors
-            reason = _first(error) if isinstance(error, ValidationError) else str(error)
+            reason = str(error)
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                reason = f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
             raise StateUnreadable(
                 f"{source} is not a readable execution state: {reason}",
                 hint="`cdd exec` sets it aside, and rebuilds it from the run's record where there is one.",
             ) from error
-
-    def _unseen_as_unverified(self) -> Self:
-        """Earlier tools did not say how a completed step was verified: nobody saw it."""
-
-        def seen(step: StepExecution) -> StepExecution:
-            is_seen = step.status is not StepStatus.COMPLETED or step.verification is not None
-            return step if is_seen else step.model_copy(update={"verification": Verification.NONE})
-
-        def all_seen(steps: dict[int, StepExecution]) -> dict[int, StepExecution]:
-            return {number: seen(step) for number, step in steps.items()}
-
-        undone = tuple(undo.model_copy(update={"steps": tuple(map(seen, undo.steps))}) for undo in self.undone)
-        steps, former = all_seen(self.step_executions), all_seen(self.former_steps)
-        return self.model_copy(update={"step_executions": steps, "former_steps": former, "undone": undone})
 
 
 def read_state(path: Path, slug: str) -> ExecutionState | None:
@@ -422,10 +394,7 @@ def of_plan(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
 
 def moved_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]:
     """The steps that have another number now: which it was, and which it is."""
-    was, now = (
-        {step.folder: number for number, step in {**state.former_steps, **state.step_executions}.items()}
-        for state in (before, after)
-    )
+    was, now = ({step.folder: n for n, step in state.known_steps.items()} for state in (before, after))
     moved = {number: now[folder] for folder, number in was.items() if now.get(folder, number) != number}
     return {number: moved[number] for number in sorted(moved) if before.of(number).was_begun}
 
@@ -468,12 +437,8 @@ def save_state(path: Path, state: ExecutionState) -> None:
 
 
 def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
-    """The first step, in dependency order, that is not over and whose dependencies all are."""
-    for step in plan.order():
-        waiting = not state.of(step.number).status.over
-        if waiting and all(state.of(number).status.over for number in step.dependencies):
-            return step
-    return None
+    """The first step, in dependency order, that is not over: so all that it depends on are."""
+    return next((step for step in plan.order() if not state.of(step.number).status.over), None)
 
 
 def to_come(plan: ImplementationPlan, state: ExecutionState) -> int:
@@ -487,8 +452,3 @@ def _instant(moment: datetime | None) -> datetime:
     if moment is None:
         return datetime.min.replace(tzinfo=UTC)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _first(error: ValidationError) -> str:
-    detail = error.errors()[0]
-    return f"{'.'.join(map(str, detail['loc'])) or 'the whole'}: {detail['msg']}"

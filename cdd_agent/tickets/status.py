@@ -38,6 +38,29 @@ class Verification(StrEnum):
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """The grounds on which a step was decided: the reason in a line, and how many tests there were of each kind.
+
+    `passed` is None where the check tells nothing of single tests.
+    """
+
+    reason: str
+    passed: int | None = None
+    fixed: int = 0
+    """Those among the passed that failed before the step."""
+    new: int = 0
+    """Those among the passed that were not there before it."""
+    failed: int = 0
+    old_failures: int = 0
+    """Those among the failed that failed before it."""
+
+    @property
+    def stayed(self) -> int:
+        """How many passed before and still do."""
+        return (self.passed or 0) - self.fixed - self.new
+
+
+@dataclass(frozen=True)
 class Unproven:
     """A step that is over, and of which no tests have shown that it is done; or that has failed for just that."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -122,9 +121,16 @@ class TicketStore:
     def list(self) -> list[Ticket]:
         """Every ticket, by slug. Where both layouts have a slug, the one under `tickets_dir` counts."""
         tickets: dict[str, Ticket] = {}
-        for place in (self.tickets_dir, _OLDER_LAYOUT):
-            for folder in _ticket_folders(self.root / place):
-                tickets.setdefault(folder.name, self._ticket(folder))
+        for place in (self.root / self.tickets_dir, self.root / _OLDER_LAYOUT):
+            try:
+                with os.scandir(place) as entries:
+                    for entry in entries:
+                        if entry.is_dir() and _is_ticket(folder := Path(entry.path)):
+                            tickets.setdefault(folder.name, Ticket(folder.name, folder, self.root))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise BadInput(f"{place} cannot be listed: {error.strerror}.") from error
         return [tickets[slug] for slug in sorted(tickets)]
 
     def find(self, reference: str) -> Ticket:
@@ -144,7 +150,11 @@ class TicketStore:
             return tickets[found[0]]
         if found:
             raise BadInput(f"{short(reference)} could be any of: {', '.join(found)}.", hint="Name one in full.")
-        raise BadInput(f"There is no ticket {short(reference)}.", hint=_near(reference, sorted(tickets)))
+        word, slugs = reference.lower()[:_NEAR], sorted(tickets)
+        near = [slug for slug in slugs if word in slug] or difflib.get_close_matches(word, slugs, n=3, cutoff=0.5)
+        hint = "`cdd list` shows the tickets." if tickets else "There are no tickets yet: make one with `cdd new`."
+        hint = f"Did you mean {', '.join(near[:3])}?" if near else hint
+        raise BadInput(f"There is no ticket {short(reference)}.", hint=hint)
 
     def create(self, ticket_type: str, name: str) -> Ticket:
         """A new ticket with the template of its type. Raises `BadInput` rather than touch one that is there."""
@@ -157,19 +167,19 @@ class TicketStore:
                 f"There is no ticket type {short(ticket_type)}.",
                 hint=f"Allowed: {', '.join(TicketType)}; and `documentation guide NAME` makes a page.",
             )
-        slug = _slug(kind, name)
+        words = kebab(name).removeprefix(f"{kind}-")  # the type is said once
+        if words == kind:
+            raise BadInput(f"{short(name)} says only the type.", hint=f"Say what it is about, as {kind}-user-auth.")
+        slug = f"{kind}-{words}"
         for known in self.list():
             if known.slug == slug:
                 raise _there_already(known)
-        ticket = self._ticket(self.root / self.tickets_dir / slug)
+        ticket = Ticket(slug, self.root / self.tickets_dir / slug, self.root)
         try:
             create_exclusive(ticket.spec_path, spec_template(self.root, TicketType(kind)).encode())
         except FileExistsError as error:
             raise _there_already(ticket) from error
         return ticket
-
-    def _ticket(self, folder: Path) -> Ticket:
-        return Ticket(folder.name, folder, self.root)
 
     def _at(self, reference: str) -> Ticket | None:
         """The ticket whose folder, or a file in it, is at the path; None if this is no path to a ticket."""
@@ -188,7 +198,7 @@ class TicketStore:
                 raise BadInput(
                     f"{short(reference)} has the same slug as {known.shown(known.folder)}.", hint="Rename one."
                 )
-        return self._ticket(folder)
+        return Ticket(folder.name, folder, self.root)
 
     def owns(self, place: Path) -> bool:
         """Whether a resolved place is a file by which a ticket is known or run: people's and the engine's alone."""
@@ -198,38 +208,10 @@ class TicketStore:
         return place.name.casefold() == _STATE or place.parent in folders
 
 
-def _ticket_folders(place: Path) -> Iterator[Path]:
-    try:
-        with os.scandir(place) as entries:
-            for entry in entries:
-                if entry.is_dir() and _is_ticket(Path(entry.path)):
-                    yield Path(entry.path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise BadInput(f"{place} cannot be listed: {error.strerror}.") from error
-
-
 def _is_ticket(folder: Path) -> bool:
     # os.path answers False for every path it cannot look at, however odd or long.
     return any(os.path.isfile(folder / name) for name in (_SPEC, _PLAN))  # noqa: PTH113
 
 
-def _slug(kind: str, name: str) -> str:
-    """The type is said once, also where the name begins with it."""
-    words = kebab(name).removeprefix(f"{kind}-")
-    if words == kind:
-        raise BadInput(f"{short(name)} says only the type.", hint=f"Say what it is about, as {kind}-user-auth.")
-    return f"{kind}-{words}"
-
-
 def _there_already(ticket: Ticket) -> BadInput:
     return BadInput(f"The ticket {ticket.slug} is there already.", hint=f"It is in {ticket.shown(ticket.folder)}.")
-
-
-def _near(reference: str, slugs: list[str]) -> str:
-    if not slugs:
-        return "There are no tickets yet: make one with `cdd new`."
-    word = reference.lower()[:_NEAR]
-    near = [slug for slug in slugs if word in slug] or difflib.get_close_matches(word, slugs, n=3, cutoff=0.5)
-    return f"Did you mean {', '.join(near[:3])}?" if near else "`cdd list` shows the tickets."

@@ -1,4 +1,4 @@
-"""What new tickets and documentation pages start from: the project's own template, else the bundled one."""
+"""The templates of new tickets and documentation pages: the project's own, else the bundled ones."""
 
 import os
 from importlib import resources

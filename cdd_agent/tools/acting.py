@@ -22,7 +22,7 @@ from cdd_agent.tools.base import Answer, Tool
 
 
 class RunsActions(Protocol):
-    """What does actions, one at a time; an `ActionRunner` does."""
+    """The port by which actions are done, one at a time; `ActionRunner` is one."""
 
     async def run(self, action: Action) -> ActionResult:
         """Do it. May raise `CddError`."""

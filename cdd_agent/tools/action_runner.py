@@ -25,7 +25,7 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import CommandResult, Hear, unheard
+from cdd_agent.process.run import Hear, unheard
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import IWebSearcher, research
 
@@ -61,12 +61,16 @@ class ActionRunner:
         try:
             return await self._result(action)
         except CddError as error:
-            return _failed(action, error, self._present_content(action, error))
+            why = "\n".join(filter(None, (error.message, error.hint)))
+            return ActionResult(action, ActionStatus.FAILURE, self._present_content(action, error), why)
 
     async def _result(self, action: Action) -> ActionResult:
         match action:
             case ExecuteAction(command=command, cwd=cwd, env=env):
-                return _executed(action, await self.commands.run(command, cwd=cwd, env=env, hear=self.hear))
+                result = await self.commands.run(command, cwd=cwd, env=env, hear=self.hear)
+                if result.return_code == 0 and not result.timed_out:
+                    return ActionResult(action, ActionStatus.SUCCESS, result.stdout, result.stderr, result.return_code)
+                return ActionResult(action, ActionStatus.FAILURE, result.stdout, result.failure, result.return_code)
             case CreateFileAction(file_path=path, content=content):
                 changes = await asyncio.to_thread(creation, self.root, path, content, self.protected)
                 return await self._write(action, changes)
@@ -96,7 +100,7 @@ class ActionRunner:
         return ActionResult(action, ActionStatus.SUCCESS, "\n".join(changes.notes))
 
     def _present_content(self, action: Action, error: CddError) -> str:
-        """What whoever asked for a change needs to see to do better, as `read` would show it."""
+        """The file as `read` would show it, where whoever asked for the change needs to see it to do better."""
         needs_it = FileAlreadyExistsError | SearchTextNotFoundError | MultipleMatchesFoundError
         if not isinstance(error, needs_it) or not isinstance(action, CreateFileAction | EditAction):
             return ""
@@ -104,14 +108,3 @@ class ActionRunner:
             return read_source(self.root, action.file_path).text
         except CddError as unreadable:
             return unreadable.message
-
-
-def _executed(action: ExecuteAction, result: CommandResult) -> ActionResult:
-    """Standard output, and as the error what was said on standard error; of a failure, why it is one before that."""
-    if result.return_code == 0 and not result.timed_out:
-        return ActionResult(action, ActionStatus.SUCCESS, result.stdout, result.stderr, result.return_code)
-    return ActionResult(action, ActionStatus.FAILURE, result.stdout, result.failure, result.return_code)
-
-
-def _failed(action: Action, error: CddError, output: str) -> ActionResult:
-    return ActionResult(action, ActionStatus.FAILURE, output, "\n".join(filter(None, (error.message, error.hint))))

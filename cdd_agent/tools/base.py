@@ -1,6 +1,6 @@
 """Tools: what a model can call, each described by its types. See docs/tool_interface_design.md.
 
-The read-only ones are in `read_only_tools.py`, those that change something or ask somebody in `acting_tools.py`.
+The read-only ones are in `read_only.py`, those that change something or ask somebody in `acting.py`.
 """
 
 import json
@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cdd_agent.errors import CddError
 
 Answer = dict[str, Any]
-"""What a tool gives back, as a JSON object: what it found, or `error` with words that a model can act on."""
+"""The answer of a tool, as a JSON object: its findings, or `error` with words that a model can act on."""
 
 
 class Arguments(BaseModel):
-    """What a tool is called with. Field descriptions are written for the model."""
+    """The arguments of a call. Field descriptions are written for the model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +34,7 @@ class Tool(ABC, Generic[A]):
     category: ClassVar[str]
     tags: ClassVar[tuple[str, ...]]
     returns: str
-    """What the answer holds, in a line or two."""
+    """The content of the answer, in a line or two."""
     examples: tuple[Mapping[str, object], ...]
     """Arguments of typical calls."""
     arguments: type[A]
@@ -43,12 +43,12 @@ class Tool(ABC, Generic[A]):
 
     @property
     def description(self) -> str:
-        """What it does, when to use it, and what it answers, for the model."""
+        """The purpose and the answer, for the model."""
         return f"{self.purpose}\n\nAnswer: {self.returns}"
 
     @property
     def purpose(self) -> str:
-        """What it does, and when to use it."""
+        """Its use, and when to use it: the docstring of its class."""
         return cleandoc(type(self).__doc__ or "")
 
     @property
@@ -56,12 +56,8 @@ class Tool(ABC, Generic[A]):
         """The arguments as a JSON Schema object, derived from their type."""
         schema = _schema_of(self.arguments)
         properties = {name: _simple(field) for name, field in schema["properties"].items()}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": schema.get("required", []),
-            "additionalProperties": False,
-        }
+        required = schema.get("required", [])
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     async def execute(self, **kwargs: object) -> Answer:
         """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
@@ -69,7 +65,12 @@ class Tool(ABC, Generic[A]):
             return await self.run(self.arguments.model_validate(kwargs))
         except ValidationError as error:
             problems = "; ".join(_problem(detail) for detail in error.errors()[:5])
-            return {"error": f"{self.name} was called wrongly: {problems}. Its parameters: {self._parameters_line()}."}
+            required = set(self.parameters_schema["required"])
+            parameters = ", ".join(
+                f"`{name}` ({_type(field)}{', required' if name in required else ''})"
+                for name, field in self.parameters_schema["properties"].items()
+            )
+            return {"error": f"{self.name} was called wrongly: {problems}. Its parameters: {parameters or 'none'}."}
         except CddError as error:
             return {"error": " ".join(filter(None, (error.message, error.hint)))}
 
@@ -79,43 +80,25 @@ class Tool(ABC, Generic[A]):
 
     def get_ai_prompt_instructions(self) -> str:
         """How to use it, for the prompt of a model that has no tool calls of its own."""
-        required = set(self.parameters_schema["required"])
-        parameters = [
-            f"- `{name}` ({_type(field)}, {need}): {field['description']}"
-            for name, field in self.parameters_schema["properties"].items()
-            for need in ("required" if name in required else _optional(field),)
-        ]
+        schema = self.parameters_schema
+        parameters = []
+        for name, field in schema["properties"].items():
+            need = f"default {json.dumps(field['default'])}" if "default" in field else "optional"
+            need = "required" if name in schema["required"] else need
+            parameters.append(f"- `{name}` ({_type(field)}, {need}): {field['description']}")
         calls = [json.dumps({"tool": self.name, "arguments": example}, ensure_ascii=False) for example in self.examples]
-        return "\n".join(
-            [
-                f"## {self.name}",
-                "",
-                self.description,
-                "",
-                "Parameters:",
-                *(parameters or ["- none"]),
-                "",
-                "Examples:",
-                *calls,
-            ]
-        )
+        parts = [
+            f"## {self.name}\n\n{self.description}\n\nParameters:",
+            *(parameters or ["- none"]),
+            "\nExamples:",
+            *calls,
+        ]
+        return "\n".join(parts)
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
         """The function form of OpenAI's chat completions, which OpenRouter and litellm take too."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": self.parameters_schema,
-            },
-        }
-
-    def _parameters_line(self) -> str:
-        required = set(self.parameters_schema["required"])
-        fields = self.parameters_schema["properties"].items()
-        words = [f"`{name}` ({_type(field)}{', required' if name in required else ''})" for name, field in fields]
-        return ", ".join(words) or "none"
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters_schema}
+        return {"type": "function", "function": function}
 
 
 @cache
@@ -128,20 +111,13 @@ def _simple(field: Mapping[str, Any]) -> dict[str, Any]:
     """A field without what says nothing to a model: titles, and the null of what can be left out."""
     kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
     merged = {**field, **(kinds[0] if kinds else {})}
-    return {
-        key: value
-        for key, value in merged.items()
-        if key not in ("title", "anyOf") and not (key == "default" and value is None)
-    }
+    unsaid = {"title", "anyOf"} | ({"default"} if merged.get("default") is None else set())
+    return {key: value for key, value in merged.items() if key not in unsaid}
 
 
 def _type(field: Mapping[str, Any]) -> str:
     kind = str(field.get("type", "any"))
     return f"list of {field['items'].get('type', 'any')}s" if kind == "array" else kind
-
-
-def _optional(field: Mapping[str, Any]) -> str:
-    return f"default {json.dumps(field['default'])}" if "default" in field else "optional"
 
 
 def _problem(detail: Any) -> str:

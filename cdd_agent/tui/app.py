@@ -23,6 +23,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
     CommandOutput,
+    CriteriaShown,
     Emit,
     Event,
     ExitRequested,
@@ -41,6 +42,7 @@ from cdd_agent.tui.home import Home
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.steps import StepList
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
@@ -77,6 +79,8 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
+        Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
+        Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),
         Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
         Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
     ]
@@ -218,7 +222,11 @@ class Shell(Guarded, App[CddError]):
     def _direct(self, event: events.Key | events.Paste) -> None:
         """All that is typed but what scrolls the transcript is for the prompt, wherever the focus is."""
         key = event.key if isinstance(event, events.Key) else ""
-        if not (key in _SCROLLING and isinstance(self.focused, Transcript)) and key not in _MOVING:
+        focused = self.focused
+        is_its_own = (key in _SCROLLING and isinstance(focused, Transcript)) or (
+            key in StepList.KEYS and isinstance(focused, StepList)
+        )
+        if not is_its_own and key not in _MOVING:
             self.home.set_focus(self.home.prompt.area)
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
@@ -300,6 +308,11 @@ class Shell(Guarded, App[CddError]):
         if isinstance(event, ExitRequested):
             self.home.prompt.keep_drafts()
             self.exit()
+        elif isinstance(event, CriteriaShown) and self.session is not None:
+            from cdd_agent.tui.criteria_screen import CriteriaScreen  # not for the shell's first screen
+
+            look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
+            self.push_screen(CriteriaScreen(event, look_at))
         else:
             self.home.show(event)
 
@@ -386,6 +399,57 @@ class Shell(Guarded, App[CddError]):
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)
+
+    def action_toggle_plan(self) -> None:
+        """F2: go to the steps, unfolded; from there, fold them."""
+        steps = self.home.steps
+        if steps.has_focus:
+            steps.fold(is_folded=True)
+            self.home.set_focus(self.home.prompt.area)
+        elif steps.has_steps:
+            steps.fold(is_folded=False)
+            self.home.set_focus(steps)
+
+    @work(exclusive=True, group="look")
+    async def action_show_criteria(self) -> None:
+        """F3: what serves each of the ticket's criteria, and which are seen to be met; also while a turn runs."""
+        if self.screen is not self.home or self.session is None:
+            return
+        try:
+            await handle(self.session, "/criteria")
+        except CddError as error:
+            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
+
+    def on_step_list_opened(self, event: StepList.Opened) -> None:
+        self.open_step(event.number)
+
+    @work(exclusive=True, group="look")
+    async def open_step(self, number: int) -> None:
+        """Show all that is known of a step, over the screen, or in place of the step that is shown already."""
+        from cdd_agent.tui.step_screen import StepScreen  # not for the shell's first screen
+
+        if self.session is None:
+            return
+        try:
+            details = await asyncio.to_thread(self.session.look_at_step, number)
+        except CddError as error:
+            self.notify(error.message, severity="warning", markup=False)
+            return
+        if isinstance(self.screen, StepScreen):
+            self.screen.show(details)
+        elif self.screen is self.home:
+            self.push_screen(StepScreen(details, self._walk_to_step), self._say_from_screen)
+
+    def _walk_to_step(self, by: int) -> None:
+        self.open_step(self.home.steps.walk(by))
+
+    def _say_from_screen(self, line: str | None) -> None:
+        """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
+        prompt = self.home.prompt
+        self.home.set_focus(prompt.area)
+        if line:
+            prompt.put_away()
+            prompt.replace(line)
 
     def action_toggle_thoughts(self) -> None:
         self.home.transcript.toggle_thoughts()

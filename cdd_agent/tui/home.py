@@ -45,7 +45,6 @@ from cdd_agent.events import (
 )
 from cdd_agent.git.status import current_branch
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
@@ -87,6 +86,8 @@ class Home(GuardedWidget, Screen[None]):
         self.session: Session | None = None
         """None until it is opened."""
         self._root = root
+        self._delay = 0.0
+        """What can be left of a wait for the model that was told."""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -140,7 +141,7 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyStarted(saved=True):
                 activity.busy("Using the saved reply")
             case ReplyStarted(model=model):
-                self.bar.model = model  # that of the agent that is active, or a fallback
+                self.bar.model, self._delay = model, 0.0  # that of the agent that is active, or a fallback
                 activity.busy(f"Waiting for {model}")
             case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
                 activity.busy("Thinking …")
@@ -155,6 +156,9 @@ class Home(GuardedWidget, Screen[None]):
                 self.bar.model = model
                 self._describe(event)
             case ReplyDelayed(seconds=seconds, reason=reason):
+                if seconds > self._delay:  # another wait; in the bar its reason may be cut
+                    transcript.add(BlockKind.OUTPUT, reason)
+                self._delay = seconds - 1
                 activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):
                 transcript.settle()
@@ -218,17 +222,17 @@ class Home(GuardedWidget, Screen[None]):
     def _is_new_here(self, event: PlanOpened) -> bool:
         """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
         agent = self.agent
-        return agent is not None and agent.ticket_slug == event.ticket_slug and not self.steps.display
+        return agent is not None and agent.ticket_slug == event.ticket_slug and not self.steps.has_steps
 
     def _describe(self, event: Event) -> None:
         self.transcript.settle()
         steps = self.steps
         match event:
             case StepStarted(step=number):
-                steps.mark(number, StepStatus.IN_PROGRESS)
+                steps.begin(event)
                 self.activity.busy(f"Step {number}: {event.title}")
-            case StepFinished(step=number, status=status, verification=verification):
-                steps.mark(number, status, verification)
+            case StepFinished():
+                steps.finish(event)
                 self.say_what_to_type()
             case StepsUndone() | StepsRedone() if self.agent is not None:
                 self._show_steps()

@@ -5,12 +5,10 @@ is run by the same runner as every other command. What its outcome means is for 
 """
 
 import asyncio
-import json
 import re
 import shlex
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,10 +18,11 @@ from typing import Any
 
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
+from cdd_agent.files.manifests import Manifests, section
 from cdd_agent.process.policy import Command, CommandRefused, CommandRunner, split
 from cdd_agent.process.programs import as_started
 from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
-from cdd_agent.tickets.plan import NO_CHECK, PlanStep
+from cdd_agent.tickets.plan_step import NO_CHECK, PlanStep
 from cdd_agent.verification.invocation import Invocation, invocation
 from cdd_agent.verification.outcomes import SuiteRun
 from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable
@@ -120,18 +119,17 @@ def project_check(test_command: str | None, commands: CommandRunner) -> Check | 
 
 def detect(root: Path) -> Check | None:
     """The project's own tests, by the files it holds; None when no test framework is found."""
-    if _uses_pytest(root):
+    manifests = Manifests(root)
+    if _uses_pytest(manifests):
         return _found(root, "pytest")
-    if _NPM_PLACEHOLDER not in (test := _npm_test(root)) and test:
+    npm_test = str(section(manifests.content("package.json"), "scripts").get("test", ""))
+    if npm_test and _NPM_PLACEHOLDER not in npm_test:
         return _found(root, "npm", "test")
-    if (root / "Cargo.toml").is_file():
+    if manifests.has("Cargo.toml"):
         return _found(root, "cargo", "test")
-    if (root / "go.mod").is_file():
+    if manifests.has("go.mod"):
         return _found(root, "go", "test", "./...")
-    makefile = next((root / name for name in ("GNUmakefile", "Makefile", "makefile") if (root / name).is_file()), None)
-    if makefile and re.search(r"^test\s*:(?!=)", _text(makefile), re.MULTILINE):
-        return _found(root, "make", "test")
-    return None
+    return _found(root, "make", "test") if "test" in manifests.targets else None
 
 
 def parse_command(command: str, root: Path, settings: Commands | None = None) -> Check:
@@ -254,15 +252,15 @@ def _found(root: Path, *argv: str) -> Check:
     return Check(Command(shlex.join(shown), started, root), found=True)
 
 
-def _uses_pytest(root: Path) -> bool:
-    if any((root / name).is_file() for name in ("pytest.ini", "conftest.py", ".pytest.ini")):
+def _uses_pytest(manifests: Manifests) -> bool:
+    if manifests.has("pytest.ini", "conftest.py", ".pytest.ini"):
         return True
-    if "pytest" in _toml(root / "pyproject.toml").get("tool", {}):
+    if "pytest" in section(manifests.content("pyproject.toml"), "tool"):
         return True
-    configured = (("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]"))
-    if any(section in _text(root / name) for name, section in configured):
+    configured = (("tox.ini", b"[pytest]"), ("setup.cfg", b"[tool:pytest]"))
+    if any(words in manifests.data(name) for name, words in configured):
         return True
-    folders = (root, *(root / name for name in ("tests", "test")))
+    folders = (manifests.root, *(manifests.root / name for name in ("tests", "test")))
     return any(file for folder in folders if folder.is_dir() for file in _test_files(folder))
 
 
@@ -274,22 +272,3 @@ def _test_files(folder: Path) -> list[Path]:
         for file in folder.glob(f"{pattern}.py")
         if file.name.startswith("test_") or file.stem.endswith("_test")
     ]
-
-
-def _npm_test(root: Path) -> str:
-    try:
-        scripts = json.loads(_text(root / "package.json") or "{}").get("scripts", {})
-        return str(scripts.get("test", ""))
-    except (ValueError, AttributeError) as error:
-        raise BadInput(f"{root / 'package.json'} cannot be read: {error}") from error
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{path} cannot be read: {error}", hint="Set test_command in .cdd/config.yaml.") from error
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -1,11 +1,11 @@
 """Commands that run tests: which runner a command starts, itself or by way of the script in `package.json`."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.process.policy import CommandRefused, split
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
@@ -92,9 +92,8 @@ def _script(argv: Sequence[str], root: Path) -> tuple[str, ...] | None:
     if program == "npm" and rest and rest[0] != "--":  # npm's own options, or words that it takes for such
         return None
     try:
-        script = json.loads((root / "package.json").read_bytes())["scripts"][name]
-        plain = split(script)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError, CommandRefused):
+        plain = split(section(Manifests(root).content("package.json"), "scripts")[name])
+    except (ManifestUnreadable, LookupError, TypeError, CommandRefused):
         return None
     if plain.operator:
         return None

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Self
 
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.verification.test_id import TestId
 
 _REMOVE = re.compile(r"(remov|delet|renam|mov|replac)(e|es|ed|ing)|drop(s|ped|ping)?", re.IGNORECASE)

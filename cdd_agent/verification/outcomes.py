@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode import CODE
 
@@ -143,13 +144,21 @@ class Reference:
         no_longer_run = [test for test in skipped if self._ran(test) and self._expects(test, run)]
         written_so = [test for test in skipped if test not in self.tests and is_in(test, written)]
         return Difference(
-            new_failures=tuple(test for test in failed if not self._failed(test)),
-            old_failures=tuple(test for test in failed if self._failed(test)),
+            new_failures=tuple(test for test in failed if not self.failed(test)),
+            old_failures=tuple(test for test in failed if self.failed(test)),
             gone=self._without_renamed_cases([test for test in missing if test not in in_skipped], run),
             skipped=(*no_longer_run, *in_skipped, *written_so),
         )
 
-    def _failed(self, test: str) -> bool:
+    def evidence(self, run: SuiteRun, reason: str) -> Evidence:
+        """The figures of a run, beside what is known; where nothing is, no test is told to be new or fixed."""
+        passed, failed = run.having(Result.PASSED), run.having(Result.FAILED)
+        fixed = sum(self.failed(test) for test in passed)
+        new = sum(test not in self.tests and not self.failed(test) for test in passed) if self.tests else 0
+        old = sum(self.failed(test) for test in failed)
+        return Evidence(reason, len(passed), fixed, new, len(failed), old)
+
+    def failed(self, test: str) -> bool:
         """Whether it could not pass before: it failed, or its file could not be collected."""
         places = (test,) if test in self.tests else TestId.parse(test).places()
         return any(self.tests[place].result is Result.FAILED for place in places if place in self.tests)

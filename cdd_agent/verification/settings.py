@@ -1,7 +1,6 @@
 """Files that several runners of tests go by."""
 
-import json
-from typing import Any
+from cdd_agent.files.manifests import ManifestUnreadable, parsed
 
 _OF_PACKAGE_JSON = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "c8", "nyc")
 
@@ -9,7 +8,7 @@ _OF_PACKAGE_JSON = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "c8", "n
 def package_json(text: str) -> object:
     """What in a `package.json` decides how tests are run."""
     try:
-        content: Any = json.loads(text or "{}")
-        return {key: content[key] for key in _OF_PACKAGE_JSON if key in content}
-    except (ValueError, TypeError, RecursionError):
+        content = parsed("package.json", text)
+    except ManifestUnreadable:
         return text
+    return {key: content[key] for key in _OF_PACKAGE_JSON if key in content}

@@ -14,7 +14,7 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, Hear, unheard
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.status import Verification
+from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.checks import Check, Ran, run_check
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
@@ -84,6 +84,7 @@ class Verdict:
     tests: SuiteRun | None = None
     to_show: frozenset[str] = frozenset()
     """Files that a model has to see to do better: those of tests that are to be restored."""
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         ),
         tests=tests,
         to_show=frozenset(work.tests.contents),
+        evidence=before.reference.evidence(tests, reason) if tests else Evidence(reason),
     )
 
 
@@ -163,6 +165,7 @@ def judge_unchecked(reason: str, work: Work) -> Verdict:
         advice="\n\n".join(objection.advice for objection in objections),
         notes=tuple(_notes_on_test_files(work)),
         to_show=frozenset(work.tests.contents),
+        evidence=Evidence(objections[0].reason if objections else reason),
     )
 
 

@@ -34,7 +34,8 @@ def is_public(address: Address) -> bool:
     that is given out is public.
     """
     if isinstance(address, IPv6Address):
-        if inner := _wrapped(address):
+        inner = IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address.ipv4_mapped
+        if inner:
             return is_public(inner)
         if address not in _GLOBAL_V6:
             return False
@@ -42,9 +43,3 @@ def is_public(address: Address) -> bool:
         return False
     special = address.is_multicast or any(address in network for network in _NOT_PUBLIC)
     return address.is_global and not special
-
-
-def _wrapped(address: IPv6Address) -> IPv4Address | None:
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped

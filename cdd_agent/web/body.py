@@ -7,7 +7,7 @@ _PIECE = 16 * 1024
 
 
 class Body:
-    """What has arrived so far. Memory stays within the limit, whatever a server sends or a bomb unfolds to."""
+    """As much as has arrived. Memory stays within the limit, whatever a server sends or a bomb unfolds to."""
 
     def __init__(self, limit: int, *, gzipped: bool) -> None:
         self._limit = limit
@@ -18,18 +18,16 @@ class Body:
     def add(self, data: bytes) -> None:
         """Take the next bytes. Raises `zlib.error` when they are not what they say."""
         self._arrived += len(data)
-        for start in range(0, len(data), _PIECE):
-            self._add_piece(data[start : start + _PIECE])
-
-    def _add_piece(self, piece: bytes) -> None:
         if self._gzip is None:
-            self._kept += piece[: self._room]
+            self._kept += data[: self._room]
             return
-        while piece and self._room:
-            if self._gzip.eof:  # a body may be several compressed ones in a row
-                self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            self._kept += self._gzip.decompress(piece, self._room)
-            piece = self._gzip.unconsumed_tail or self._gzip.unused_data
+        for start in range(0, len(data), _PIECE):
+            piece = data[start : start + _PIECE]
+            while piece and self._room:
+                if self._gzip.eof:  # a body may be several compressed ones in a row
+                    self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+                self._kept += self._gzip.decompress(piece, self._room)
+                piece = self._gzip.unconsumed_tail or self._gzip.unused_data
 
     @property
     def _room(self) -> int:

@@ -32,7 +32,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Page:
-    """What there is to read at a URL."""
+    """The text at a URL."""
 
     text: str
     """HTML as Markdown, anything else as it is; without control characters."""
@@ -71,53 +71,49 @@ class PageReader:
         try:
             async with timeout(self.time_limit):
                 async with await self._client() as client:
-                    return await self._read(client, url)
+                    return await self._follow(client, url)
         except TimeoutError as error:
             raise PageUnreadable(
                 f"{_shown(url)} could not be read within {self.time_limit:g} seconds.", hint="Try again later."
             ) from error
 
     async def _client(self) -> "httpx.AsyncClient":
+        def made() -> "httpx.AsyncClient":  # it takes a while to import httpx and to load the certificates
+            import httpx
+
+            from cdd_agent.web.transport import PinnedTransport
+
+            limit = httpx.Timeout(self.time_limit, connect=_CONNECT_TIMEOUT)
+            return httpx.AsyncClient(transport=PinnedTransport(self._addresses), headers=_HEADERS, timeout=limit)
+
         try:
-            return await in_thread(self._new_client, name="httpx")
+            return await in_thread(made, name="httpx")
         except OSError as error:
             raise PageUnreadable(
                 f"No page can be read: {one_line(str(error))}.",
                 hint="Check the certificates that SSL_CERT_FILE or SSL_CERT_DIR names.",
             ) from error
 
-    def _new_client(self) -> "httpx.AsyncClient":
-        """Build one; it takes its time to import the library and to load the certificates."""
-        import httpx
+    async def _follow(self, client: "httpx.AsyncClient", url: str) -> Page:
+        """Send a request and those that it is redirected to.
 
-        from cdd_agent.web.transport import PinnedTransport
-
-        limit = httpx.Timeout(self.time_limit, connect=_CONNECT_TIMEOUT)
-        return httpx.AsyncClient(transport=PinnedTransport(self._addresses), headers=_HEADERS, timeout=limit)
-
-    async def _read(self, client: "httpx.AsyncClient", url: str) -> Page:
+        Not left to httpx: that would read the bodies of redirects, whatever their size.
+        """
         import httpx
 
         try:
             request = client.build_request("GET", url)
         except (httpx.InvalidURL, ValueError) as error:
             raise _not_an_address(url) from error
+        first = str(request.url)
         try:
-            return await self._follow(client, request)
+            for _ in range(_MOST_REDIRECTS + 1):
+                async with aclosing(await client.send(request, stream=True)) as response:
+                    if response.next_request is None:
+                        return await self._page(response)
+                    request = response.next_request
         except (httpx.HTTPError, httpx.InvalidURL, zlib.error, UnicodeError, OSError) as error:
             raise _broken(url, error) from error
-
-    async def _follow(self, client: "httpx.AsyncClient", request: "httpx.Request") -> Page:
-        """Send a request and those that it is redirected to.
-
-        Not left to httpx: that would read the bodies of redirects, whatever their size.
-        """
-        first = str(request.url)
-        for _ in range(_MOST_REDIRECTS + 1):
-            async with aclosing(await client.send(request, stream=True)) as response:
-                if response.next_request is None:
-                    return await self._page(response)
-                request = response.next_request
         raise PageUnreadable(f"{_shown(first)} redirects more than {_MOST_REDIRECTS} times.", hint=_CHECK)
 
     async def _page(self, response: "httpx.Response") -> Page:
@@ -157,7 +153,13 @@ class PageReader:
 
     async def _addresses(self, url: "httpx.URL") -> Sequence[str]:
         """Where to connect to for a URL. Raises `PageUnreadable` when it leads to where nothing may be read."""
-        _check_address(url)
+        shown = _shown(str(url))
+        if url.scheme not in ("http", "https"):
+            raise PageUnreadable(f"Only http and https pages can be read, not {shown!r}.", hint=_WEB_ADDRESS)
+        if not url.host or not 0 < (80 if url.port is None else url.port) < 65536:
+            raise _not_an_address(shown)
+        if url.userinfo:
+            raise PageUnreadable(f"{shown} holds a user name or a password.", hint="Pages are read without logging in.")
         host = url.raw_host.decode("ascii")
         try:
             addresses = await self.resolve(host)
@@ -166,7 +168,7 @@ class PageReader:
         for address in addresses:
             if not (self.allow_private or self.judge(address)):
                 raise PageUnreadable(
-                    f"{_shown(str(url))} is not read: {address} is not a public address.",
+                    f"{shown} is not read: {address} is not a public address.",
                     hint="Pages of this computer and its network need `web: {private: true}` in the settings.",
                 )
         if not addresses:
@@ -179,22 +181,12 @@ _ONLY_TEXT = "Only text can be read: HTML, Markdown, JSON, XML and the like."
 _WEB_ADDRESS = "It begins with https:// or http://."
 
 
-def _check_address(url: "httpx.URL") -> None:
-    shown = _shown(str(url))
-    if url.scheme not in ("http", "https"):
-        raise PageUnreadable(f"Only http and https pages can be read, not {shown!r}.", hint=_WEB_ADDRESS)
-    if not url.host or not 0 < (80 if url.port is None else url.port) < 65536:
-        raise _not_an_address(shown)
-    if url.userinfo:
-        raise PageUnreadable(f"{shown} holds a user name or a password.", hint="Pages are read without logging in.")
-
-
 def _not_an_address(url: str) -> PageUnreadable:
     return PageUnreadable(f"{_shown(url)!r} is not the address of a page.", hint=_WEB_ADDRESS)
 
 
 def _broken(url: str, error: Exception) -> PageUnreadable:
-    """What went wrong on the way, in words."""
+    """An error on the way, in words."""
     import httpx
 
     reason = one_line(str(error))[:300].rstrip(".") or type(error).__name__

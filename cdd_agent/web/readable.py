@@ -1,6 +1,7 @@
 """The bytes of a page → text to read: decoded, HTML as Markdown, and nothing in it that steers a terminal."""
 
 import codecs
+import contextlib
 import html
 import re
 
@@ -58,23 +59,22 @@ def readable(
     `cut` says that the content has no end, `base` is what its links are relative to. HTML that takes more than
     `patience` seconds, or that no parser takes, becomes bare text.
     """
-    marked_up = media_type in _HTML or (media_type in _UNSAID and _looks_like_html(content))
+    head = content[:1024].lstrip().lower()
+    marked_up = media_type in _HTML or (media_type in _UNSAID and head.startswith((b"<!doctype html", b"<html")))
     if charset is None and (marked_up or media_type.endswith("xml")):
-        charset = _declared_charset(content)
+        declared = _named_charset(content[:1024]) or ""
+        charset = None if declared.lower().startswith("utf-16") else declared  # it could not have been read in UTF-16
     text = _decoded(content, charset, cut=cut)
     if "\0" in text[:4096]:
         return None
-    return plain(_as_markdown(text, base, patience) if marked_up else text)
+    if marked_up:
+        from cdd_agent.web.markup import to_markdown
 
-
-def _looks_like_html(content: bytes) -> bool:
-    return content[:1024].lstrip().lower().startswith((b"<!doctype html", b"<html"))
-
-
-def _declared_charset(content: bytes) -> str | None:
-    name = _named_charset(content[:1024])
-    # It could not have been read in UTF-16.
-    return None if name is None or name.lower().startswith("utf-16") else name
+        try:
+            text = to_markdown(text, base=base, patience=patience)
+        except Exception:  # noqa: BLE001  # three libraries on a text that somebody may have written to break them
+            text = _bare(text)
+    return plain(text)
 
 
 def _named_charset(text: bytes) -> str | None:
@@ -102,17 +102,8 @@ def _codec(charset: str) -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder(name)(errors="replace")
 
 
-def _as_markdown(text: str, base: str, patience: float) -> str:
-    from cdd_agent.web.markup import to_markdown
-
-    try:
-        return to_markdown(text, base=base, patience=patience)
-    except Exception:  # noqa: BLE001  # three libraries on a text that somebody may have written to break them
-        return _bare(text)
-
-
 def _bare(text: str) -> str:
-    """What is outside of tags. Takes time in proportion to the text, whatever the text is."""
+    """The text outside of tags. Takes time in proportion to the text, whatever the text is."""
     kept: list[str] = []
     hidden, at = "", 0
     for tag in _TAG.finditer(text):
@@ -124,12 +115,8 @@ def _bare(text: str) -> str:
             hidden = ""
         at = tag.end()
     kept.append("" if hidden else text[at:])
-    lines = (" ".join(line.split()) for line in _unescaped("".join(kept)).split("\n"))
+    bare = "".join(kept)
+    with contextlib.suppress(ValueError):  # a character reference with thousands of digits
+        bare = html.unescape(bare)
+    lines = (" ".join(line.split()) for line in bare.split("\n"))
     return "\n".join(line for line in lines if line)
-
-
-def _unescaped(text: str) -> str:
-    try:
-        return html.unescape(text)
-    except ValueError:  # a character reference with thousands of digits
-        return text

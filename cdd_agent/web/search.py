@@ -26,7 +26,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What was found for one query, the best first."""
+    """The pages that were found for one query, the best first."""
 
     query: str
     search_results: tuple[SearchResult, ...] = ()
@@ -40,15 +40,14 @@ class SERPReport:
 
     def as_text(self) -> str:
         """The whole report for a model or a person to read."""
-        return "\n\n".join(_section(result) for result in self.results)
-
-
-def _section(found: QueryResult) -> str:
-    entries = [
-        "\n".join(filter(None, (f"{number}. {result.title}", f"   {result.url}", f"   {result.snippet}".rstrip())))
-        for number, result in enumerate(found.search_results, start=1)
-    ]
-    return "\n".join([f"Search: {found.query}", *(entries or ["No results."])])
+        sections = []
+        for found in self.results:
+            lines = [f"Search: {found.query}", *([] if found.search_results else ["No results."])]
+            for number, result in enumerate(found.search_results, start=1):
+                lines += [f"{number}. {result.title}", f"   {result.url}"]
+                lines += [f"   {result.snippet}"] if result.snippet else []
+            sections.append("\n".join(lines))
+        return "\n\n".join(sections)
 
 
 class WebSearchError(CddError):
@@ -57,7 +56,7 @@ class WebSearchError(CddError):
     def __init__(self, original_exception: Exception, message: str = "", *, hint: str = "") -> None:
         super().__init__(message or f"The search failed: {original_exception}", hint=hint)
         self.original_exception = original_exception
-        """What the search library raised."""
+        """As the search library raised it."""
 
 
 class IWebSearcher(Protocol):
@@ -94,7 +93,7 @@ class ScriptedSearcher:
 
 
 class DdgsClient(Protocol):
-    """What is used of `ddgs.DDGS`."""
+    """The part of `ddgs.DDGS` that is used."""
 
     def text(self, query: str, *, max_results: int) -> Sequence[Mapping[str, Any]]:
         """Dictionaries with `title`, `href` and `body`."""
@@ -126,21 +125,20 @@ class DdgsSearcher:
     async def search(self, query: str) -> QueryResult:
         try:
             async with timeout(self.time_limit):
-                found = await in_thread(lambda: self._found(query), name="search")
+                entries = await in_thread(
+                    lambda: list(self.client().text(query, max_results=self.max_results)), name="search"
+                )
+                results = [_result(entry) for entry in entries]
         except WebSearchError:
             raise
         except TimeoutError as error:
             raise _failed(query, f"no answer within {self.time_limit:g} seconds", error) from error
         except Exception as error:  # the library lets through whatever its engines run into
-            if _is_nothing_found(error):
+            if type(error).__name__ == "DDGSException" and str(error) == "No results found.":
                 return QueryResult(query)
             raise _failed(query, str(error) or type(error).__name__, error) from error
-        return QueryResult(query, tuple(found))
-
-    def _found(self, query: str) -> list[SearchResult]:
-        entries = self.client().text(query, max_results=self.max_results)
-        results = [_result(entry) for entry in entries]
-        return [result for result in results if 0 < len(result.url) <= _LONGEST_URL][: self.max_results]
+        usable = [result for result in results if 0 < len(result.url) <= _LONGEST_URL]
+        return QueryResult(query, tuple(usable[: self.max_results]))
 
 
 def _result(entry: Mapping[str, Any]) -> SearchResult:
@@ -148,11 +146,6 @@ def _result(entry: Mapping[str, Any]) -> SearchResult:
     return SearchResult(
         _shortened(title, _LONGEST_TITLE) or url[:_LONGEST_TITLE], url, _shortened(snippet, _LONGEST_SNIPPET)
     )
-
-
-def _is_nothing_found(error: Exception) -> bool:
-    """The library says so with an exception of the same type as for a failure."""
-    return type(error).__name__ == "DDGSException" and str(error) == "No results found."
 
 
 def _failed(query: str, reason: str, error: Exception) -> WebSearchError:

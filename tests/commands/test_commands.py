@@ -63,7 +63,7 @@ async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> N
     run, now = await say(session, "/cost")
     assert isinstance(run, Notice)
     assert run.text.startswith(f"{SLUG}: ")
-    assert re.search(r"\b1 model call\b.*\b50,000 tokens", run.text)
+    assert re.search(r"\b1 model call\b.*\b50,000\b", run.text)
     assert isinstance(now, Notice)
     assert re.findall(r"\d+ tokens", now.text) == re.findall(r"\d+ tokens", run.text)[:1]
     session.leave()

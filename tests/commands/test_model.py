@@ -15,7 +15,7 @@ from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
 from cdd_agent.wording import described
 from tests.commands.completions import completions
-from tests.listening import collect, tell
+from tests.listening import collect, tell, told_to
 from tests.projects import SLUG, Sandbox, Step, check, notice, says
 
 ODD = "SmolLM2 135M.gguf"
@@ -104,9 +104,11 @@ async def test_what_cannot_be_chosen_changes_nothing(sandbox: Sandbox, line: str
 async def test_a_name_that_nobody_knows_is_refused_at_once(sandbox: Sandbox, name: str) -> None:
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model 1")
-    with pytest.raises(BadInput, match=rf"\b{name.split()[0]}\b") as refused:
-        await say(session, f"/model {name} --save")
+    events: list[Event] = []
+    with pytest.raises(BadInput, match=rf"\b{name.split()[0]}\b") as refused, told_to(events.append):
+        await handle(session, f"/model {name} --save")
     assert "provider/model" in refused.value.hint
+    assert name.split()[0] in told(events)  # that somebody has to be asked first
     assert session.project.config.model == "openai/qwen3-coder:30b"
     assert "nix" not in (sandbox.root / FILE).read_text()
 
@@ -191,6 +193,40 @@ async def test_what_a_role_has_besides_is_saved_with_its_model(sandbox: Sandbox)
     await say(session_in(sandbox, OLLAMA), "/model planner 2 --save")
     planner = of_role(load_config(sandbox.root, {}), "planner")
     assert (planner.model, planner.api_base, planner.effort) == ("openai/llama3.2", OLLAMA.api_base, "high")
+
+
+async def test_a_role_goes_back_to_the_project_s_model_and_address(sandbox: Sandbox) -> None:
+    sandbox.flags = {"model": "openai/a", "models": {"planner": {"effort": "high"}}}
+    session = session_in(sandbox, OLLAMA)
+    await say(session, "/model planner openai/b http://127.0.0.1:9/v1")
+    events = await say(session, "/model planner project")
+
+    assert events == [ModelChosen("openai/a", None, role="planner")]
+    planner = of_role(session.project.config, "planner")
+    assert (planner.model, planner.api_base, planner.effort) == ("openai/a", None, "high")
+    (chosen,) = await say(session, "/model planner openai/c")
+    assert chosen == ModelChosen("openai/c", None, role="planner")
+
+
+@pytest.mark.parametrize("before", ["planner: openai/b", "planner: {model: openai/b, api_base: http://127.0.0.1:9/v1}"])
+async def test_a_role_s_way_back_is_saved(sandbox: Sandbox, before: str) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    (sandbox.root / FILE).write_text(f"model: openai/a  # mine\nmodels:\n  {before}\n  chat: x/y\n")
+    events = await say(session_in(sandbox), "/model planner project --save")
+
+    assert events == [ModelChosen("openai/a", None, FILE, "planner")]
+    config = load_config(sandbox.root, {})
+    assert (of_role(config, "planner").model, of_role(config, "planner").api_base) == ("openai/a", None)
+    assert config.models.chat.model == "x/y"
+    assert "model: openai/a  # mine" in (sandbox.root / FILE).read_text()
+
+
+async def test_a_role_cannot_go_back_to_no_model(sandbox: Sandbox) -> None:
+    session = session_in(sandbox)
+    await say(session, "/model planner openai/b")
+    with pytest.raises(BadInput, match="planner"):
+        await say(session, "/model planner project")
+    assert of_role(session.project.config, "planner").model == "openai/b"
 
 
 async def test_what_was_meant_for_one_server_is_not_sent_to_another(sandbox: Sandbox) -> None:

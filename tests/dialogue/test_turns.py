@@ -459,9 +459,9 @@ async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_es
 
         async def reply(self, request: Request, hear: Hear) -> Done:
             for event in (
-                port.ThinkingDelta("Hm, so. "),
+                port.ThoughtDelta("Hm, so. "),
                 TextDelta("Well: "),
-                port.ThinkingDelta("Yes."),
+                port.ThoughtDelta("Yes."),
                 TextDelta("1"),
             ):
                 hear(event)

@@ -84,6 +84,9 @@ async def test_it_is_taken_once_before_anything_is_changed_or_paid_for(sandbox: 
     assert (taken.passed, taken.failed, taken.skipped, taken.problem) == (1, 1, 0, "")
     assert to_json(taken)["event"] == "baseline_taken"
     assert verifications(sandbox) == ["passed", "passed"]
+    first = sandbox.state()["step_executions"]["1"]["evidence"]
+    assert (first["passed"], first["fixed"], first["new"], first["failed"]) == (2, 1, 0, 0)
+    assert [event.evidence.stayed for event in of(StepFinished, events) if event.evidence] == [1, 2]
     record = sandbox.root / ".cdd/runs" / SLUG
     assert json.loads((record / "baseline.json").read_text())["tests"]["results"] == {ADD: "passed", SUB: "failed"}
     assert "1 failed, 1 passed" in (record / "baseline.txt").read_text()

@@ -4,7 +4,7 @@ import pytest
 
 from cdd_agent.engine.net_changes import Segment, fold
 from cdd_agent.git.checkpoint import Checkpoint
-from cdd_agent.git.restore import Change, TreeEntry
+from cdd_agent.git.diff import Change, TreeEntry
 
 OURS, BETWEEN, OWN = "attempt", "between", "restored by the journal"
 

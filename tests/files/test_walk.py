@@ -117,6 +117,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     exclude=IGNORE,
 )
 @example(paths=["b/a", "b/foo/x.log"], ignores={"": "foo\n*.log", "b": "!foo\n!x.log"}, exclude="a")
+@example(paths=["a/a/b", "a-b"], ignores={"": "/*a*b*"}, exclude="")
 def test_it_is_what_git_lists(repository: Path, paths: list[str], ignores: dict[str, str], exclude: str) -> None:
     for item in repository.iterdir():
         if item.name != ".git":

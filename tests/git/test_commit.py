@@ -515,9 +515,10 @@ async def test_a_signature_that_fails_is_no_commit(project: Path, tmp_path: Path
 
 KILLER = """\
 #!/bin/sh
-case "$*" in *{command}*) test {when} = before && kill -9 $PPID ;; esac
-{git} "$@" || exit
-case "$*" in *{command}*) kill -9 $PPID ;; esac
+case "$*" in
+    *{command}*) test {when} = before && kill -9 $PPID; {git} "$@"; touch {over}; kill -9 $PPID ;;
+    *) exec {git} "$@" ;;
+esac
 """
 MAIN = """\
 import asyncio, pathlib
@@ -533,7 +534,8 @@ async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
     project: Path, tmp_path: Path, command: str, when: str
 ) -> None:
     killer = tmp_path / "bin/git"
-    write(tmp_path, {"bin/git": KILLER.format(command=command, when=when, git=shutil.which("git"))})
+    over = tmp_path / "over"
+    write(tmp_path, {"bin/git": KILLER.format(command=command, when=when, git=shutil.which("git"), over=over)})
     killer.chmod(0o755)
     write(project, {"a.txt": "step\n", "new.txt": "step\n", "b.txt": "staged\n"})
     git(project, "add", "b.txt")
@@ -541,8 +543,8 @@ async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
     main = [sys.executable, "-c", MAIN.format(root=str(project))]
     done = subprocess.run(main, env={**os.environ, "PATH": path, "TMPDIR": str(tmp_path)})
     assert done.returncode == -signal.SIGKILL
-    for _ in range(100):  # a git that was started goes on without us
-        if not list(project.rglob("*.lock")):
+    for _ in range(200):  # a git that was started goes on without us
+        if over.exists():
             break
         await asyncio.sleep(0.05)
 

@@ -1,7 +1,9 @@
 """What git says of a project, and that asking changes nothing and runs nothing."""
 
 import os
+import re
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -394,6 +396,102 @@ async def test_settings_that_would_change_the_answer_do_not_count(project: Path)
 
     assert [await ask(project) for ask in ASKS.values()] == plain
     assert "+a" in (await git_diff(project, commit=first)).lines
+
+
+REPOSITORIES: dict[str, Callable[[Path], Path]] = {}
+"""How repositories may be kept, beside the usual way; each is made in an empty folder, and its top returned."""
+
+
+def kept(make: Callable[[Path], Path]) -> Callable[[Path], Path]:
+    REPOSITORIES[make.__name__] = make
+    return make
+
+
+@kept
+def sha256(folder: Path) -> Path:
+    git(folder, "init", "--quiet", "--initial-branch=main", "--object-format=sha256")
+    return folder
+
+
+@kept
+def split_index(folder: Path) -> Path:
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "config", "core.splitIndex", "true")
+    return folder
+
+
+@kept
+def git_folder_elsewhere(folder: Path) -> Path:
+    git(folder, "init", "--quiet", "--initial-branch=main", f"--separate-git-dir={folder.parent / 'elsewhere.git'}")
+    return folder
+
+
+@kept
+def linked_worktree(folder: Path) -> Path:
+    git(folder, "init", "--quiet", "--initial-branch=other")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message=other")
+    git(folder, "worktree", "add", "--quiet", "-b", "main", "linked")
+    git(folder / "linked", "update-ref", "-d", "HEAD")
+    return folder / "linked"
+
+
+@kept
+def odd_name(folder: Path) -> Path:
+    (top := folder / "~ $HOME %d\n-c [x] {grün} 'é").mkdir()
+    git(top, "init", "--quiet", "--initial-branch=main")
+    return top
+
+
+@pytest.mark.parametrize("make", REPOSITORIES.values(), ids=REPOSITORIES)
+async def test_however_a_repository_is_kept_its_answers_are_the_same(
+    project: Path, tmp_path: Path, make: Callable[[Path], Path]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    other = make(tmp_path / "empty")
+    for root in (project, other):
+        commit(root, "one", a_txt="a\n", b_txt="b\n")
+        commit(root, "two", a_txt="a\nb\n")
+        (root / "b.txt").write_text("staged\n")
+        git(root, "add", "b.txt")
+        (root / "a.txt").write_text("changed\n")
+        (root / "c.txt").touch()
+
+    def told(found: Found) -> str:
+        return re.sub(r"\b[0-9a-f]{7}\b", "id", found.as_text())
+
+    for name, ask in ASKS.items():
+        assert told(await ask(other)) == told(await ask(project)), name
+
+
+UNREADABLE = {
+    "an endless file": "[include]\n path = /dev/zero\n",
+    "no settings": "\0\xff\n",
+    "includes itself": "[include]\n path = config\n",
+}
+
+
+@pytest.mark.parametrize("settings", UNREADABLE.values(), ids=UNREADABLE)
+async def test_settings_that_cannot_be_read_to_an_end_are_an_error(project: Path, settings: str) -> None:
+    with (project / ".git/config").open("a") as config:
+        config.write(settings)
+    for ask in ASKS.values():
+        with pytest.raises(GitUnusable):
+            await ask(project)
+
+
+@pytest.mark.parametrize("has_git", [True, False], ids=["git", "no git"])
+def test_to_get_ready_for_looking_runs_no_git(project: Path, tmp_path: Path, has_git: bool) -> None:
+    (program := tmp_path / "bin" / "git").parent.mkdir()
+    if has_git:
+        program.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\n")
+        program.chmod(0o755)
+    before = {**os.environ, "PATH": str(program.parent), "GIT_DIR": str(project / ".git")}
+
+    code = "import os; before = dict(os.environ); import cdd_agent.git.look; assert os.environ == before"
+    done = subprocess.run([sys.executable, "-c", code], env=before, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (tmp_path / "canary").exists()
 
 
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)

@@ -34,7 +34,7 @@ from cdd_agent.llm.port import (
     ToolCall,
 )
 from cdd_agent.llm.providers import Speaks, endpoint_of
-from cdd_agent.llm.scripted import ScriptedModel, pieces
+from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply, pieces
 from tests.llm.wires import (
     chat_end,
     chat_piece,
@@ -117,6 +117,7 @@ def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
             reply = model.next_reply(request)
         except BadAnswer as error:
             return failure_like(error)
+        assert isinstance(reply, ScriptedReply)
         if reply.error is not None:
             return replace(failure_like(reply.error), wait=reply.slow)
         pause = 6 / model.pace if model.pace else 0.0
@@ -368,7 +369,7 @@ def main() -> None:
     parser.add_argument("--script", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
-    with LoopbackServer(ScriptedModel.from_yaml(options.script), options.port) as server:
+    with LoopbackServer(ScriptedModel.from_file(options.script), options.port) as server:
         print(server.url, flush=True)  # noqa: T201
         server.join()
 

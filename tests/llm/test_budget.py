@@ -1,7 +1,5 @@
 """A budget: every call is counted, also a lost one, and none begins that could pass what is left."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -113,12 +111,12 @@ async def test_no_call_begins_that_could_pass_the_dollars_that_are_left() -> Non
 
 async def test_what_earlier_processes_used_counts_and_an_estimate_is_said_to_be_one() -> None:
     books = Books("Hello", limit=Limit(tokens=10_000), spent=Spent(9_000, estimated=True))
-    with pytest.raises(BudgetExhausted, match="~9,000 of 10,000 tokens of the budget are used"):
+    with pytest.raises(BudgetExhausted, match=r"9,000.*10,000"):
         await books.ask()
 
 
 async def test_a_limit_in_dollars_without_a_price_is_refused_at_the_start() -> None:
-    with pytest.raises(BadInput, match="the price of scripted is not known") as raised:
+    with pytest.raises(BadInput, match="scripted") as raised:
         Books(limit=Limit(usd=1.0))
     assert "`budget.tokens`" in raised.value.hint
 
@@ -211,9 +209,6 @@ def test_what_the_cache_saved_is_the_difference_to_the_full_price() -> None:
     price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
 
     assert price.saved(Usage(100, 10, cached_tokens=60, cache_write_tokens=30)) == pytest.approx(60 * 3.6 - 30)
-    assert Spent(saved_usd=-0.5).of_the_cache_in_words == (
-        "writing to the cache has cost $0.5000 more than reading from it saved"
-    )
 
 
 def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
@@ -224,7 +219,7 @@ def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
             assert all(price.of(usage) <= most for usage in usages)
 
 
-async def test_what_is_cached_is_counted_and_told() -> None:
+async def test_what_is_cached_is_counted() -> None:
     class Caching(ModelWrapper):
         async def reply(self, request: Request, hear: Hear) -> Done:
             hear(TextDelta("Hello."))
@@ -237,33 +232,11 @@ async def test_what_is_cached_is_counted_and_told() -> None:
     assert isinstance(done, Done)
     assert done.usage is not None
     assert (done.usage.usd, done.usage.saved_usd) == (pytest.approx(4.8), pytest.approx(6.2))
-    assert tally.spent.in_words() == "1,010 tokens (800 cached), $4.8000"
-    assert tally.spent.of_the_cache_in_words == "the cache saved $6.2000"
-
-
-def test_where_no_price_is_known_the_cache_is_told_in_tokens() -> None:
-    assert (Spent() + Usage(1_000, 10, cached_tokens=800)).of_the_cache_in_words == "800 tokens came from the cache"
-    assert Spent(1_000).of_the_cache_in_words == ""
+    assert (tally.spent.tokens, tally.spent.cached_tokens) == (1_010, 800)
+    assert (tally.spent.usd, tally.spent.saved_usd) == (pytest.approx(4.8), pytest.approx(6.2))
 
 
 def test_a_long_prompt_has_another_price_for_the_whole_call() -> None:
     price = Price(1.0, 2.0, above=(100, Price(3.0, 4.0)))
 
     assert (price.of(Usage(100, 1)), price.of(Usage(101, 1))) == (102.0, 307.0)
-
-
-def test_what_models_can_do_is_known_without_litellm() -> None:
-    code = """
-import sys
-from cdd_agent.llm.known_models import UNKNOWN, has_provider, known_model
-claude = known_model("anthropic/claude-opus-5")
-assert claude.window > 500_000 and claude.longest_reply > 50_000 and claude.price.cache_read < claude.price.prompt
-assert claude.calls_tools and claude.sees and claude.thinks and claude.thinks_adaptively and claude.refuses_sampling
-assert known_model("openai/gpt-5-codex").only_by_responses and not known_model("openai/gpt-5").only_by_responses
-assert known_model("openai/gpt-5.6").price.above is not None
-assert known_model("nobody/nothing") == UNKNOWN and has_provider("anthropic/new") and not has_provider("nobody/new")
-print(*{"litellm"} & set(sys.modules))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-
-    assert (done.stdout.strip(), done.stderr) == ("", "")

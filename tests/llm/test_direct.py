@@ -30,7 +30,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -125,7 +125,7 @@ async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
     for content_type in ("text/event-stream", "application/json", "text/plain; charset=latin-1"):
         events = await events_on(raw(body, content_type))
 
-        text = [event for event in events if not isinstance(event, ThinkingDelta)]
+        text = [event for event in events if not isinstance(event, ThoughtDelta)]
         assert text == [TextDelta("Hello"), Done(StopReason.STOP, None, text[-1].provider_data)]
 
 
@@ -308,7 +308,7 @@ async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -
     "base", ["http://127.0.0.1:99999/v1", "http://a..b/v1", "http://\udcff/", "ftp://127.0.0.1/", "http://127.0.0.1/\0"]
 )
 async def test_an_address_that_leads_nowhere_is_told(base: str) -> None:
-    with pytest.raises(ModelNotFound, match="is not a URL"):
+    with pytest.raises(ModelNotFound, match="URL"):
         await events_of(model_at(base))
 
 
@@ -358,7 +358,7 @@ async def test_the_key_is_sent_if_there_is_one(key: str, sent: str | None, monke
 async def test_a_missing_key_is_named_before_anything_is_sent() -> None:
     endpoint = endpoint_of("groq/llama")
     assert endpoint is not None
-    with pytest.raises(AuthenticationFailed, match="There is no key for groq/llama") as raised:
+    with pytest.raises(AuthenticationFailed, match="groq/llama") as raised:
         await events_of(DirectModel("groq/llama", endpoint))
 
     assert "GROQ_API_KEY" in raised.value.hint

@@ -9,7 +9,7 @@ import pytest
 
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel, find_local_servers, models_at
-from cdd_agent.llm.port import Message, Request
+from cdd_agent.llm.port import ConnectionFailed, Message, Request
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering, listing
 from tests.llm.simulators.base import Said
@@ -59,12 +59,9 @@ async def test_a_server_without_models_is_a_server(data: bytes) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        b"",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
         b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
         b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 307 Away\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n\x1f\x8b\x08",
         HEAD + b"<!doctype html><title>It works!</title>",
         HEAD + b"null",
@@ -77,10 +74,19 @@ async def test_a_server_without_models_is_a_server(data: bytes) -> None:
         HEAD + b'{"data": ' + b"9" * 10_000 + b"}",
     ],
 )
-async def test_what_is_no_model_server_is_none(answer: bytes) -> None:
+async def test_what_has_no_list_of_models_is_no_model_server(answer: bytes) -> None:
     with answering(answer) as (port, heads):
         assert await models_at(f"http://127.0.0.1:{port}/v1") is None
-    assert len(heads) == 1
+        assert await find_local_servers({"vLLM": port}) == ()
+    assert len(heads) == 2
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"])
+async def test_what_gives_no_whole_answer_is_no_server(answer: bytes) -> None:
+    with answering(answer) as (port, _):
+        with pytest.raises(ConnectionFailed):
+            await models_at(f"http://127.0.0.1:{port}/v1")
+        assert await find_local_servers({"vLLM": port}) == ()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,8 @@ async def test_entries_that_are_none_are_left_out() -> None:
 async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
     with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.1) as (port, _):
         began = time.monotonic()
-        assert await models_at(f"http://127.0.0.1:{port}/v1", patience=0.4) is None
+        with pytest.raises(ConnectionFailed):
+            await models_at(f"http://127.0.0.1:{port}/v1", patience=0.4)
         assert time.monotonic() - began < 5
 
 

@@ -19,7 +19,7 @@ from cdd_agent.llm.port import (
     Request,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -214,7 +214,7 @@ async def test_an_answer_that_is_no_stream_is_taken_too() -> None:
     for text in (json.dumps(whole), json.dumps(whole, indent=2)):
         with LoopbackServer([Answer(raw=text)]) as server:
             events = await heard(model_at(server.url.removesuffix("/v1")), asking(1))
-        assert events[:2] == [ThinkingDelta("A person."), TextDelta("Hello.")]
+        assert events[:2] == [ThoughtDelta("A person."), TextDelta("Hello.")]
         assert isinstance(events[2], Done)
         assert events[2].usage == Usage(30, 4)
 

@@ -25,7 +25,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     ToolDefinition,
     Usage,
@@ -152,7 +152,7 @@ async def test_thoughts_and_what_is_said_in_two_items_are_paragraphs() -> None:
     )
 
     for events in (streamed, whole):
-        assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "Hm.\n\nSo."
+        assert "".join(event.text for event in events if isinstance(event, ThoughtDelta)) == "Hm.\n\nSo."
         assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "I look.\n\nIt is there."
 
 
@@ -160,7 +160,7 @@ async def test_thoughts_of_servers_of_ones_own_are_no_part_of_the_text() -> None
     harmony = "<|channel|>analysis<|message|>Hm.<|end|>Hello"
     events = await events_on(stream(delta("Hm. ", "reasoning_text", content_index=0), delta(harmony, place=1), over()))
 
-    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "Hm. Hm."
+    assert "".join(event.text for event in events if isinstance(event, ThoughtDelta)) == "Hm. Hm."
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Hello"
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.port import (
-    BadAnswer,
     ConnectionFailed,
     Done,
     Message,
@@ -23,7 +22,7 @@ from cdd_agent.llm.port import (
     TextDelta,
     Usage,
 )
-from cdd_agent.llm.scripted import ERRORS, ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ERRORS, NoReplyLeft, ScriptedModel, ScriptedReply
 from tests.replies import all_of
 
 SCRIPT = """\
@@ -82,8 +81,9 @@ async def test_a_script_that_is_used_up_says_so() -> None:
     model = ScriptedModel(["one", ScriptedReply("never", when="Step 9")])
     await reply_to(model, ask("a"))
 
-    with pytest.raises(BadAnswer, match="no reply left for request 2") as raised:
+    with pytest.raises(NoReplyLeft, match="request 2") as raised:
         await reply_to(model, ask("b"))
+    assert not raised.value.is_transient
     assert "`when`" in raised.value.hint
 
 
@@ -95,13 +95,13 @@ async def test_counts_words_as_tokens() -> None:
 
 async def test_a_step_can_be_asked_for_once_more_where_no_other_reply_fits() -> None:
     model = ScriptedModel([ScriptedReply("again", when="it failed"), ScriptedReply("first", when="Step 1"), "other"])
-    asked = ("Step 1", "Step 1, it failed", "Step 1, it failed", "Step 1")
-    assert [await reply_to(model, ask(text)) for text in asked] == ["first", "again", "other", "first"]
-    assert await reply_to(model, ask("Step 1, it failed")) == "again"
+    asked = ("Step 1", "Step 1, it failed", "Step 1, it failed", "Step 1", "Step 1, it failed")
+    assert [await reply_to(model, ask(text)) for text in asked] == ["first", "again", "other", "first", "again"]
 
 
-async def test_a_script_can_misbehave_on_order() -> None:
-    model = ScriptedModel.from_yaml("""\
+async def test_a_script_can_misbehave_on_order(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text("""\
 replies:
   - reply: Hello there
     cut: 8
@@ -111,6 +111,7 @@ replies:
   - reply: at last
     slow: 0.1
 """)
+    model = ScriptedModel.from_file(path)
     pieces: list[ModelEvent] = []
     with pytest.raises(ConnectionFailed):
         await model.reply(ask("a"), pieces.append)
@@ -134,7 +135,7 @@ async def test_pace_is_characters_a_second() -> None:
 async def test_reads_a_script_file(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(SCRIPT, encoding="utf-8")
-    model = ScriptedModel.from_yaml(path)
+    model = ScriptedModel.from_file(path)
 
     assert await reply_to(model, ask("Do Step 2.")) == "second\n"
     assert await reply_to(model, ask("Do Step 1.")) == "first"
@@ -145,8 +146,10 @@ async def test_reads_a_script_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(ERRORS))
-async def test_a_script_can_name_every_error(name: str) -> None:
-    model = ScriptedModel.from_yaml(f"replies:\n  - error: {name}\n")
+async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text(f"replies:\n  - error: {name}\n")
+    model = ScriptedModel.from_file(path)
 
     with pytest.raises(ModelError) as raised:
         await reply_to(model, ask("a"))
@@ -158,12 +161,12 @@ async def test_a_script_can_name_every_error(name: str) -> None:
     [
         ("", 1, "`replies` is missing"),
         ("- reply: a", 1, "a script is a mapping of keys"),
-        ("replies: []\nspeed: 4", 1, "`speed` is not a key"),
+        ("replies: []\nspeed: 4", 2, "`speed` is not a key"),
         ("pace: 4", 1, "`replies` is missing"),
-        ("replies:\n  reply: a", 1, "`replies` is not a list"),
+        ("replies:\n  reply: a", 1, "`replies` is {'reply'"),
         ("replies: []\npace: fast", 2, "`pace` is 'fast'"),
         ("replies: []\npace: -1", 2, "`pace` is -1"),
-        ("replies:\n- reply: a\n- just text", 3, "not a mapping"),
+        ("replies:\n- reply: a\n- just text", 3, "not an entry"),
         ("replies:\n- reply: a\n- when: b", 3, "`reply` is missing"),
         ("replies:\n- reply: 5", 2, "`reply` is 5"),
         ("replies:\n- when: 2\n  reply: a", 2, "`when` is 2"),
@@ -174,7 +177,7 @@ async def test_a_script_can_name_every_error(name: str) -> None:
         ("replies:\n- reply: a\n  cut: -1", 2, "`cut` is -1"),
         ("replies:\n- reply: a\n  slow: ages", 2, "`slow` is 'ages'"),
         ("replies:\n- reply: a\n  slow: 3601", 2, "`slow` is 3601"),
-        ("replies:\n- empty: 1", 2, "`empty` is 1"),
+        ("replies:\n- empty: 1", 2, "`empty` is not a key"),
         ("replies:\n- empty: true\n  reply: a", 2, "`reply` is not a key"),
         ("replies:\n- error: rate_limited\n  retry_after: soon", 2, "`retry_after` is 'soon'"),
         ("replies:\n- error: bad_answer\n  retry_after: 2", 2, "`retry_after` is not a key"),
@@ -187,7 +190,7 @@ def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line
     path.write_text(text, encoding="utf-8")
 
     with pytest.raises(BadInput) as raised:
-        ScriptedModel.from_yaml(path)
+        ScriptedModel.from_file(path)
     assert raised.value.message.startswith(f"{path}:{line}:")
     assert problem in raised.value.message
     assert raised.value.hint
@@ -197,9 +200,9 @@ def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"replies: [{reply: caf\xe9}]")
 
     with pytest.raises(BadInput, match="is not there"):
-        ScriptedModel.from_yaml(tmp_path / "none.yaml")
+        ScriptedModel.from_file(tmp_path / "none.yaml")
     with pytest.raises(BadInput, match="not UTF-8"):
-        ScriptedModel.from_yaml(tmp_path / "latin.yaml")
+        ScriptedModel.from_file(tmp_path / "latin.yaml")
 
 
 def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:

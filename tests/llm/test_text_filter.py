@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
+from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 
 
@@ -18,7 +18,7 @@ def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
         match event:
             case TextDelta():
                 text += event.text
-            case ThinkingDelta():
+            case ThoughtDelta():
                 thoughts += event.text
             case WasThought():
                 text, thoughts = "", text + thoughts

@@ -20,7 +20,7 @@ from cdd_agent.llm.port import (
     ModelEvent,
     Request,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
 )
 from cdd_agent.llm.providers import endpoint_of
@@ -64,7 +64,7 @@ async def events_of(model: Model, request: Request = Request(ASKED)) -> list[Mod
     return await all_of(model, request)
 
 
-def joined(events: list[ModelEvent], kind: type[TextDelta | ThinkingDelta]) -> str:
+def joined(events: list[ModelEvent], kind: type[TextDelta | ThoughtDelta]) -> str:
     return "".join(event.text for event in events if isinstance(event, kind))
 
 
@@ -81,7 +81,7 @@ async def test_what_is_thought_is_not_said(served: MakeServed, deltas: tuple[dic
     with LoopbackServer([streamed(*deltas)]) as server:
         events = await events_of(served(server.url))
 
-    assert (joined(events, ThinkingDelta), joined(events, TextDelta)) == ("They greet.", "Hello.")
+    assert (joined(events, ThoughtDelta), joined(events, TextDelta)) == ("They greet.", "Hello.")
 
 
 async def test_a_call_in_the_text_is_made_and_one_that_cannot_be_read_is_an_error(served: MakeServed) -> None:
@@ -125,11 +125,12 @@ async def test_by_litellm_too_a_loop_has_its_thoughts(
         monkeypatch.setenv(key, "a-key")
     (tmp_path / "a.txt").write_text("alpha")
     looks = [Said(f"Look {n}.", f"Perhaps {n}.", (("read_file", {"path": "a.txt"}),)) for n in range(2)]
-    with simulated([*looks, Said("It says alpha.", "So it is.")]) as simulator:
+    last = Said("It says alpha.", "So it is.")
+    with simulated([*looks, last]) as simulator:
         model = LitellmModel(name, simulator.url.removesuffix(end))
         result = await heard(Dialogue(model, read_only_tools(tmp_path), "on"))
 
-    assert (result.turn.text, simulator.refusals) == ("It says alpha.", [])
+    assert (result.turn.text, simulator.refusals) == (last.text, [])
 
 
 @pytest.mark.xdist_group("litellm")

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cdd_agent.llm.local_servers import models_at
+from cdd_agent.llm.local_servers import find_local_servers
 
 _OPTION = "--model-python"
 _PATIENCE = 120.0
@@ -66,7 +66,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def _wait_for(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
     end = time.monotonic() + _PATIENCE
-    while asyncio.run(models_at(server.api_base)) is None:
+    while not asyncio.run(find_local_servers({"llama.cpp": server.port})):
         assert process.poll() is None, f"the server ended:\n{log.read_text()}"
         assert time.monotonic() < end, f"the server does not answer:\n{log.read_text()}"
         time.sleep(0.2)

@@ -422,69 +422,90 @@ MUTATIONS = [
     ),
     # --- tickets ----------------------------------------------------------------------------------------------------
     *[
-        Mutation(rule, "tickets/plan_reading.py", old, new, "tests/tickets/test_plan.py")
-        for rule, old, new in [
+        Mutation(rule, f"tickets/{module}.py", old, new, "tests/tickets/test_plan.py")
+        for module, rule, old, new in [
             (
+                "step_reading",
                 "a field that is said twice is text",
-                "if found is None or found[0] in self.step.fields:",
+                "if found is None or found[0] in self._fields:",
                 "if found is None:",
             ),
             (
+                "plan_parser",
                 "a field of the plan that is said twice is text",
                 "if found is None or found[0] in plan.fields:",
                 "if found is None:",
             ),
-            ("plain labels count only where none is bold", "plain=self.has_plain_labels)", "plain=True)"),
             (
+                "step_reading",
+                "plain labels count only where none is bold",
+                "plain=self._has_plain_labels)",
+                "plain=True)",
+            ),
+            (
+                "step_reading",
                 "what is in code is no label",
                 "        if line.code:\n            return None\n        heading",
                 "        heading",
             ),
+            ("plan_parser", "a part of a section stays in it", "if heading.depth > section.depth:", "if False:"),
+            ("plan_parser", "words above the first heading are not the plan's", "if section.line >= 0:", "if True:"),
             (
-                "a part of a section stays in it",
-                "if heading.depth > section.depth or _is_text(heading, document):",
-                "if _is_text(heading, document):",
-            ),
-            ("words above the first heading are not the plan's", "if section.line >= 0:", "if True:"),
-            (
+                "plan_parser",
                 "only the first heading is the title",
-                "if following is None and not titled and section.kind is _Kind.TOP:",
+                "if following is None and section.kind is _Kind.TOP and not is_titled:",
                 "if following is None and section.kind is _Kind.TOP:",
             ),
-            ("a line above a rule is no heading", "return heading.end - heading.line > 2", "return False"),
             (
-                "a label above a rule is no heading",
-                "return _FIELD.match(line) is not None or _field(",
-                "return False and _field(",
-            ),
-            (
-                "a paragraph after a blank line is no value",
-                "((known or self.apart) and not many)",
-                "(known and not many)",
-            ),
-            (
-                "a paragraph after a blank line is no check",
-                "or (self.apart and not fence and not text",
-                "or (False and not fence and not text",
-            ),
-            ("each line of a fence has to succeed", 'f"{known} && {text}" if known else text', "text"),
-            ("a comment in a check is none", 'elif text and not text.startswith("#"):', "elif text:"),
-            (
-                "what serves nothing is text",
-                "return self.open is Field.SERVES and not _are_criteria(value)",
+                "plan_parser",
+                "a line above a rule is no heading",
+                "return heading.end - heading.line > 2",
                 "return False",
             ),
             (
+                "plan_labels",
+                "a label above a rule is no heading",
+                "return _BOLD.match(line) is not None or field_in(",
+                "return False and field_in(",
+            ),
+            ("step_reading", "a paragraph after a blank line is no value", "(known or self._apart)", "known"),
+            (
+                "step_reading",
+                "a paragraph after a blank line is no check",
+                "or (self._apart and not fence and not text",
+                "or (False and not fence and not text",
+            ),
+            ("step_reading", "each line of a fence has to succeed", 'f"{known} && {text}" if known else text', "text"),
+            ("step_reading", "a comment in a check is none", 'elif text and not text.startswith("#"):', "elif text:"),
+            (
+                "step_reading",
+                "what serves nothing is text",
+                "or (name is Field.SERVES and not _are_criteria(value)):",
+                "or False:",
+            ),
+            (
+                "step_reading",
                 "a comma in a code span is part of a path",
                 "if not any(first <= comma.start() < end for first, end in covered):",
                 "if True:",
             ),
-            ("a deeper item is a note of its file", "indent > self.file_indent + 1 and not line.code:", "False:"),
-            ("each paragraph of risks is one", "(after_blank or is_rule(line.text)) and not line.code:", "False:"),
             (
+                "step_reading",
+                "a deeper item is a note of its file",
+                "indent > self._file_indent + 1 and not line.code:",
+                "False:",
+            ),
+            (
+                "plan_parser",
+                "each paragraph of risks is one",
+                "(after_blank or is_rule(line.text)) and not line.code:",
+                "False:",
+            ),
+            (
+                "step_reading",
                 "a text that says that there are no files is none",
-                "if span is not None or not _NO_FILES.fullmatch(item):",
-                "if True:",
+                "elif not _NO_FILES.fullmatch(item):",
+                "else:",
             ),
         ]
     ],
@@ -496,29 +517,29 @@ MUTATIONS = [
                 "if wrong := [name for name in FIELDS if getattr(read, name) != getattr(spec, name)]:",
                 "if wrong := list[str]():",
             ),
-            ("keys of others stay", "if before.others != after.others:", "if False:"),
-            ("no comment is lost", "if Counter(before.comment_texts) - Counter(after.comment_texts):", "if False:"),
+            ("keys of others stay", "if others != others_after:", "if False:"),
+            ("no comment is lost", "if Counter(comments) - Counter(comments_after):", "if False:"),
             (
                 "not even one of two",
-                "if Counter(before.comment_texts) - Counter(after.comment_texts):",
-                "if set(before.comment_texts) - set(after.comment_texts):",
+                "if Counter(comments) - Counter(comments_after):",
+                "if set(comments) - set(comments_after):",
             ),
             (
                 "what cannot be read is refused",
-                "        raise _not_writable(source, error.message) from error",
-                "        return",
+                "            raise SpecNotWritable(self.source, error.message) from error",
+                "            return",
             ),
-            ("the check is made", "    _check(document, new, spec, source, slug)\n", ""),
+            ("the check is made", "    before.check(new, spec, slug)\n", ""),
             ("line ends stay", 'line_end = "\\r\\n" if "\\r\\n" in self.text else "\\n"', 'line_end = "\\n"'),
             ("comments are put above", "        yield self._hoisted(place.key_start, colon.end(), place.end)\n", ""),
         ]
     ],
     Mutation(
         "a step waits for those that it depends on",
-        "tickets/state.py",
-        "if waiting and all(state.of(number).status.over for number in step.dependencies):",
-        "if waiting:",
-        "tests/tickets/test_state.py tests/engine/test_engine.py",
+        "tickets/plan.py",
+        "{number: _others(step, by_number) for number, step in by_number.items()}",
+        "{number: list[int]() for number in by_number}",
+        "tests/tickets/test_state.py tests/tickets/test_plan.py",
     ),
     Mutation(
         "what another step has replaced cannot be done again",
@@ -550,6 +571,32 @@ MUTATIONS = [
                 "        with contextlib.suppress(OSError):\n            path.unlink()\n        raise",
                 "        raise",
             ),
+        ]
+    ],
+    *[
+        Mutation(rule, file, old, new, "tests/git/test_status.py")
+        for rule, file, old, new in [
+            ("to get ready for looking runs no git", "git/look.py", "    os.environ.update(nowhere)\n", ""),
+            ("looking runs no monitor", "git/command.py", 'CONFIG = ("core.fsmonitor=false", ', "CONFIG = ("),
+            (
+                "looking heeds the settings",
+                "git/look.py",
+                "        self.set_persistent_git_options(c=list(settings))\n",
+                "",
+            ),
+            ("looking means the repository around it", "git/command.py", 'HIDDEN = ("GIT_*",)', "HIDDEN = ()"),
+        ]
+    ],
+    *[
+        Mutation(rule, "files/ignore.py", old, new, "tests/files/test_walk.py")
+        for rule, old, new in [
+            (
+                "a pattern for a path ends at its slashes",
+                "_path_matcher(glob) if whole else _name_matcher(glob)",
+                "_name_matcher(glob)",
+            ),
+            ("the last line about a path decides", "tuple(_rules(text))[::-1]", "tuple(_rules(text))"),
+            ("a line about folders is about folders", "(is_folder or not folders_only) and matches", "matches"),
         ]
     ],
     Mutation(

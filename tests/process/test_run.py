@@ -209,7 +209,7 @@ def test_of_much_at_once_whole_lines_of_both_ends_are_shown(pieces: list[str]) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(process, "SHOWN_CHARACTERS", 200)
         patch.setattr(process, "SHOWN_LINES", 8)
-        shown = process._Shown()
+        shown = process._PendingOutput()
         for piece in pieces:
             shown.add(OutputChunk(piece, "stdout"))
         taken = shown.taken()

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.drift import Known, fingerprint, places
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 
 
 def step(number: int, words: str) -> PlanStep:

@@ -2,13 +2,14 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.engine.prompt import step_digest
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.drift import fingerprint
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanInvalid
+from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
 
 FORM = "Use this form:\n\nFiles: a.py"
 WORDS = "Simple words about it."
@@ -156,6 +157,7 @@ def step_of(body: str, heading: str = "### Step 2: Title") -> PlanStep:
 
 @settings(deadline=None)
 @given(PLANS)
+@example(ImplementationPlan(steps=(PlanStep(1, description="½ of it\nnow"),)))
 def test_every_plan_survives_its_markdown(plan: ImplementationPlan) -> None:
     assert ImplementationPlan.from_markdown(plan.to_markdown()) == plan
 
@@ -355,6 +357,11 @@ def test_the_top_of_a_plan_and_rules_between_its_parts_are_read_without_bold_lab
     assert ImplementationPlan.from_markdown(written) == ImplementationPlan.from_markdown(PLAN)
 
 
+def test_fields_above_a_rule_are_no_title() -> None:
+    plan = ImplementationPlan.from_markdown("**Ticket:** `t`\n**Type:** bug\n---\n\n### Step 1: A\n")
+    assert (plan.ticket_slug, plan.ticket_type, plan.ticket_title) == ("t", "bug", "")
+
+
 def test_a_plain_line_beside_bold_labels_is_text() -> None:
     step = step_of(f"**Description:**\n\n{FORM}\n\n**Complexity:** hard")
     assert (step.description, step.files_affected) == (FORM, ())
@@ -383,10 +390,20 @@ def test_text_without_a_label_is_the_description() -> None:
     assert step.description == "First.\n\nSecond."
 
 
-def test_unknown_sections_break_nothing() -> None:
-    plan = ImplementationPlan.from_markdown(PLAN.replace("## Risks", "## Notes\n\nWords.\n\n## Risks"))
+@pytest.mark.parametrize("place", ["## Overview", "## Risks"])
+def test_unknown_sections_break_nothing(place: str) -> None:
+    plan = ImplementationPlan.from_markdown(PLAN.replace(place, f"## Notes\n\nWords.\n\n{place}"))
 
     assert plan == ImplementationPlan.from_markdown(PLAN)
+
+
+def test_an_unknown_label_above_a_rule_is_a_line_of_its_step() -> None:
+    assert step_of("**Owner:** Kim\n---\n\nMore.").description == "**Owner:** Kim\n---\n\nMore."
+
+
+def test_risks_may_be_paragraphs() -> None:
+    risks = ImplementationPlan.from_markdown("## Risks\n\nOne\nof them.\n\nTwo.\n\n---\nThree.\n").risks
+    assert risks == ("One\nof them.", "Two.", "Three.")
 
 
 def test_text_that_looks_like_structure_is_escaped_and_the_rest_is_left_alone() -> None:

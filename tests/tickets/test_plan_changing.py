@@ -10,11 +10,13 @@ from pydantic import ValidationError
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.basic_plan import MARK, basic_plan
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, step_blocks
+from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over, changed, made_anew
 from cdd_agent.tickets.plan_check import Places, errors, problems_of
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
 from cdd_agent.tickets.plan_rewriting import WordsLost, rewritten
+from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.plan_writing import step_blocks
 from cdd_agent.tickets.spec import TicketSpec
 from tests.tickets.test_plan import PLANS
 
@@ -161,6 +163,11 @@ def test_line_ends_are_those_of_the_file(text: str, end: str) -> None:
     assert after.count("\n") == after.count(end)
     assert "\r\r" not in after
     assert refined(text, steps=[draft(9, after=2), draft(1)]).replace("\n", end) == after
+
+
+def test_a_line_end_with_a_nul_inside_is_two() -> None:
+    text = "# Plan: X\n\nWords\r\x00\n\n### Step 1: A\n\n### Step 2: B\n"
+    assert refined(text, removed=[2]) == text.partition("### Step 2")[0].rstrip("\n") + "\n"
 
 
 def test_what_is_not_changed_is_not_touched() -> None:

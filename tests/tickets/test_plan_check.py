@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, Problem
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_check import Places, check_plan, errors, problems_of
+from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 
 SPEC = TicketSpec("Sign in", description="d", acceptance_criteria=("Users sign in", "Wrong passwords are refused"))

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.markdown import split_lines
+from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_rewriting import rewritten
-from cdd_agent.tickets.plan_wrapping import wrapping
+from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan_wrapping import plan_lines
 from tests.tickets.test_plan import PLAN, PLANS
 
 BARE = PLAN.replace("```markdown\n### Step 9: not a step", "```\ncode")
@@ -70,7 +72,8 @@ def test_one_without_its_end_is_read_to_the_end() -> None:
     ],
 )
 def test_what_is_no_wrapping_or_not_a_clear_one_is_left_alone(text: str) -> None:
-    assert wrapping(text) is None
+    lines = split_lines(text)
+    assert plan_lines(lines) == range(len(lines))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

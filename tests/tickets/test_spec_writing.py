@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import TicketSpec, TicketType
-from cdd_agent.tickets.spec_writing import FIELDS, SpecNotWritable, _check, _Document, rewritten
+from cdd_agent.tickets.spec_writing import FIELDS, SpecNotWritable, SpecText, rewritten
 
 SECOND = "It takes a second"
 
@@ -182,13 +182,13 @@ def test_what_was_written_is_read_once_more_before_anybody_gets_it(new: str, why
     before = "title: bad\nowner: Ada # why\n"
     wanted = replace(TicketSpec.from_yaml(before), title="good")
     with pytest.raises(SpecNotWritable, match=why) if why else nullcontext():
-        _check(_Document.of(before, "spec.yaml"), new, wanted, "spec.yaml", "")
+        SpecText.of(before, "spec.yaml").check(new, wanted)
 
 
 def test_one_comment_of_two_that_say_the_same_is_missed() -> None:
     before, spec = "title: a # x\nowner: b # x\n", TicketSpec.from_yaml("title: a\n")
     with pytest.raises(SpecNotWritable, match="comment"):
-        _check(_Document.of(before, "spec.yaml"), "title: a # x\nowner: b\n", spec, "spec.yaml", "")
+        SpecText.of(before, "spec.yaml").check("title: a # x\nowner: b\n", spec)
 
 
 def test_the_older_ways_to_write_a_description_stay_beside_the_new_one() -> None:

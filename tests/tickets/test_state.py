@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState, Files, StateUnreadable, load_state, ready, save_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 

@@ -1,6 +1,7 @@
 """A person in front of the shell: types, waits, and reads what is on the screen."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -72,6 +73,10 @@ async def opened(app: Shell, pilot: Pilot[Any]) -> None:
     while app.session is None or list(app.workers):
         assert monotonic() < end, "the session is not opened"
         await pilot.pause(0.01)
+
+
+FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)$")
+"""What is beside a step's title."""
 
 
 @dataclass
@@ -156,10 +161,11 @@ class Person:
 
     @property
     def steps(self) -> list[str]:
-        """The visible rows of the list of steps; none when it is hidden."""
+        """The visible rows of the list of steps, without what is beside a title; none when it is hidden."""
         if not self.step_list.display:
             return []
-        return [self.step_list.render_line(y).text.rstrip() for y in range(self.step_list.size.height)]
+        rows = (self.step_list.render_line(y).text.rstrip() for y in range(self.step_list.size.height))
+        return [FACTS.sub("", row) for row in rows]
 
     @property
     def screen(self) -> str:

@@ -112,7 +112,8 @@ async def test_a_shell_that_ends_without_being_left_leaves_its_draft(sandbox: Sa
     sandbox.write()
     async with person_at(sandbox) as person:
         await person.press(*"half a thought")
-        await person.until(lambda: list((sandbox.root / ".cdd/runs/drafts").glob("*.json")))
+        drafts = sandbox.root / ".cdd/runs/drafts"
+        await person.until(lambda: any("half a thought" in file.read_text() for file in drafts.glob("*.json")))
     async with person_at(sandbox) as person:
         await person.until(lambda: "not sent · ↑ brings it back" in person.screen)
         await person.press("up")

@@ -80,7 +80,7 @@ async def test_before_the_first_step_the_tests_are_run_once_and_that_is_shown(sa
         assert first is taken
         assert "test_a.py::test_slow" in person.told
         assert run_finished(person).with_old_failures == 2
-        assert person.steps[1] == f"✓ 1. Make a.txt ({REMARKS[Verification.BASELINE]})"
+        assert person.steps[1] == f"~ 1. Make a.txt ({REMARKS[Verification.BASELINE]})"
 
 
 async def test_the_end_of_the_run_returns_to_chat(sandbox: Sandbox) -> None:
@@ -353,7 +353,7 @@ async def test_a_plan_of_a_thousand_steps_shows_where_the_run_is(sandbox: Sandbo
     async with person_at(sandbox, f"/exec {SLUG}", size=(120, 40)) as person:
         await person.say("")
         assert person.steps[0].startswith("Plan 1/1000 ")
-        assert [step.split(" (")[0] for step in person.steps[1:3]] == ["✓ 1. Make 0.txt", "○ 2. Make 1.txt"]
+        assert [step.split(" (")[0] for step in person.steps[1:3]] == ["~ 1. Make 0.txt", "○ 2. Make 1.txt"]
         assert len(person.steps) == person.step_list.size.height < 40
 
 

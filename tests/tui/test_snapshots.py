@@ -1,17 +1,22 @@
 """How the shell looks. The states are shown event by event, so that no time and no path varies."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.events import Paste
 from textual.pilot import Pilot
 
+from cdd_agent.engine.effort import RunCost
+from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.events import (
     AttemptFailed,
     ChangesApplied,
     ChangesProposed,
     CommandOutput,
+    CriteriaShown,
+    CriterionProof,
     Event,
     Notice,
     OwnCommandFinished,
@@ -24,6 +29,7 @@ from cdd_agent.events import (
     StepsRedone,
     StepStarted,
     StepsUndone,
+    StepView,
     TestsFinished,
     TestsStarted,
     ThinkingDelta,
@@ -33,12 +39,16 @@ from cdd_agent.events import (
     ToolStarted,
 )
 from cdd_agent.llm.local_servers import LocalServer
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
+from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.verification.outcomes import Result
 from cdd_agent.wiring import NO_MODEL_HINT
 from tests.agents.asking import TEMPLATE, asks, looks
 from tests.projects import SPEC, Sandbox
@@ -78,9 +88,13 @@ OPENING = (
 )
 
 
+SEEN = {1: Evidence("", 3, new=3), 2: Evidence("", 5, fixed=1, new=1), 3: Evidence("", 5, failed=1)}
+
+
 def step(number: int, status: StepStatus, error: str | None = None, done: int = 0) -> StepFinished:
     verification = Verification.PASSED if status is StepStatus.COMPLETED else None
-    return StepFinished(number, TITLES[number - 1], status, verification, error, None, (), (), done, len(TITLES))
+    ended = StepFinished(number, TITLES[number - 1], status, verification, error, None, (), (), done, len(TITLES))
+    return replace(ended, attempts=max(number - 1, 1), seconds=12.0 * number, evidence=SEEN.get(number))
 
 
 DIFF = """\
@@ -119,7 +133,11 @@ def shop(tmp_path: Path) -> Sandbox:
         (root / "tickets" / slug).mkdir(parents=True)
         (root / "tickets" / slug / "spec.yaml").write_text(SPEC.replace("Say words", "Monthly expense report"))
     (root / ".cdd").mkdir()
-    sections = "\n\n".join(f"### Step {number}: {title}" for number, title in enumerate(TITLES, 1))
+    depends = ("None", "None", "Step 2", "All previous steps")
+    sections = "\n\n".join(
+        f"### Step {number}: {title}\n\n**Dependencies:** {on}"
+        for number, (title, on) in enumerate(zip(TITLES, depends, strict=True), 1)
+    )
     plan = f"# Implementation Plan: Monthly expense report\n\n## Implementation Steps\n\n{sections}\n"
     (root / "tickets" / SLUG / "plan.md").write_text(plan)
     return Sandbox(root)
@@ -174,6 +192,70 @@ def test_a_run_with_a_failed_step(shop: Sandbox, snap_compare: Compare, size: tu
     shop.flags = {"model": "anthropic/claude-sonnet-4-5"}
     app = shell(shop, f"/exec {SLUG}", opening=OPENING)
     assert snap_compare(app, run_before=showing(*FAILED_RUN, theme=theme), terminal_size=size)
+
+
+PLAN_STEP = PlanStep(
+    3,
+    TITLES[2],
+    "Each month is a block, and each category a line in it.\n\nThe amounts are set **flush right**.",
+    dependencies=(2,),
+    files_affected=(AffectedFile("tally/report.py"), AffectedFile("tests/test_report.py")),
+    verify=CHECK,
+)
+TEST = "tests/test_report.py::test_"
+ATTEMPT = AttemptDetails(
+    1,
+    "Two digits after the point.",
+    "# The step",
+    REPLY,
+    f"`{CHECK}` failed (exit code 1)",
+    DIFF,
+    OUTPUT,
+    (
+        SeenTest(f"{TEST}digits", Result.FAILED, Result.PASSED),
+        SeenTest(f"{TEST}blocks", Result.PASSED, None),
+        SeenTest(f"{TEST}order", Result.PASSED, Result.FAILED),
+        SeenTest(f"{TEST}old", Result.FAILED, Result.FAILED),
+        SeenTest(f"{TEST}empty", Result.PASSED, Result.PASSED),
+    ),
+)
+
+
+@pytest.mark.parametrize("part", StepScreen.PARTS)
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tuple[int, int]) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await showing(*FAILED_RUN)(pilot)
+        error = f"`{CHECK}` failed (exit code 1)"
+        view = StepView(3, TITLES[2], StepStatus.FAILED, error=error, attempts=2, seconds=36.0, evidence=SEEN[3])
+        effort = RunCost(seconds=36.2, model_calls=2, counted_calls=2, prompt_tokens=8_000, completion_tokens=900)
+        details = StepDetails(SLUG, PLAN_STEP, view, effort, (ATTEMPT, ATTEMPT))
+        screen = StepScreen(details, lambda by: None)
+        await pilot.app.push_screen(screen)
+        await pilot.press(*["right"] * StepScreen.PARTS.index(part))
+        await pilot.pause()
+
+    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look, terminal_size=size)
+
+
+def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
+    done = StepView(2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2])
+    details = StepDetails(SLUG, PLAN_STEP, done, RunCost(), (replace(ATTEMPT, failure=""),))
+
+    async def look(pilot: Pilot[None]) -> None:
+        await showing(*FAILED_RUN)(pilot)
+        criteria = (
+            CriterionProof(1, "Months are added up", (done,), (f"{TEST}order",), ("tally/totals.py",)),
+            CriterionProof(2, "A category is a line", (done, StepView(3, TITLES[2], StepStatus.FAILED))),
+            CriterionProof(3, "An empty list is no error"),
+        )
+        shown = CriteriaShown(SLUG, "Monthly expense report", criteria)
+        await pilot.app.push_screen(CriteriaScreen(shown, lambda number: details))
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=look, terminal_size=(120, 40))
 
 
 def test_going_back(shop: Sandbox, snap_compare: Compare) -> None:

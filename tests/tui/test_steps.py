@@ -1,12 +1,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from cdd_agent.events import StepView
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.events import StepFinished, StepStarted, StepView
+from cdd_agent.tickets.status import Evidence, StepStatus, Verification
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording import REMARKS
 
@@ -14,8 +15,15 @@ TITLE = "Sum up the prices of a cart"
 
 
 class ListApp(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[int] = []
+
     def compose(self) -> ComposeResult:
         yield StepList()
+
+    def on_step_list_opened(self, event: StepList.Opened) -> None:
+        self.opened.append(event.number)
 
 
 @asynccontextmanager
@@ -40,6 +48,10 @@ def many(count: int, done: int = 0) -> list[StepView]:
     ]
 
 
+def over(number: int, verification: Verification = Verification.PASSED, **more: Any) -> StepFinished:
+    return StepFinished(number, "", StepStatus.COMPLETED, verification, None, None, (), (), 1, 2, **more)
+
+
 async def test_every_status_has_its_sign() -> None:
     steps = [StepView(number, "Do it", status) for number, status in enumerate(StepStatus, 1)]
     async with list_of(*steps) as (step_list, _):
@@ -54,15 +66,15 @@ async def test_every_status_has_its_sign() -> None:
 
 async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
     async with list_of(*many(2)) as (step_list, _):
-        step_list.mark(1, StepStatus.COMPLETED, Verification.NONE)
-        assert rows(step_list)[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", f"✓ 1. Step of 2 ({REMARKS[Verification.NONE]})"]
+        step_list.finish(over(1, Verification.NONE))
+        assert rows(step_list)[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", f"~ 1. Step of 2 ({REMARKS[Verification.NONE]})"]
 
 
 async def test_what_has_to_be_said_of_a_completed_step_is_said() -> None:
     async with list_of(*many(2)) as (step_list, _):
-        step_list.mark(1, StepStatus.COMPLETED, Verification.BASELINE)
-        step_list.mark(2, StepStatus.COMPLETED, Verification.PASSED)
-        assert rows(step_list)[1:3] == [f"✓ 1. Step of 2 ({REMARKS[Verification.BASELINE]})", "✓ 2. Step of 2"]
+        step_list.finish(over(1, Verification.BASELINE))
+        step_list.finish(over(2))
+        assert rows(step_list)[1:3] == [f"~ 1. Step of 2 ({REMARKS[Verification.BASELINE]})", "✓ 2. Step of 2"]
 
 
 async def test_without_steps_it_is_hidden() -> None:
@@ -90,8 +102,8 @@ async def test_the_current_step_stays_in_view_when_the_window_gets_smaller() -> 
 async def test_the_list_follows_the_run() -> None:
     async with list_of(*many(100), size=(40, 6)) as (step_list, pilot):
         for number in range(1, 61):
-            step_list.mark(number, StepStatus.COMPLETED)
-        step_list.mark(61, StepStatus.IN_PROGRESS)
+            step_list.finish(over(number))
+        step_list.begin(StepStarted(61, "", 1))
         await pilot.pause()
         assert "◐ 61. Step of 100" in rows(step_list)
 
@@ -108,9 +120,9 @@ async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
     steps = (StepView(1, TITLE), StepView(2, "Count"))
     async with list_of(*steps, size=(24, 5)) as (step_list, pilot):
         assert rows(step_list)[1:] == [f"○ 1. {TITLE[:17]}", f"     {TITLE[18:]}", "○ 2. Count", ""]
-        step_list.mark(2, StepStatus.COMPLETED, Verification.NONE)
+        step_list.finish(over(2, Verification.NONE))
         await pilot.pause()
-        assert rows(step_list)[3:] == ["✓ 2. Count", "     (unverified)"]
+        assert rows(step_list)[3:] == ["~ 2. Count", "     (unverified)"]
         await pilot.resize_terminal(24, 4)
         await pilot.pause()
         assert rows(step_list)[1] == f"○ 1. {TITLE[:16]}…"
@@ -128,3 +140,71 @@ async def test_where_a_title_is_cut_is_not_behind_the_scrollbar() -> None:
 async def test_control_characters_in_a_title_are_not_sent_to_the_terminal() -> None:
     async with list_of(StepView(1, "a\x1b[31mb\tc\nd\x07")) as (step_list, _):
         assert not set(rows(step_list)[1]) & set(map(chr, range(32)))
+
+
+DONE, FAILED = StepStatus.COMPLETED, StepStatus.FAILED
+GREEN = Evidence("", passed=44, fixed=3, new=1)
+
+
+@pytest.mark.parametrize(
+    ("step", "facts"),
+    [
+        (StepView(2, "Do it", DONE, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
+        (StepView(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)), "12m 41✓"),
+        (StepView(2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")), "2h"),
+        (StepView(2, "Do it", FAILED, seconds=3, attempts=3, evidence=Evidence("", 40, failed=3, old_failures=1)),
+         "3s 40✓ 2✗ ↻3"),
+        (StepView(2, "Do it", StepStatus.IN_PROGRESS, attempts=2), "↻2"),
+        (StepView(2, "Do it", StepStatus.SKIPPED, seconds=0.1), ""),
+        (StepView(2, "Do it", depends_on=(1,)), ""),
+        (StepView(2, "Do it", depends_on=(3,)), "← 3"),
+        (StepView(2, "Do it", depends_on=(3, 4)), "← 3,4"),
+        (StepView(2, "Do it", depends_on=(3, 4, 5)), "← 3,4,…"),
+        (StepView(2, "Do it", depends_on=(3, 99)), "← 3"),
+    ],
+)  # fmt: skip
+async def test_what_a_step_took_and_what_was_seen_of_it_is_beside_its_title(step: StepView, facts: str) -> None:
+    others = (StepView(number, "Other") for number in (3, 4, 5))
+    async with list_of(StepView(1, "First", DONE), step, *others) as (step_list, _):
+        row = rows(step_list)[2]
+        assert row.split("Do it")[1].strip() == facts
+        assert len(row) == step_list.scrollable_content_region.width or not facts
+
+
+async def test_a_step_that_waits_for_all_others_says_so() -> None:
+    steps = [*(StepView(number, "Do it") for number in (1, 2, 3)), StepView(4, "Test it", depends_on=(1, 2, 3))]
+    async with list_of(*steps) as (step_list, _):
+        assert rows(step_list)[4].endswith("← all")
+
+
+async def test_what_a_step_waits_for_is_gone_when_that_is_over() -> None:
+    async with list_of(StepView(1, "Make"), StepView(2, "Use", depends_on=(1,))) as (step_list, _):
+        assert rows(step_list)[2].endswith("← 1")
+        step_list.finish(over(1, seconds=2.0, evidence=GREEN))
+        assert rows(step_list)[1].endswith("2s 44✓ +4")
+        assert rows(step_list)[2] == "○ 2. Use"
+
+
+async def test_facts_make_room_for_a_title_in_a_narrow_list() -> None:
+    async with list_of(StepView(1, TITLE, DONE, seconds=12, evidence=GREEN), size=(18, 2)) as (step_list, _):
+        assert rows(step_list)[1] == f"✓ 1. {TITLE[:10]}…"
+
+
+async def test_one_walks_through_the_steps_and_opens_one() -> None:
+    async with list_of(*many(30, 9), size=(40, 8)) as (step_list, pilot):
+        app = pilot.app
+        assert isinstance(app, ListApp)
+        await pilot.press("enter", "down", "down", "enter", "end", "down", "enter", "home", "up", "enter")
+        await pilot.pause()
+        assert app.opened == [10, 12, 30, 1]
+        assert "✓ 1. Step of 30" in rows(step_list)
+
+
+async def test_a_click_opens_the_step_under_it_also_where_a_title_has_two_rows() -> None:
+    async with list_of(StepView(1, TITLE), StepView(2, "Count"), size=(24, 6)) as (_, pilot):
+        app = pilot.app
+        assert isinstance(app, ListApp)
+        for y in (0, 1, 2, 3, 4):
+            await pilot.click(StepList, offset=(5, y))
+        await pilot.pause()
+        assert app.opened == [1, 1, 2]

@@ -50,6 +50,16 @@ async def test_the_seconds_are_counted_down_and_then_the_step_goes_on(
         assert len(limited.requests) == 2
 
 
+async def test_on_a_narrow_screen_too_the_whole_reason_can_be_read_once(
+    sandbox: Sandbox, limited: LoopbackServer
+) -> None:
+    async with person_at(sandbox, f"/exec {SLUG}", size=(60, 24)) as person:
+        await person.begin("")
+        await person.until(lambda: not person.is_waiting)
+
+        assert " ".join(person.told.split()).count(LIMIT) == 1
+
+
 async def test_escape_ends_the_wait_and_nothing_more_is_asked(sandbox: Sandbox, limited: LoopbackServer) -> None:
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("")

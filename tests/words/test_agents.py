@@ -263,7 +263,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
             [
                 "No model is configured.",
                 "No model server was found on this computer, where they usually are: Ollama at port 11434, LM Studio at port 1234, llama.cpp at port 8080, vLLM at port 8000.",
-                "`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the Planner alone; so do `executor`, `chat` and `socrates`.",
+                "`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the Planner alone; so do `executor`, `chat` and `socrates`. `/model planner project` goes back to the project's.",
             ],
         ),
     )

@@ -102,7 +102,7 @@ def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[
                 "✓ tickets/feature-words/plan.md can be carried out.",
             ],
         ),
-        (f"status {SLUG}", 0, ["feature-words: Say words", "  ✓ 1. Make a.txt", "  ✓ 2. Make b.txt  (unverified)"]),
+        (f"status {SLUG}", 0, ["feature-words: Say words", "  ✓ 1. Make a.txt", "  ~ 2. Make b.txt  (unverified)"]),
         (f"undo {SLUG} --step 9", 2, ["✗ cdd: Step 9 was not carried out", "✗ Those that were, in this order: 1, 2."]),
         (f"undo {SLUG}", 0, ["✓ Step 2 was undone. `redo` brings it back.", "as before: b.txt"]),
         (f"redo {SLUG}", 0, ["✓ Step 2 was done again.", "there again: b.txt"]),
@@ -113,7 +113,7 @@ def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[
             [
                 "feature-words: Say words",
                 "  ✓ 1. Make a.txt",
-                "  ✓ 2. Make b.txt  (unverified)",
+                "  ~ 2. Make b.txt  (unverified)",
                 "✓ All steps are done already; nothing was run.",
                 "✓ feature-words done: 2/2 steps completed, 1 of them unverified, 2 files, TIME",
                 "!   unverified: 2. Make b.txt",

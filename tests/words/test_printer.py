@@ -7,6 +7,8 @@ from cdd_agent.events import (
     ActionsFinished,
     ActionStarted,
     BaselineTaken,
+    CriteriaShown,
+    CriterionProof,
     Event,
     ModelChosen,
     ModelReplaced,
@@ -20,6 +22,7 @@ from cdd_agent.events import (
     StepFinished,
     StepsRedone,
     StepsUndone,
+    StepView,
     TestsFinished,
     TicketsListed,
     TicketView,
@@ -73,6 +76,9 @@ Review the changes of step 2 and commit them.
 
 def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, *RUN) == RUN_SAID
+
+
+DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +273,33 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
         (
             ActionsFinished(1, 1, 1, 2.5, "/srv/shop"),
             ["! 1 of 3 actions succeeded, 1 failed, 1 not run, in 2.5 s, in /srv/shop"],
+        ),
+        (
+            CriteriaShown(
+                "bug-login",
+                "Log in",
+                (
+                    CriterionProof(1, "It is quick", (DONE,), tuple(f"t{n}" for n in range(8)), ("a.py",)),
+                    CriterionProof(2, "It is safe", (DONE, StepView(2, "Hash"))),
+                    CriterionProof(3, "It is nice"),
+                ),
+            ),
+            [
+                "bug-login: Log in",
+                "✓ 1. It is quick",
+                "    step ✓ 1. Make it",
+                "    tests: t0, t1, t2, t3, t4, t5 and 2 more",
+                "    files: a.py",
+                "◐ 2. It is safe",
+                "    step ✓ 1. Make it",
+                "    step ○ 2. Hash",
+                "○ 3. It is nice",
+                "!     no step of the plan serves it",
+            ],
+        ),
+        (
+            CriteriaShown("bug-login", "Log in", ()),
+            ["bug-login: Log in", "! The spec has no acceptance criteria yet."],
         ),
     ],
     ids=lambda value: type(value).__name__,

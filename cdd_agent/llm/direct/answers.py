@@ -29,14 +29,22 @@ async def documents(pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
     Which of them it is shows how it begins: what headers say is often wrong. Raises `NoReply` for what is
     none of them, or has no end.
     """
-    start, texts = b"", None
+    start = b""
+    texts: EventStream | _Lines | None = None
     try:
         async for piece in pieces:
             if texts is None:
                 start += piece
                 if not start.strip(_BLANK):
                     continue
-                texts, piece = _texts_of(start), start  # noqa: PLW2901
+                piece = start  # noqa: PLW2901
+                match start.lstrip(_BLANK)[:1]:
+                    case b"<":
+                        raise NoReply("markup")
+                    case b"{" | b"[":
+                        texts = _Lines()
+                    case _:
+                        texts = EventStream()
             for text in texts.feed(piece):
                 if text.strip() == _DONE and isinstance(texts, EventStream):
                     return
@@ -46,16 +54,6 @@ async def documents(pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
                 yield text
     except EventTooLong as error:
         raise NoReply("no end") from error
-
-
-def _texts_of(start: bytes) -> "EventStream | _Lines":
-    match start.lstrip(_BLANK)[:1]:
-        case b"<":
-            raise NoReply("markup")
-        case b"{" | b"[":
-            return _Lines()
-        case _:
-            return EventStream()
 
 
 async def read_complaint(response: "httpx.Response", pieces: AsyncIterator[bytes]) -> Failure:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
-from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
+from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_characters
-from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import known_model
@@ -25,7 +25,7 @@ from cdd_agent.llm.port import (
     ProviderData,
     Request,
     StopReason,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -84,7 +84,9 @@ class AnthropicMessages:
             ]
         if "cache_control" not in self._left_out:
             _mark_for_the_cache(body)
-        fields = {**self._thinking(), **self._temperature()}
+        fields = self._thinking()
+        if self._options.temperature is not None and not (self._known.refuses_sampling or fields):
+            fields["temperature"] = self._options.temperature  # refused where a model thinks
         body |= {name: value for name, value in fields.items() if name not in self._left_out}
         return Call({**body, **self._options.body}, headers)
 
@@ -123,12 +125,6 @@ class AnthropicMessages:
         budget = min(_BUDGETS[effort], self._longest_reply // 2)
         return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _LEAST_BUDGET else {}
 
-    def _temperature(self) -> dict[str, Any]:
-        """Refused by the models of the 5 generation, and by others where they think."""
-        temperature = self._options.temperature
-        is_taken = temperature is not None and not self._known.refuses_sampling and not self._thinking()
-        return {"temperature": temperature} if is_taken else {}
-
     def _messages(self, request: Request) -> list[dict[str, Any]]:
         """Roles take turns: what a person and tools say in a row is one message, with the tools' answers first."""
         messages: list[dict[str, Any]] = []
@@ -136,7 +132,7 @@ class AnthropicMessages:
             if message.role == "system":
                 continue
             role = "assistant" if message.role == "assistant" else "user"
-            blocks = self._assistant(message) if role == "assistant" else _said(message)
+            blocks = self._assistant(message) if role == "assistant" else _of_a_user(message)
             if messages and messages[-1]["role"] == role:
                 messages[-1]["content"] += blocks
             else:
@@ -147,9 +143,8 @@ class AnthropicMessages:
         return messages
 
     def _assistant(self, message: Message) -> list[dict[str, Any]]:
-        sent = message.provider_data
-        if sent is not None and sent.origin == self._origin and self._returns_thoughts:
-            return [as_dict(block) for block in as_list(read_json(sent.data))]
+        if self._returns_thoughts and (data := message.data_from(self._origin)):
+            return [as_dict(block) for block in as_list(read_json(data))]
         text = [{"type": "text", "text": message.content}] if message.content.strip() else []
         calls = [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": as_object(call.arguments)}
@@ -158,20 +153,16 @@ class AnthropicMessages:
         return [*text, *calls] or [{"type": "text", "text": "…"}]
 
 
-def _said(message: Message) -> list[dict[str, Any]]:
-    """What a person or a tool says; a text must not be empty."""
-    text = message.content if message.content.strip() else "…"
-    if message.tool_call_id is None:
-        return [*_pictures(message), {"type": "text", "text": text}]
-    return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": text}]
-
-
-def _pictures(message: Message) -> Iterator[dict[str, Any]]:
-    """Each after its name: before the words, where Claude sees them best."""
+def _of_a_user(message: Message) -> list[dict[str, Any]]:
+    """The words of a person, or a tool's answer. Pictures are first, each after its name, as is best for Claude."""
+    text = message.content if message.content.strip() else "…"  # which must not be empty
+    if message.tool_call_id is not None:
+        return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": text}]
+    blocks: list[dict[str, Any]] = []
     for picture in message.pictures:
-        yield {"type": "text", "text": f"{picture.name}:"}
         source = {"type": "base64", "media_type": picture.media_type, "data": in_base64(picture)}
-        yield {"type": "image", "source": source}
+        blocks += [{"type": "text", "text": f"{picture.name}:"}, {"type": "image", "source": source}]
+    return [*blocks, {"type": "text", "text": text}]
 
 
 def _mark_for_the_cache(body: dict[str, Any]) -> None:
@@ -184,7 +175,7 @@ def _mark_for_the_cache(body: dict[str, Any]) -> None:
 
 
 @dataclass
-class _Block:
+class _ContentBlock:
     """A block of the answer in the making, as it began, and what was added to each of its texts."""
 
     began: dict[str, Any]
@@ -226,28 +217,30 @@ class MessageReader:
         self.finished = False
         self.empty = True
         self._origin = origin
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _ContentBlock] = {}
         self._text = ReplyText()
         self._thoughts = Characters()
         self._done = Done()
         self._counted: dict[str, Any] = {}
 
     def take(self, text: str) -> Iterator[ModelEvent]:
-        document = read_json(text)
-        if not isinstance(document, dict):
-            raise NoReply("not a JSON object")
-        if failure := failure_in(document):
-            raise ServerFailed(failure)
+        document = read_document(text)
+        place = as_int(document.get("index")) or 0
         match document.get("type"):
             case "message":
-                yield from self._message(document)
+                # a whole answer, as some servers send though a stream was asked for
+                self.empty = False
+                self._counted |= as_dict(document.get("usage"))
+                for index, block in enumerate(as_list(document.get("content"))):
+                    yield from self._begin(index, as_dict(block))
+                self._stop(document)
             case "message_start":
                 self.empty = False
                 self._counted |= as_dict(as_dict(document.get("message")).get("usage"))
             case "content_block_start":
-                yield from self._begin(self._index(document), as_dict(document.get("content_block")))
+                yield from self._begin(place, as_dict(document.get("content_block")))
             case "content_block_delta":
-                yield from self._add(self._index(document), as_dict(document.get("delta")))
+                yield from self._add(place, as_dict(document.get("delta")))
             case "message_delta":
                 self._counted |= {name: n for name, n in as_dict(document.get("usage")).items() if n is not None}
                 self._stop(as_dict(document.get("delta")))
@@ -269,23 +262,12 @@ class MessageReader:
         return Done(self._done.stop_reason, self._usage, data, self._done.stop_word)
 
     @property
-    def _blocks_in_order(self) -> list[_Block]:
+    def _blocks_in_order(self) -> list[_ContentBlock]:
         return [block for _, block in sorted(self._blocks.items())]
-
-    def _message(self, message: dict[str, Any]) -> Iterator[ModelEvent]:
-        """A whole answer, as some servers send though a stream was asked for."""
-        self.empty = False
-        self._counted |= as_dict(message.get("usage"))
-        for index, block in enumerate(as_list(message.get("content"))):
-            yield from self._begin(index, as_dict(block))
-        self._stop(message)
-
-    def _index(self, document: dict[str, Any]) -> int:
-        return as_int(document.get("index")) or 0
 
     def _begin(self, index: int, block: dict[str, Any]) -> Iterator[ModelEvent]:
         self.empty = False
-        self._blocks[index] = _Block(block)
+        self._blocks[index] = _ContentBlock(block)
         if block.get("type") in ("text", "thinking"):
             yield from self._shown(as_string(block["type"]), as_string(block.get(as_string(block["type"]))))
 
@@ -296,7 +278,7 @@ class MessageReader:
         source, target = _DELTAS[kind]
         piece = as_string(delta.get(source))
         began = {"type": target} if target in ("text", "thinking") else {}
-        self._blocks.setdefault(index, _Block(began)).add(target, piece)
+        self._blocks.setdefault(index, _ContentBlock(began)).add(target, piece)
         self.empty = False
         yield from self._shown(target, piece)
 
@@ -325,4 +307,4 @@ class MessageReader:
         if kind == "text":
             yield from self._text.take(piece)
         elif kind == "thinking" and (thought := self._thoughts.take(piece)):
-            yield ThinkingDelta(thought)
+            yield ThoughtDelta(thought)

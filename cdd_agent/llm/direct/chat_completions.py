@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -20,7 +20,7 @@ from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.pictures import data_url
-from cdd_agent.llm.port import Message, Picture, Request
+from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import Endpoint
 
 
@@ -39,7 +39,11 @@ def message_of(message: Message) -> dict[str, Any]:
     """A message as JSON, without what its provider wants back."""
     content: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.pictures:
-        content["content"] = [*_parts(message.pictures), {"type": "text", "text": message.content}]
+        parts: list[dict[str, Any]] = []
+        for picture in message.pictures:  # each after its name, before the words: there models see them best
+            parts.append({"type": "text", "text": f"{picture.name}:"})
+            parts.append({"type": "image_url", "image_url": {"url": data_url(picture)}})
+        content["content"] = [*parts, {"type": "text", "text": message.content}]
     if message.tool_calls:
         content["tool_calls"] = [
             {
@@ -52,13 +56,6 @@ def message_of(message: Message) -> dict[str, Any]:
     if message.tool_call_id is not None:
         content["tool_call_id"] = message.tool_call_id
     return content
-
-
-def _parts(pictures: Iterable[Picture]) -> Iterator[dict[str, Any]]:
-    """Each after its name: before the words, where models see them best."""
-    for picture in pictures:
-        yield {"type": "text", "text": f"{picture.name}:"}
-        yield {"type": "image_url", "image_url": {"url": data_url(picture)}}
 
 
 class ChatCompletions:
@@ -118,7 +115,7 @@ class ChatCompletions:
         return bool(refused)
 
     def _settings(self) -> dict[str, Any]:
-        """What a person has chosen, and what the provider knows besides, in its own words."""
+        """The settings of a person, and what the provider knows besides, in its own words."""
         options, known, fields = self._options, self._facts(), dict[str, Any]()
         if options.effort is not None:
             fields |= effort_fields(self._endpoint.provider, self._endpoint.model, known, options.effort)
@@ -152,8 +149,7 @@ class ChatCompletions:
         content = message_of(message)
         if message.role != "assistant":
             return content
-        sent = message.provider_data
-        data = as_dict(read_json(sent.data)) if sent is not None and sent.origin == self._origin else {}
+        data = as_dict(read_json(message.data_from(self._origin)))
         calls = content.get("tool_calls", [])
         for name, value in as_dict(data.get("message")).items():
             is_taken = name not in THOUGHTS or (calls and self._dialect.takes_thoughts)
@@ -210,15 +206,15 @@ def _others_calls_in_words(messages: list[dict[str, Any]]) -> Iterator[dict[str,
 
 def _shorten_ids(messages: list[dict[str, Any]]) -> None:
     """Ids as Mistral has them: its own stay, others become new ones, the same in call and answer."""
+
+    def short(id_: str) -> str:
+        return id_ if re.fullmatch("[A-Za-z0-9]{9}", id_) else sha256(id_.encode(errors="replace")).hexdigest()[:9]
+
     for message in messages:
         for call in message.get("tool_calls", []):
-            call["id"] = _short_id(call["id"])
+            call["id"] = short(call["id"])
         if "tool_call_id" in message:
-            message["tool_call_id"] = _short_id(message["tool_call_id"])
-
-
-def _short_id(id_: str) -> str:
-    return id_ if re.fullmatch("[A-Za-z0-9]{9}", id_) else sha256(id_.encode(errors="replace")).hexdigest()[:9]
+            message["tool_call_id"] = short(message["tool_call_id"])
 
 
 def _with_a_word_between(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string, read_json
-from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
+from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string
 from cdd_agent.llm.direct.reply_text import ReplyText, whole_characters
-from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.port import (
     Done,
@@ -19,7 +18,7 @@ from cdd_agent.llm.port import (
     ProviderData,
     StopReason,
     TextDelta,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -47,19 +46,14 @@ class ToolCallPieces:
     def add(self, index: int | None, id_: str, name: str, arguments: str) -> None:
         """Take a piece; what it leaves out is empty."""
         call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls else None)
-        if call is None or self._begins_another(call, index, id_, name):
+        if call is None or (name and id_ != call.id and (id_ or index is None or name != call.name)):
+            # a piece that goes on with the call of its number brings no new name
             call = _CallInPieces(id_ or f"call_{len(self._calls) + 1}", name)
             self._calls.append(call)
         call.name = call.name or name
         call.arguments.append(arguments)
         if index is not None:
             self._at[index] = call
-
-    def _begins_another(self, call: _CallInPieces, index: int | None, id_: str, name: str) -> bool:
-        """Whether a piece that has the number of `call` is not its continuation: that one brings no new name."""
-        if not name or id_ == call.id:
-            return False
-        return bool(id_) or index is None or name != call.name
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -94,56 +88,18 @@ class ChatReply:
         """The content, where it comes as a list with thoughts in it."""
 
     def take(self, text: str) -> Iterator[ModelEvent]:
-        document = read_json(text)
-        if isinstance(document, list) and len(document) == 1:
-            document = document[0]  # as Google reports errors
-        if not isinstance(document, dict):
-            raise NoReply("not a JSON object")
-        yield from self.read(document)
+        yield from self.read(read_document(text))
 
     def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         """The same of a piece that is no text any more."""
-        if failure := failure_in(document):
-            raise ServerFailed(failure)
         self._usage = usage_of(document.get("usage")) or self._usage
         choices = as_list(document.get("choices"))
         if not choices and "choices" not in document and "usage" not in document:
             return  # a piece of another kind, as some servers mix in
         self.empty = False
-        for choice in map(as_dict, choices[:1]):
-            yield from self._choice(choice)
-
-    def end(self) -> Iterator[ModelEvent]:
-        yield from self._text.end()
-        leaked = self._text.calls()
-        if self._stop_reason is StopReason.STOP:  # otherwise a call may be cut, too
-            yield from self._calls.whole() or leaked
-
-    @property
-    def done(self) -> Done:
-        return Done(self._stop_reason, self._usage, self._data, self._stop_word)
-
-    @property
-    def _data(self) -> ProviderData | None:
-        """What the provider wants back; the same thoughts in two fields are sent in one."""
-        message: dict[str, Any] = {}
-        if self._details:
-            message["reasoning_details"] = self._details
-        elif self._thoughts:
-            name, pieces = next(iter(self._thoughts.items()))
-            message[name] = "".join(pieces)
-        if self._blocks and all(block.get("signature") or block.get("data") for block in self._blocks):
-            message["thinking_blocks"] = self._blocks  # all of them or none
-        if self._parts:
-            message["content"] = self._parts
-        elif self._keeps_text:
-            message["content"] = "".join(self._text.written)
-        if not message and not any(self._extra):
-            return None
-        data = json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False)
-        return ProviderData(self._origin, whole_characters(data))
-
-    def _choice(self, choice: dict[str, Any]) -> Iterator[ModelEvent]:
+        if not choices:
+            return
+        choice = as_dict(choices[0])
         piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
         yield from self._thought(piece)
         if refusal := as_string(piece.get("refusal")):
@@ -161,6 +117,36 @@ class ChatReply:
                 self._stop_reason = reason
                 self._stop_word = word if reason is StopReason.UNKNOWN else ""
 
+    def end(self) -> Iterator[ModelEvent]:
+        yield from self._text.end()
+        leaked = self._text.calls()
+        if self._stop_reason is StopReason.STOP:  # otherwise a call may be cut, too
+            yield from self._calls.whole() or leaked
+
+    @property
+    def done(self) -> Done:
+        return Done(self._stop_reason, self._usage, self._data, self._stop_word)
+
+    @property
+    def _data(self) -> ProviderData | None:
+        """The data that the provider wants back; the same thoughts in two fields are sent in one."""
+        message: dict[str, Any] = {}
+        if self._details:
+            message["reasoning_details"] = self._details
+        elif self._thoughts:
+            name, pieces = next(iter(self._thoughts.items()))
+            message[name] = "".join(pieces)
+        if self._blocks and all(block.get("signature") or block.get("data") for block in self._blocks):
+            message["thinking_blocks"] = self._blocks  # all of them or none
+        if self._parts:
+            message["content"] = self._parts
+        elif self._keeps_text:
+            message["content"] = "".join(self._text.written)
+        if not message and not any(self._extra):
+            return None
+        data = json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False)
+        return ProviderData(self._origin, whole_characters(data))
+
     def _content(self, content: object) -> Iterator[ModelEvent]:
         """A piece of the text, which some send as a list of parts, with their thoughts among them."""
         if not isinstance(content, list):
@@ -172,7 +158,7 @@ class ChatReply:
             elif part.get("type") == "thinking":
                 thought = "".join(as_string(as_dict(one).get("text")) for one in as_list(part.get("thinking")))
                 if thought:
-                    yield ThinkingDelta(thought)
+                    yield ThoughtDelta(thought)
         if self._parts or any(as_dict(part).get("type") == "thinking" for part in content):
             for part in map(as_dict, content):
                 _join_part(self._parts, part)
@@ -180,20 +166,20 @@ class ChatReply:
     def _thought(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
         told = False
         for name in THOUGHTS:
-            thought = as_string(piece.get(name))
-            if name in piece and isinstance(piece[name], str):
-                self._thoughts.setdefault(name, []).append(thought)
+            if not isinstance(thought := piece.get(name), str):
+                continue
+            self._thoughts.setdefault(name, []).append(thought)
             if thought and not told:
                 told = True
                 self._text.note_thought()
-                yield ThinkingDelta(whole_characters(thought))
+                yield ThoughtDelta(whole_characters(thought))
         for block in map(as_dict, as_list(piece.get("thinking_blocks"))):
             _join_block(self._blocks, block)
         for detail in map(as_dict, as_list(piece.get("reasoning_details"))):
             _join_detail(self._details, detail)
             text = as_string(detail.get("text")) or as_string(detail.get("summary"))
             if text and not told:
-                yield ThinkingDelta(whole_characters(text))
+                yield ThoughtDelta(whole_characters(text))
 
     def _call(self, call: dict[str, Any]) -> None:
         function, index = as_dict(call.get("function")), call.get("index")
@@ -247,7 +233,7 @@ def _join_part(parts: list[dict[str, Any]], piece: dict[str, Any]) -> None:
 
 
 def usage_of(counted: object) -> Usage | None:
-    """What a provider, or litellm in its place, says that a call took."""
+    """The tokens of a call, as a provider, or litellm in its place, counted them."""
     facts = as_dict(counted)
     if all(_count(facts, name) is None for name in ("prompt_tokens", "completion_tokens")):
         return None

@@ -59,7 +59,7 @@ UNSIGNED: Mapping[str, Any] = {"google": {"thought_signature": "skip_thought_sig
 
 
 def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) -> dict[str, Any]:
-    """What tells a model of a provider how much to think."""
+    """The fields that tell a model of a provider how much to think."""
     match provider:
         case "openrouter" if not known.thinks and known != UNKNOWN:
             return {}  # by its own list; a route that must take every field would not be found

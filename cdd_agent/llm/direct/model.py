@@ -23,8 +23,8 @@ from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, Wi
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import Price, known_model
+from cdd_agent.llm.model_facts import ModelFacts
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.own_words import OwnWords
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -56,29 +56,38 @@ class DirectModel:
         self.name = name
         self.endpoint = endpoint
         self.options = options
-        self._own_words = OwnWords(endpoint, known_model(name))
-        self.protocol = _protocol(name, endpoint, options, self._own_words)
+        self._model_facts = facts = ModelFacts(endpoint, known_model(name))
+        self.protocol: WireProtocol
+        match endpoint.speaks:
+            case Speaks.CHAT_COMPLETIONS:
+                self.protocol = ChatCompletions(endpoint, options, lambda: facts.known)
+            case Speaks.OLLAMA_CHAT:
+                self.protocol = OllamaChat(endpoint, options, lambda: facts.known)
+            case Speaks.ANTHROPIC_MESSAGES:
+                self.protocol = AnthropicMessages(name, endpoint, options)
+            case Speaks.OPENAI_RESPONSES:
+                self.protocol = OpenAIResponses(name, endpoint, options)
 
     @property
     def calls_tools(self) -> bool:
-        return self._own_words.facts().calls_tools
+        return self._model_facts.facts().calls_tools
 
     @property
     def sees(self) -> bool | None:
-        return self._own_words.sees() if self.options.sees is None else self.options.sees
+        return self._model_facts.sees() if self.options.sees is None else self.options.sees
 
     @property
     def window(self) -> int | None:
-        return self._own_words.facts().window
+        return self._model_facts.facts().window
 
     @property
     def price(self) -> Price | None:
-        return self._own_words.facts().price
+        return self._model_facts.facts().price
 
     def warm_up(self) -> None:
         """Import httpx and read the trusted certificates, in a thread; the first call joins it. Another one asks what
         the server says of its model."""
-        self._own_words.begin()
+        self._model_facts.begin()
         threading.Thread(target=prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True).start()
 
     async def reply(self, request: Request, hear: Hear) -> Done:
@@ -90,7 +99,7 @@ class DirectModel:
         reader, listener = self.protocol.reader(), Listener(hear)
         try:
             url = _url(self.endpoint.base, self.protocol.path)
-            async with client_for(url, silence_timeout(self._own_words.known)) as client:
+            async with client_for(url, silence_timeout(self._model_facts.known)) as client:
                 while (refusal := await self._ask(client, url, request, reader, listener)) is not None:
                     if not self.protocol.adapts_to(refusal):
                         raise ServerFailed(refusal)
@@ -113,14 +122,14 @@ class DirectModel:
 
     def _prepare(self) -> None:
         prepare(self.endpoint.base)
-        if self._own_words.shape_requests:
-            self._own_words.facts()
+        if self._model_facts.shape_requests:
+            self._model_facts.facts()
         if self.endpoint.speaks is Speaks.OLLAMA_CHAT:
-            self._own_words.ask_ollama()  # others may have loaded the model with another window meanwhile
+            self._model_facts.ask_ollama()  # others may have loaded the model with another window meanwhile
 
     async def _expect_read_whole(self, request: Request, usage: Usage) -> None:
         """Raises `ContextTooLong` where Ollama has cut the request: it says how much it takes in once it is loaded."""
-        is_short, words = looks_short(request, usage), self._own_words
+        is_short, words = looks_short(request, usage), self._model_facts
         if not words.may_be_ollama or not (is_short or words.facts().window is None):
             return
         window = await asyncio.to_thread(words.ask_ollama)
@@ -169,18 +178,6 @@ class DirectModel:
                 f"If it is not Ollama that is at {self.endpoint.base}: other API bases often end in /v1."
             )
         return told
-
-
-def _protocol(name: str, endpoint: Endpoint, options: ModelOptions, own_words: OwnWords) -> WireProtocol:
-    match endpoint.speaks:
-        case Speaks.CHAT_COMPLETIONS:
-            return ChatCompletions(endpoint, options, lambda: own_words.known)
-        case Speaks.OLLAMA_CHAT:
-            return OllamaChat(endpoint, options, lambda: own_words.known)
-        case Speaks.ANTHROPIC_MESSAGES:
-            return AnthropicMessages(name, endpoint, options)
-        case Speaks.OPENAI_RESPONSES:
-            return OpenAIResponses(name, endpoint, options)
 
 
 def prepare(base: str) -> None:

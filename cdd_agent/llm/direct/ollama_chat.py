@@ -12,9 +12,9 @@ from typing import Any
 from cdd_agent.llm.budget import CEILING, estimated_prompt
 from cdd_agent.llm.direct.chat_completions import tools_of
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
-from cdd_agent.llm.direct.protocol import Call, NoReply, ServerFailed
-from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_characters
-from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.protocol import Call
+from cdd_agent.llm.direct.reply_text import Characters, ReplyText, call_of, whole_characters
+from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import KnownModel
@@ -22,12 +22,11 @@ from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.pictures import in_base64
 from cdd_agent.llm.port import (
     Done,
-    Message,
     ModelEvent,
     ProviderData,
     Request,
     StopReason,
-    ThinkingDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
@@ -57,21 +56,26 @@ class OllamaChat:
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin("ollama")
         self._window = 0
-        """What was asked for last."""
+        """The one that was asked for last."""
         self._think: tuple[bool | str, ...] = ()
         if options.effort is not None:
             always = options.effort is Effort.NONE and _CANNOT_BUT_THINK.search(endpoint.model)
             self._think = _THINK[Effort.LOW if always else options.effort]
 
     def call(self, request: Request) -> Call:
-        own = dict(self._options.body)
+        own, options = dict(self._options.body), self._options
+        settings: dict[str, Any] = {"num_ctx": self._window_for(request)}
+        if options.temperature is not None:
+            settings["temperature"] = options.temperature
+        if options.max_output_tokens is not None:
+            settings["num_predict"] = options.max_output_tokens
         body: dict[str, Any] = {
             "model": self._endpoint.model,
             "messages": list(_messages(request, self._origin)),
             "stream": True,
             "truncate": False,  # rather an error than a request without its beginning
             "shift": False,  # and rather a reply that is cut than one that forgets how it began
-            "options": {**self._settings(request), **as_dict(own.pop("options", None))},
+            "options": {**settings, **as_dict(own.pop("options", None))},
         }
         if request.tools:
             body["tools"] = tools_of(request)
@@ -88,15 +92,6 @@ class OllamaChat:
         if is_refused:
             self._think = () if "does not support" in failure.all_words else self._think[1:]
         return bool(is_refused)
-
-    def _settings(self, request: Request) -> dict[str, Any]:
-        options = self._options
-        chosen = {
-            "num_ctx": self._window_for(request),
-            "temperature": options.temperature,
-            "num_predict": options.max_output_tokens,
-        }
-        return {name: value for name, value in chosen.items() if value is not None}
 
     def _window_for(self, request: Request) -> int:
         """Room for the request and its reply, and never less than before or than is there anyway."""
@@ -117,7 +112,7 @@ def _messages(request: Request, origin: str) -> Iterator[dict[str, Any]]:
             content["images"] = [in_base64(picture) for picture in message.pictures]
         if message.tool_calls:
             names |= {call.id: call.name for call in message.tool_calls}
-            content |= _thoughts(message, origin)
+            content |= as_dict(read_json(message.data_from(origin)))  # the thoughts that led to them
             content["tool_calls"] = [
                 {"id": call.id, "function": {"index": index, "name": call.name, "arguments": as_object(call.arguments)}}
                 for index, call in enumerate(message.tool_calls)
@@ -126,12 +121,6 @@ def _messages(request: Request, origin: str) -> Iterator[dict[str, Any]]:
             content["tool_call_id"] = message.tool_call_id
             content["tool_name"] = names.get(message.tool_call_id, "")
         yield content
-
-
-def _thoughts(message: Message, origin: str) -> dict[str, Any]:
-    """Those that led to the calls of a message, where this model had them."""
-    sent = message.provider_data
-    return as_dict(read_json(sent.data)) if sent is not None and sent.origin == origin else {}
 
 
 class OllamaReader:
@@ -148,11 +137,7 @@ class OllamaReader:
         self._done = Done(StopReason.UNKNOWN)
 
     def take(self, text: str) -> Iterator[ModelEvent]:
-        document = read_json(text)
-        if not isinstance(document, dict):
-            raise NoReply("not a JSON object")
-        if failure := failure_in(document):
-            raise ServerFailed(failure)
+        document = read_document(text)
         if not document.keys() & {"message", "done"}:
             return  # a piece of another kind
         self.empty = False
@@ -160,14 +145,18 @@ class OllamaReader:
         self._thoughts.append(as_string(message.get("thinking")))
         if thought := self._characters.take(self._thoughts[-1]):
             self._text.note_thought()
-            yield ThinkingDelta(thought)
+            yield ThoughtDelta(thought)
         yield from self._text.take(as_string(message.get("content")))
         for call in map(as_dict, as_list(message.get("tool_calls"))):
-            self._call(as_string(call.get("id")), as_dict(call.get("function")))
+            made = as_dict(call.get("function"))
+            id_ = as_string(call.get("id")) or f"call_{len(self._calls) + 1}"
+            self._calls.append(call_of(id_, made.get("name"), made.get("arguments") or {}))
         if document.get("done") is True:
             word = as_string(document.get("done_reason"))
             reason = stop_reason_of(word)
-            self._done = Done(reason, _usage(document), stop_word=word if reason is StopReason.UNKNOWN else "")
+            prompt, completion = as_int(document.get("prompt_eval_count")) or 0, as_int(document.get("eval_count")) or 0
+            usage = Usage(prompt, max(completion, 0)) if prompt > 0 else None  # it does not count what it read before
+            self._done = Done(reason, usage, stop_word=word if reason is StopReason.UNKNOWN else "")
             self.finished = True
 
     def end(self) -> Iterator[ModelEvent]:
@@ -181,15 +170,3 @@ class OllamaReader:
         if thoughts := whole_characters("".join(self._thoughts)):
             data = ProviderData(self._origin, json.dumps({"thinking": thoughts}, ensure_ascii=False))
         return replace(self._done, provider_data=data)
-
-    def _call(self, id_: str, function: dict[str, Any]) -> None:
-        arguments = function.get("arguments")
-        written = arguments if isinstance(arguments, str) else json.dumps(as_dict(arguments), ensure_ascii=False)
-        parts = (id_ or f"call_{len(self._calls) + 1}", as_string(function.get("name")).partition("<|")[0], written)
-        self._calls.append(ToolCall(*map(whole_characters, parts)))
-
-
-def _usage(document: dict[str, Any]) -> Usage | None:
-    """None where it did not count what it had read before."""
-    prompt, completion = as_int(document.get("prompt_eval_count")), as_int(document.get("eval_count"))
-    return Usage(prompt, max(completion or 0, 0)) if prompt is not None and prompt > 0 else None

@@ -5,7 +5,6 @@ of OpenAI's own client. `response_reader.py` reads the answer.
 """
 
 import re
-from collections.abc import Iterator
 from hashlib import sha256
 from itertools import takewhile
 from typing import Any
@@ -33,7 +32,7 @@ _OPTIONAL = {
     "prompt_cache_key": r"\bprompt_cache_key\b",
     "stream": r"^stream$|verified to stream\b",
 }
-"""What can be left out where a server refuses it, and how a refusal names it."""
+"""Fields, and parts of them, that can be left out where a server refuses them, and how a refusal names them."""
 _REFUSES_ITEMS = re.compile(
     r"encrypted.content(?! is not supported)|without its required|not persisted|unknown parameter: 'input\[",
     re.IGNORECASE,
@@ -50,7 +49,7 @@ class OpenAIResponses:
         self._origin = endpoint.origin("responses")
         self._known = known_model(name)
         self._left_out: set[str] = set()
-        """What this server or model has refused."""
+        """Fields, and parts of them, that this server or model has refused."""
         self._returns_items = True
         self._cache_key = uuid4().hex
 
@@ -97,12 +96,17 @@ class OpenAIResponses:
         return bool(refused)
 
     def _settings(self) -> dict[str, Any]:
-        """What a person has chosen, as far as the model takes it."""
+        """The settings of a person, as far as the model takes them."""
         options, may_think = self._options, self._known.thinks or self._known == UNKNOWN
         fields: dict[str, Any] = {}
         if may_think:
             fields["include"] = ["reasoning.encrypted_content"]
-            if reasoning := dict(self._reasoning()):
+            effort, reasoning = options.effort, dict[str, str]()
+            if effort is not None and "reasoning.effort" not in self._left_out:
+                reasoning["effort"] = openai_effort(effort, self._known)
+            if options.watched and effort is not Effort.NONE and "reasoning.summary" not in self._left_out:
+                reasoning["summary"] = "auto"
+            if reasoning:
                 fields["reasoning"] = reasoning
         if options.temperature is not None and not (self._known.thinks or self._known.refuses_sampling):
             fields["temperature"] = options.temperature
@@ -110,55 +114,38 @@ class OpenAIResponses:
             fields["max_output_tokens"] = options.max_output_tokens
         return fields
 
-    def _reasoning(self) -> Iterator[tuple[str, str]]:
-        effort = self._options.effort
-        if effort is not None and "reasoning.effort" not in self._left_out:
-            yield "effort", openai_effort(effort, self._known)
-        if self._options.watched and effort is not Effort.NONE and "reasoning.summary" not in self._left_out:
-            yield "summary", "auto"
-
     def _items(self, message: Message) -> list[dict[str, Any]]:
         if message.role == "tool":
             answered = _call_id(message.tool_call_id or "")
             return [{"type": "function_call_output", "call_id": answered, "output": message.content}]
         if message.role != "assistant":
-            return [{"role": message.role, "content": _content(message)}]
-        return self._as_it_came(message) or _in_our_words(message)
+            parts: list[dict[str, Any]] = []
+            for picture in message.pictures:
+                parts.append({"type": "input_text", "text": f"{picture.name}:"})
+                parts.append({"type": "input_image", "image_url": data_url(picture), "detail": "auto"})
+            content = [*parts, {"type": "input_text", "text": message.content}] if parts else message.content
+            return [{"role": message.role, "content": content}]
+        if as_they_came := self._as_they_came(message):
+            return as_they_came
+        calls = [  # without ids of items: those are their provider's
+            {
+                "type": "function_call",
+                "call_id": _call_id(call.id),
+                "name": call.name,
+                "arguments": sendable_arguments(call.arguments),
+            }
+            for call in message.tool_calls
+        ]
+        says = message.content or not calls
+        return [*([{"role": "assistant", "content": message.content}] if says else []), *calls]
 
-    def _as_it_came(self, message: Message) -> list[dict[str, Any]]:
+    def _as_they_came(self, message: Message) -> list[dict[str, Any]]:
         """The items of a message, all or none: a call without the reasoning before it is refused, and so is an item
         whose call nobody answers."""
-        sent = message.provider_data
-        if sent is None or sent.origin != self._origin or not self._returns_items:
-            return []
-        items = [as_dict(item) for item in as_list(read_json(sent.data))]
+        data = message.data_from(self._origin) if self._returns_items else ""
+        items = [as_dict(item) for item in as_list(read_json(data))]
         made = [item.get("call_id") for item in items if item.get("type") == "function_call"]
         return items if made == [call.id for call in message.tool_calls] else []
-
-
-def _content(message: Message) -> str | list[dict[str, Any]]:
-    if not message.pictures:
-        return message.content
-    parts: list[dict[str, Any]] = []
-    for picture in message.pictures:
-        parts.append({"type": "input_text", "text": f"{picture.name}:"})
-        parts.append({"type": "input_image", "image_url": data_url(picture), "detail": "auto"})
-    return [*parts, {"type": "input_text", "text": message.content}]
-
-
-def _in_our_words(message: Message) -> list[dict[str, Any]]:
-    """What an assistant said and called, without ids of items: those are its provider's."""
-    calls = [
-        {
-            "type": "function_call",
-            "call_id": _call_id(call.id),
-            "name": call.name,
-            "arguments": sendable_arguments(call.arguments),
-        }
-        for call in message.tool_calls
-    ]
-    says = message.content or not calls
-    return [*([{"role": "assistant", "content": message.content}] if says else []), *calls]
 
 
 def _call_id(id_: str) -> str:

@@ -17,7 +17,7 @@ class ServerFailed(Exception):
 
 
 class NoReply(Exception):
-    """What the server sent is not a piece of a reply."""
+    """The server sent something that is no piece of a reply."""
 
 
 class ReplyReader(Protocol):
@@ -44,7 +44,7 @@ class ReplyReader(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """What is sent for a request, beside what every protocol sends."""
+    """The body and the headers that a protocol sends for a request."""
 
     body: Mapping[str, Any]
     headers: Mapping[str, str]
@@ -55,11 +55,11 @@ class WireProtocol(Protocol):
 
     @property
     def path(self) -> str:
-        """What the address of a call ends in, as `/chat/completions`."""
+        """The end of a call's address, as `/chat/completions`."""
         ...
 
     def call(self, request: Request) -> Call:
-        """What to send for a request; the key is among the headers."""
+        """A request as it is sent; the key is among the headers."""
         ...
 
     def reader(self) -> ReplyReader:

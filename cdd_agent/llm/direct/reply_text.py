@@ -1,10 +1,12 @@
 """The text of a reply as it comes in pieces, whichever protocol brings it."""
 
+import json
 from collections.abc import Iterator
 
+from cdd_agent.llm.direct.json_values import as_string
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import TextDelta, ThinkingDelta, ToolCall, WasThought
+from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 
 
@@ -15,20 +17,26 @@ class Characters:
         self._half = ""
 
     def take(self, piece: str) -> str:
-        """What is whole of the text by now."""
+        """The text that is whole by now."""
         text, self._half = self._half + piece, ""
         if "\ud800" <= text[-1:] <= "\udbff":
             text, self._half = text[:-1], text[-1]
         return whole_characters(text)
 
     def end(self) -> str:
-        """What is left, when no more will come."""
+        """The rest, when no more will come."""
         return whole_characters(self._half)
 
 
 def whole_characters(text: str) -> str:
     """Two halves that belong together are one character; one alone is shown as `\ufffd`."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def call_of(id_: object, name: object, arguments: object) -> ToolCall:
+    """A call as a server sends it: whole characters, and without harmony's marks behind the name, left by some."""
+    written = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else as_string(arguments)
+    return ToolCall(*map(whole_characters, (as_string(id_), as_string(name).partition("<|")[0], written)))
 
 
 class ReplyText:
@@ -40,11 +48,11 @@ class ReplyText:
         self._characters = Characters()
         self._filter = TextFilter()
 
-    def take(self, piece: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def take(self, piece: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         if text := self._characters.take(piece):
             yield from self._said(text)
 
-    def end(self) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def end(self) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         """The rest, when no more will come."""
         if rest := self._characters.end():
             yield from self._said(rest)
@@ -61,6 +69,6 @@ class ReplyText:
         except UnreadableCall as error:
             raise ServerFailed(Failure(words="a call of a tool that cannot be read", all_words=str(error))) from error
 
-    def _said(self, text: str) -> Iterator[TextDelta | ThinkingDelta | WasThought]:
+    def _said(self, text: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         self.written.append(text)
         yield from self._filter.feed(text)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cdd_agent.llm.direct.json_values import as_dict, as_string, as_text, read_json
+from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
 from cdd_agent.llm.failures import Failure, status_of
 
 
@@ -22,9 +23,23 @@ def failure_in(document: dict[str, Any], status: int | None = None) -> Failure |
     return Failure(status=status or status_of(*codes), words=words, all_words=all_words)
 
 
+def read_document(text: str) -> dict[str, Any]:
+    """The JSON object of a piece of an answer. Raises `NoReply` for anything else, `ServerFailed` for a failure."""
+    document = _first_of(read_json(text))
+    if not isinstance(document, dict):
+        raise NoReply("not a JSON object")
+    if failure := failure_in(document):
+        raise ServerFailed(failure)
+    return document
+
+
+def _first_of(document: Any) -> Any:
+    """Google reports errors as a list with one object."""
+    return document[0] if isinstance(document, list) and len(document) == 1 else document
+
+
 def failure_of(text: str, status: int) -> Failure:
     """The failure that the body of a refusal tells of, JSON or not."""
-    document = read_json(text)
-    document = document[0] if isinstance(document, list) and document else document
+    document = _first_of(read_json(text))
     told = failure_in(document, status) if isinstance(document, dict) else None
     return told or Failure(status=status, words=text, all_words=text)

@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string, read_json
-from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
-from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_characters
-from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string
+from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.direct.reply_text import Characters, ReplyText, call_of, whole_characters
+from cdd_agent.llm.direct.reported_failures import failure_in, read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import Done, ModelEvent, ProviderData, StopReason, ThinkingDelta, ToolCall, Usage
+from cdd_agent.llm.port import Done, ModelEvent, ProviderData, StopReason, ThoughtDelta, Usage
 
 _PLAIN = frozenset({"message", "function_call"})
 """Items that can be said again in other words, unless they have a phase."""
@@ -44,13 +44,11 @@ class ResponseReader:
         self._usage: Usage | None = None
 
     def take(self, text: str) -> Iterator[ModelEvent]:
-        document = read_json(text)
-        if not isinstance(document, dict):
-            raise NoReply("not a JSON object")
+        document = read_document(text)
         kind = as_string(document.get("type"))
         is_whole = document.get("object") == "response"
         response = document if is_whole else as_dict(document.get("response"))
-        if failure := failure_in(document) or failure_in(response):
+        if failure := failure_in(response):
             raise ServerFailed(failure)
         if not (is_whole or kind.startswith("response.")):
             return  # a piece of another kind, as some servers mix in
@@ -78,7 +76,8 @@ class ResponseReader:
 
     def end(self) -> Iterator[ModelEvent]:
         yield from self._text.end()
-        calls = [_call(item) for item in self._output if item.get("type") == "function_call"]
+        made = (item for item in self._output if item.get("type") == "function_call")
+        calls = [call_of(item.get("call_id"), item.get("name"), item.get("arguments")) for item in made]
         if self._stop_reason is StopReason.STOP:
             yield from calls or self._text.calls()
 
@@ -118,7 +117,7 @@ class ResponseReader:
         if self._thoughts_of not in (None, (place, part)):
             thought = f"\n\n{thought}"
         self._thoughts_of = (place, part)
-        yield ThinkingDelta(thought)
+        yield ThoughtDelta(thought)
 
     def _item(self, place: int, item: dict[str, Any]) -> Iterator[ModelEvent]:
         """An item that is done; where nothing of it came in pieces, now all of it does."""
@@ -145,23 +144,15 @@ class ResponseReader:
         if state == "failed":
             raise ServerFailed(Failure(words="the response failed"))
         self.finished = True
-        self._stop_reason, self._stop_word = self._why(state, response)
-
-    def _why(self, state: str, response: dict[str, Any]) -> tuple[StopReason, str]:
-        """Why it is over, and the provider's word for it where that is not known."""
         if state == "completed" and not any(item.get("status") == "incomplete" for item in self._items.values()):
-            return (StopReason.REFUSED if self._is_refusal else StopReason.STOP), ""
+            self._stop_reason = StopReason.REFUSED if self._is_refusal else StopReason.STOP
+            return
         state = "incomplete" if state == "completed" else state
         word = as_string(as_dict(response.get("incomplete_details")).get("reason")) or state
-        reason = stop_reason_of(word)
-        return (reason, "") if reason in (StopReason.LENGTH, StopReason.REFUSED) else (StopReason.UNKNOWN, word)
-
-
-def _call(item: dict[str, Any]) -> ToolCall:
-    arguments = item.get("arguments")
-    written = json.dumps(arguments) if isinstance(arguments, dict) else as_string(arguments)
-    name = as_string(item.get("name")).partition("<|")[0]  # harmony's marks, left by some servers
-    return ToolCall(*map(whole_characters, (as_string(item.get("call_id")), name, written)))
+        if (reason := stop_reason_of(word)) in (StopReason.LENGTH, StopReason.REFUSED):
+            self._stop_reason = reason
+        else:
+            self._stop_word = word
 
 
 def _usage(counted: object) -> Usage | None:

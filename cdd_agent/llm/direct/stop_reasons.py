@@ -37,7 +37,7 @@ _BY_WORD = {word: reason for reason, words in _MEANINGS.items() for word in word
 
 
 def stop_reason_of(word: str) -> StopReason:
-    """What a provider's word means, in upper or lower case. Raises `ServerFailed` for one that reports a failure."""
+    """The meaning of a provider's word, in any case. Raises `ServerFailed` for one that reports a failure."""
     if (known := word.lower()) in _FAILED:
         raise ServerFailed(Failure(status=_FAILED[known], words=f"it stopped with `{word}`"))
     return _BY_WORD.get(known, StopReason.UNKNOWN)

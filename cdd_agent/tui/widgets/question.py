@@ -16,7 +16,7 @@ from cdd_agent.tui.faults import GuardedWidget
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
 
 
-class _Text(GuardedWidget, VerticalScroll, can_focus=False):
+class _QuestionText(GuardedWidget, VerticalScroll, can_focus=False):
     """The question itself, on half of the window at most. Says when another part of it may be in sight."""
 
     class Moved(Message):
@@ -56,7 +56,7 @@ class Question(GuardedWidget, Vertical):
     DEFAULT_CSS = """
     Question {
         height: auto; padding: 0 1; border-left: outer $warning; background: $panel;
-        _Text { height: auto; scrollbar-size-vertical: 1; }
+        _QuestionText { height: auto; scrollbar-size-vertical: 1; }
         Static { width: 1fr; height: auto; }
         .more { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; display: none; }
         .more.-refused { color: $text-error; text-style: bold; }
@@ -69,7 +69,7 @@ class Question(GuardedWidget, Vertical):
         self._answers = answers
         self._is_read = False
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
-        self._view = _Text(Static(text, markup=False))
+        self._view = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
         self._offered = "   ".join(f"[{word[0]}] {word}" for word in answers)
         self._keys = Static(self._offered, markup=False, classes="keys")
@@ -103,7 +103,7 @@ class Question(GuardedWidget, Vertical):
     def scroll_by(self, key: str) -> None:
         self._view.move(key)
 
-    @on(_Text.Moved)
+    @on(_QuestionText.Moved)
     def _say_what_is_cut(self) -> None:
         if not self._view.size.height:
             return

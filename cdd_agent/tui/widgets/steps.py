@@ -1,57 +1,106 @@
-"""The plan as a list of steps with their status; drawn line by line, so that its length does not matter.
+"""The plan as a list of steps: where each one stands, what it took, what was seen of it, what it waits for.
 
-Where there is room for all titles in full, they are; otherwise each step has one row.
+Drawn line by line, so that its length does not matter. Where there is room for all titles in full, they are; otherwise
+each step has one row.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from cdd_agent.events import StepView
+from cdd_agent.events import StepFinished, StepStarted, StepView
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
-from cdd_agent.wording import REMARKS, STEP_GLYPHS
+from cdd_agent.wording import REMARKS, step_glyph
+
+_TITLE = 0.55
+"""The part of a row that a title gets at least, where it needs it."""
 
 
-class StepList(GuardedWidget, ScrollView, can_focus=False):
-    """Shows where the run is. The first line, which stays when the list scrolls, is the progress of the whole."""
+class StepList(GuardedWidget, ScrollView, can_focus=True):
+    """Shows where the run is. The first line, which stays when the list scrolls, is the progress of the whole.
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {*(f"steps--{status.value}" for status in StepStatus), "steps--total"}
+    With the focus, the arrows walk through the steps and Enter opens one.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"steps--{status.value}" for status in StepStatus),
+        "steps--remark",
+        "steps--total",
+        "steps--facts",
+        "steps--cursor",
+    }
     DEFAULT_CSS = """
     StepList {
         padding: 0 1; background: $surface; scrollbar-size-vertical: 1; overflow-x: hidden;
         & > .steps--pending { color: $text-muted; }
         & > .steps--in_progress { color: $text-accent; text-style: bold; }
         & > .steps--completed { color: $text-success; }
+        & > .steps--remark { color: $text-warning; }
         & > .steps--failed { color: $text-error; text-style: bold; }
         & > .steps--skipped { color: $text-warning; }
         & > .steps--total { text-style: bold; }
+        & > .steps--facts { text-style: none; }
+        & > .steps--cursor { text-style: reverse; }
     }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "walk(-1)", show=False),
+        Binding("down", "walk(1)", show=False),
+        Binding("home", "walk(-1000000)", show=False),
+        Binding("end", "walk(1000000)", show=False),
+        Binding("enter", "open", show=False),
+    ]
+    KEYS: ClassVar[tuple[str, ...]] = ("up", "down", "home", "end", "enter")
+    """Those that are the list's while it has the focus."""
+
+    @dataclass
+    class Opened(Message):
+        """The person wants to see all of a step."""
+
+        number: int
 
     def __init__(self) -> None:
         super().__init__()
         self._steps: list[StepView] = []
         self._in_full: list[tuple[StepView, str]] = []
         """The rows of titles that are longer than one; empty where there is no room for them."""
+        self._cursor: int | None = None
+        """The step that the person has walked to, by its place; None: the one that matters now."""
+        self._is_folded = False
         self.display = False
 
     def show(self, steps: Iterable[StepView]) -> None:
         """Show these steps; none hides the list."""
         self._steps = list(steps)
-        self.display = bool(self._steps)
+        self.display = bool(self._steps) and not self._is_folded
+        if self._cursor is not None and self._cursor >= len(self._steps):
+            self._cursor = None
         self._lay_out()
         self.refresh(layout=True)
         self._follow()
+
+    def fold(self, *, is_folded: bool) -> None:
+        """Make room for the transcript, or show the steps again."""
+        self._is_folded = is_folded
+        self.show(self._steps)
+
+    @property
+    def has_steps(self) -> bool:
+        """There is a plan, folded or not."""
+        return bool(self._steps)
 
     @property
     def is_over(self) -> bool:
@@ -62,17 +111,70 @@ class StepList(GuardedWidget, ScrollView, can_focus=False):
     def has_failed(self) -> bool:
         return any(step.status is StepStatus.FAILED for step in self._steps)
 
+    @property
+    def done(self) -> tuple[int, int]:
+        """The steps that are over, and all."""
+        return sum(step.status.over for step in self._steps), len(self._steps)
+
     def on_resize(self) -> None:
         self._lay_out()
         self._follow()
 
-    def mark(self, number: int, status: StepStatus, verification: Verification | None = None) -> None:
-        """One step has got another status."""
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self._cursor = None
+        self.refresh()
+        self._follow()
+
+    def begin(self, event: StepStarted) -> None:
+        self._change(event.step, status=StepStatus.IN_PROGRESS, attempts=event.attempt, evidence=None, seconds=None)
+
+    def finish(self, event: StepFinished) -> None:
+        self._change(
+            event.step,
+            status=event.status,
+            verification=event.verification,
+            error=event.error,
+            reason=event.reason,
+            attempts=event.attempts,
+            seconds=event.seconds,
+            completed_at=event.completed_at,
+            evidence=event.evidence,
+        )
+
+    def _change(self, number: int, **update: object) -> None:
         for index, step in enumerate(self._steps):
             if step.number == number:
-                self._steps[index] = replace(step, status=status, verification=verification)
+                self._steps[index] = replace(step, **update)  # type: ignore[arg-type]  # the fields of a StepView
         self._lay_out()
         self._follow()
+
+    def action_walk(self, by: int) -> None:
+        if self._steps:
+            self.walk(by)
+
+    def walk(self, by: int) -> int:
+        """Go to the step so many places further on; its number."""
+        self._cursor = min(max(self._selected + by, 0), len(self._steps) - 1)
+        self.refresh()
+        self._follow()
+        return self._steps[self._cursor].number
+
+    def action_open(self) -> None:
+        if self._steps:
+            self.post_message(self.Opened(self._steps[self._selected].number))
+
+    def on_click(self, event: events.Click) -> None:
+        if (offset := event.get_content_offset(self)) is None or offset.y == 0:
+            return
+        row = offset.y + self.scroll_offset.y - 1
+        shown = [step for step, _ in self._in_full] if self._in_full else self._steps
+        if row < len(shown):
+            self._cursor = self._steps.index(shown[row])
+            self.refresh()
+            self.action_open()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         del container, viewport, width
@@ -80,27 +182,51 @@ class StepList(GuardedWidget, ScrollView, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
-            return self._strip(self._progress(), self.get_component_rich_style("steps--total"))
+            return self._strip([Segment(self._progress(), self.get_component_rich_style("steps--total"))])
         row = y + self.scroll_offset.y
         if self._in_full and row <= len(self._in_full):
             step, text = self._in_full[row - 1]
+            is_first = row == 1 or self._in_full[row - 2][0] is not step
         elif not self._in_full and row <= len(self._steps):
-            step = self._steps[row - 1]
+            step, is_first = self._steps[row - 1], True
             text = _sign(step) + _words(step)
         else:
             return Strip.blank(self.size.width, self.rich_style)
-        return self._strip(text, self.get_component_rich_style(f"steps--{step.status.value}"))
+        return self._row(step, text, _facts(step, self._steps) if is_first else "")
+
+    def _row(self, step: StepView, text: str, facts: str) -> Strip:
+        look = "remark" if _remark(step) else step.status.value
+        style = self.get_component_rich_style(f"steps--{look}")
+        if self.has_focus and self._steps[self._selected] is step:
+            style += self.get_component_rich_style("steps--cursor", partial=True)
+        room = self._room
+        if cell_len(text) + cell_len(facts) + 1 > room and cell_len(facts) > room * (1 - _TITLE):
+            facts = ""
+        title = Strip([Segment(text, style)])
+        left = room - (cell_len(facts) + 1 if facts else 0)
+        if title.cell_length > left:
+            title = Strip([*title.crop(0, max(left - 1, 0)), Segment("…", style)])
+        title = title.adjust_cell_length(left, style)
+        return self._strip([*title, Segment(f" {facts}", style)] if facts else list(title), style)
 
     def _lay_out(self) -> None:
         self._in_full = []
         if len(self._steps) < self.size.height:
-            rows = [(step, row) for step in self._steps for row in _wrapped(step, self._room)]
+            rows = [(step, row) for step in self._steps for row in self._wrapped(step)]
             self._in_full = rows if len(rows) < self.size.height else []
         self.virtual_size = Size(self.size.width, len(self._in_full or self._steps) + 1)
         self.refresh()  # what was drawn at this size before it was known is out of date
 
+    def _wrapped(self, step: StepView) -> list[str]:
+        """The rows of a step, those below the first under its title."""
+        sign, words, facts = _sign(step), _words(step), cell_len(_facts(step, self._steps))
+        hang = " " * cell_len(sign)
+        beside = facts + 1 if facts and facts <= self._room * (1 - _TITLE) else 0
+        rows = wrap(words, max(self._room - len(hang) - beside, 1), by_words=True)
+        return [(hang if start else sign) + words[start:end] for start, end in rows]
+
     def _progress(self) -> str:
-        done, total = sum(step.status.over for step in self._steps), len(self._steps)
+        done, total = self.done
         width = min(10, max(self.size.width - 14, 0))
         filled = width * done // total if total else 0
         return f"Plan {done}/{total} {'━' * filled}{'╌' * (width - filled)}"
@@ -110,37 +236,70 @@ class StepList(GuardedWidget, ScrollView, can_focus=False):
         """The cells of a row that are not behind the scrollbar."""
         return self.scrollable_content_region.width
 
-    def _strip(self, text: str, style: Style) -> Strip:
-        width = self._room
-        strip = Strip([Segment(text, style)])
-        if strip.cell_length > width:
-            strip = Strip([*strip.crop(0, max(width - 1, 0)), Segment("…", style)])
-        return strip.adjust_cell_length(width, style).apply_style(self.rich_style + style)
+    def _strip(self, segments: list[Segment], style: Style | None = None) -> Strip:
+        strip = Strip(segments)
+        if strip.cell_length > self._room:
+            strip = strip.crop(0, self._room)
+        return strip.adjust_cell_length(self._room, style).apply_style(self.rich_style + (style or Style()))
 
     def _follow(self) -> None:
         """Keep the step that matters now in view, once it is known how much of the list is."""
-        self.call_after_refresh(self._show_current)
+        self.call_after_refresh(self._show_selected)
 
-    def _show_current(self) -> None:
+    @property
+    def _selected(self) -> int:
+        """The place of the step that the person is at, or else of the one that matters now."""
+        if self._cursor is not None:
+            return self._cursor
         now = (StepStatus.IN_PROGRESS, StepStatus.FAILED)
         current = next((i for i, step in enumerate(self._steps) if step.status in now), None)
         if current is None:
             current = next((i for i, step in enumerate(self._steps) if not step.status.over), len(self._steps) - 1)
-        self.scroll_to(y=max(current + 1 - self.size.height // 2, 0), animate=False, immediate=True)
+        return current
+
+    def _show_selected(self) -> None:
+        place = self._selected
+        if self._in_full and place < len(self._steps):
+            place = next(row for row, (step, _) in enumerate(self._in_full) if step is self._steps[place])
+        self.scroll_to(y=max(place + 1 - self.size.height // 2, 0), animate=False, immediate=True)
+
+
+def _remark(step: StepView) -> str:
+    return REMARKS.get(step.verification, "") if step.status is StepStatus.COMPLETED else ""
 
 
 def _sign(step: StepView) -> str:
-    return f"{STEP_GLYPHS[step.status]} {step.number}. "
+    return f"{step_glyph(step)} {step.number}. "
 
 
 def _words(step: StepView) -> str:
-    remark = f" ({REMARKS[step.verification]})" if step.verification in REMARKS else ""
+    remark = f" ({_remark(step)})" if _remark(step) else ""
     return f"{sanitize_for_display(step.title)}{remark}"
 
 
-def _wrapped(step: StepView, width: int) -> list[str]:
-    """The rows of a step, those below the first under its title."""
-    sign, words = _sign(step), _words(step)
-    hang = " " * cell_len(sign)
-    rows = wrap(words, max(width - len(hang), 1), by_words=True)
-    return [(hang if start else sign) + words[start:end] for start, end in rows]
+def _facts(step: StepView, steps: list[StepView]) -> str:
+    """In a few cells: what a step took, what was seen of its tests, how often it was tried; or what it waits for."""
+    if step.status is StepStatus.PENDING:
+        by_number = {other.number: other for other in steps}
+        waits = [n for n in step.depends_on if n in by_number and not by_number[n].status.over]
+        if not waits:
+            return ""
+        return "← all" if len(waits) > 2 and len(waits) == len(steps) - 1 else f"← {_few(waits)}"
+    facts = [_span(step.seconds)] if step.seconds is not None and step.status is not StepStatus.SKIPPED else []
+    if (seen := step.evidence) is not None and seen.passed is not None:
+        facts += [f"{seen.passed}✓"]
+        facts += [f"+{seen.fixed + seen.new}"] if seen.fixed + seen.new else []
+        facts += [f"{seen.failed - seen.old_failures}✗"] if seen.failed > seen.old_failures else []
+    facts += [f"↻{step.attempts}"] if step.attempts > 1 else []
+    return " ".join(facts)
+
+
+def _few(numbers: list[int]) -> str:
+    shown = ",".join(map(str, numbers[:2]))
+    return f"{shown},…" if len(numbers) > 2 else shown
+
+
+def _span(seconds: float) -> str:
+    if seconds < 99.5:
+        return f"{seconds:.0f}s"
+    return f"{seconds / 60:.0f}m" if seconds < 99.5 * 60 else f"{seconds / 3600:.0f}h"

@@ -4,13 +4,13 @@ Cargo says on one stream which program of tests it starts, and the program on an
 """
 
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
 from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, whole
@@ -170,11 +170,11 @@ class _Sources:
     def __post_init__(self) -> None:
         patterns = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml", "*/*/*/Cargo.toml")
         files = [file for pattern in patterns for file in sorted(self.root.glob(pattern))]
-        found = [(file.parent.relative_to(self.root).as_posix(), _toml(file).get("package")) for file in files]
+        found = [(file.parent.relative_to(self.root).as_posix(), _package(file.parent)) for file in files]
         self.packages = {
             folder: str(package.get("name", "")).replace("-", "_")
             for folder, package in found
-            if isinstance(package, dict) and not folder.startswith("target/")
+            if package and not folder.startswith("target/")
         }
 
     def of(self, source: str, crate: str) -> str:
@@ -201,24 +201,23 @@ class _Sources:
         return TestId(str(place), "::".join((*modules, name)))
 
 
-def _toml(file: Path) -> dict[str, Any]:
+def _package(folder: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return section(Manifests(folder).content("Cargo.toml"), "package")
+    except ManifestUnreadable:
         return {}
 
 
 def _test_keys(text: str) -> object:
     """What in a `Cargo.toml` decides which tests there are, and what runs them."""
     try:
-        content: dict[str, Any] = tomllib.loads(text)
-        library, package = content.get("lib", {}), content.get("package", {})
-        keys = ("test", "doctest", "harness")
-        return (
-            content.get("test"),
-            {key: library[key] for key in keys if key in library},
-            package.get("autotests"),
-            content.get("workspace", {}).get("exclude"),
-        )
-    except (ValueError, AttributeError, TypeError, RecursionError):
+        content = parsed("Cargo.toml", text)
+    except ManifestUnreadable:
         return text
+    library, keys = section(content, "lib"), ("test", "doctest", "harness")
+    return (
+        content.get("test"),
+        {key: library[key] for key in keys if key in library},
+        section(content, "package").get("autotests"),
+        section(content, "workspace").get("exclude"),
+    )

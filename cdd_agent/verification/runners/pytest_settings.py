@@ -2,10 +2,10 @@
 
 import ast
 import configparser
-import tomllib
 from functools import partial
 from pathlib import PurePosixPath
 
+from cdd_agent.files.manifests import ManifestUnreadable, parsed, section
 from cdd_agent.verification.runner import Matters, whole
 
 _SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
@@ -65,8 +65,8 @@ def _is_for_pytest(name: str) -> bool:
 
 def _pytest_table(pyproject: str) -> object:
     try:
-        return tomllib.loads(pyproject).get("tool", {}).get("pytest")
-    except (tomllib.TOMLDecodeError, AttributeError, RecursionError):
+        return section(parsed("pyproject.toml", pyproject), "tool").get("pytest")
+    except ManifestUnreadable:
         return pyproject
 
 

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.project.manifests import Manifests, read_manifests
+from cdd_agent.project.profile import Profile, profile
 
 
-def manifests(root: Path, files: dict[str, str]) -> Manifests:
+def profile_of(root: Path, files: dict[str, str]) -> Profile:
     for name, text in files.items():
         (root / name).write_text(text, encoding="utf-8")
-    return read_manifests(root)
+    return profile(root)
 
 
 def test_a_folder_without_such_files_has_its_own_name_and_no_commands(tmp_path: Path) -> None:
-    found = read_manifests(tmp_path)
+    found = profile(tmp_path)
     assert (found.name, found.description, found.unread) == (tmp_path.name, "", [])
     assert not any(found.commands.values())
 
@@ -42,7 +42,7 @@ def test_a_folder_without_such_files_has_its_own_name_and_no_commands(tmp_path: 
 def test_commands_are_those_that_the_files_speak_of(
     tmp_path: Path, files: dict[str, str], commands: dict[str, list[str]]
 ) -> None:
-    found = manifests(tmp_path, files).commands
+    found = profile_of(tmp_path, files).commands
     assert {purpose: found[purpose] for purpose in commands} == commands
 
 
@@ -59,7 +59,7 @@ def test_commands_are_those_that_the_files_speak_of(
 def test_name_and_description_are_found(
     tmp_path: Path, files: dict[str, str], name: str | None, description: str
 ) -> None:
-    found = manifests(tmp_path, files)
+    found = profile_of(tmp_path, files)
     assert (found.name, found.description) == (name or tmp_path.name, description)
 
 
@@ -68,12 +68,12 @@ def test_name_and_description_are_found(
     [("pyproject.toml", "[a"), ("package.json", "{"), ("package.json", "[]"), ("Cargo.toml", "= 1")],
 )
 def test_a_broken_file_is_named_with_the_reason_and_the_others_are_read(tmp_path: Path, name: str, text: str) -> None:
-    found = manifests(tmp_path, {name: text, "Makefile": "build:\n"})
+    found = profile_of(tmp_path, {name: text, "Makefile": "build:\n"})
     assert [line.partition(":")[0] for line in found.unread] == [name]
     assert found.commands["build"] == ["make build"]
 
 
 def test_values_of_another_kind_are_no_crash(tmp_path: Path) -> None:
-    found = manifests(tmp_path, {"pyproject.toml": "project = 1\ntool = 2", "package.json": '{"scripts": []}'})
+    found = profile_of(tmp_path, {"pyproject.toml": "project = 1\ntool = 2", "package.json": '{"scripts": []}'})
     assert found.unread == []
     assert found.commands["build"] == []

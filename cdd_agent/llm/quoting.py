@@ -8,7 +8,7 @@ LONGEST_QUOTE = 300
 """Characters of a server's own words in our message."""
 
 
-def presentable(text: str) -> str:
+def quoted(text: str) -> str:
     """One short line without keys, markup or control characters; names of models and hosts stay readable."""
     if re.search(r"<!doctype|<html", text, re.IGNORECASE):
         text = _MARKUP.sub(" ", text)

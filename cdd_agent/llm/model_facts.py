@@ -1,4 +1,4 @@
-"""What servers say of their own models, which goes before any table: OpenRouter's list, what Ollama shows of a model,
+"""Facts that servers tell of their own models, which go before any table: OpenRouter's list, Ollama's of a model,
 and how much a server on this computer takes in.
 
 What answers may be anything, and so may what was kept: each fact is taken only as what it has to be.
@@ -32,7 +32,7 @@ _LONGEST_LIST = 16 * 2**20
 _LARGEST_WINDOW = 10**9
 
 
-class OwnWords:
+class ModelFacts:
     """The facts about one model, by its server's own words where it has some; asked for once, in a thread."""
 
     def __init__(self, endpoint: Endpoint, known: KnownModel) -> None:
@@ -103,7 +103,7 @@ class OwnWords:
             self._ready.set()
 
     def _ask_openrouter(self) -> None:
-        kept, name = _Kept.read(self._endpoint.base), self._endpoint.model
+        kept, name = _CachedList.read(self._endpoint.base), self._endpoint.model
         if found := _facts_of(name, kept.entries, self._facts):
             self._facts = found
             self._ready.set()
@@ -113,7 +113,7 @@ class OwnWords:
         answer = fetched(f"{self._endpoint.base}/models", self._endpoint.key, _PATIENCE * 10)
         listed = map(as_dict, as_list(as_dict(answer).get("data")))
         if entries := [{name: entry[name] for name in _FIELDS if name in entry} for entry in listed]:
-            _Kept(self._endpoint.base, time.time(), entries).write()
+            _CachedList(self._endpoint.base, time.time(), entries).write()
             self._facts = _facts_of(name, entries, self._facts) or self._facts
 
 
@@ -140,7 +140,7 @@ def window_here(endpoint: Endpoint) -> int | None:
 
 
 def _shown_by_ollama(endpoint: Endpoint, known: KnownModel) -> KnownModel:
-    """What Ollama says of a model, loaded or not. Who made the model may have set its window (`num_ctx`)."""
+    """The facts that Ollama tells of a model, loaded or not. Who made the model may have set its window (`num_ctx`)."""
     shown = as_dict(fetched(f"{endpoint.base}/api/show", endpoint.key, _PATIENCE * 10, {"model": endpoint.model}))
     about = as_dict(shown.get("model_info"))
     window = _as_window(about.get(f"{as_string(about.get('general.architecture'))}.context_length"))
@@ -180,7 +180,7 @@ def sees_here(endpoint: Endpoint) -> bool | None:
 
 
 def _loaded_by_ollama(endpoint: Endpoint, patience: float) -> list[Any] | None:
-    """What it says of the models that are loaded; None where nothing answers, or something else."""
+    """Its list of the models that are loaded; None where nothing answers, or something else."""
     said = as_dict(fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience)).get("models")
     return said if isinstance(said, list) else None
 
@@ -221,7 +221,7 @@ def fetched(address: str, key: str | None, patience: float, body: object = None)
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedList:
     """OpenRouter's list as it is kept in the user's cache folder."""
 
     base: str
@@ -230,7 +230,7 @@ class _Kept:
     entries: Iterable[dict[str, Any]] = ()
 
     @classmethod
-    def read(cls, base: str) -> "_Kept":
+    def read(cls, base: str) -> "_CachedList":
         """The list that came from this address, or an empty one."""
         path, text = _place(), ""
         with suppress(OSError):
@@ -262,29 +262,25 @@ _FIELDS = ("id", "context_length", "pricing", "supported_parameters", "top_provi
 
 
 def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -> KnownModel | None:
-    """What a list says of a model; of a variant (`:nitro`) that is not in it, what it says of the model."""
+    """The facts about a model in a list; for a variant (`:nitro`) that is not in it, those of the model."""
     by_name = {as_string(entry.get("id")): entry for entry in entries}
     entry = by_name.get(name) or by_name.get(name.partition(":")[0])
     if not entry:
         return None
     modalities = as_list(as_dict(entry.get("architecture")).get("input_modalities"))
     takes, provider = as_list(entry.get("supported_parameters")), as_dict(entry.get("top_provider"))
+    pricing = as_dict(entry.get("pricing"))
+    names = ("prompt", "completion", "input_cache_read", "input_cache_write")
+    prompt, completion, read, write = (_dollars(pricing.get(name)) for name in names)
     return replace(
         known,
         window=_as_window(provider.get("context_length")) or _as_window(entry.get("context_length")) or known.window,
         longest_reply=_as_window(provider.get("max_completion_tokens")) or known.longest_reply,
-        price=_price(as_dict(entry.get("pricing"))) or known.price,
+        price=known.price if prompt is None or completion is None else Price(prompt, completion, read, write),
         calls_tools="tools" in takes,
         thinks="reasoning" in takes,
         sees="image" in modalities if modalities else known.sees,
     )
-
-
-def _price(said: dict[str, Any]) -> Price | None:
-    prompt, completion, read, write = (
-        _dollars(said.get(name)) for name in ("prompt", "completion", "input_cache_read", "input_cache_write")
-    )
-    return None if prompt is None or completion is None else Price(prompt, completion, read, write)
 
 
 def _dollars(said: object) -> float | None:

@@ -1,0 +1,262 @@
+"""The shell a line at a time, without a screen: for screen readers, editors, serial lines and pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from cdd_agent.cli.without_screen import Output
+from cdd_agent.commands.registry import handle
+from cdd_agent.errors import CddError, ExitCode, NotApproved
+from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone
+from cdd_agent.printer import PlainPrinter
+from cdd_agent.terminal import forget_what_was_typed
+from cdd_agent.wording import answers, question
+
+if TYPE_CHECKING:
+    from cdd_agent.agents.base import Agent, Meaning
+    from cdd_agent.session import Session
+
+    Meant = tuple[Agent | None, Meaning | None]
+
+_TWICE = 3.0
+"""Seconds in which a second Ctrl+C leaves."""
+
+
+class PlainShell:
+    """One session, its `Frontend`, and whoever types the lines. One turn runs at a time; Ctrl+C stops it.
+
+    From a terminal, a line that comes during a turn waits for its end, and is sent only if it still means what it did
+    when it was typed. Of a pipe, the next line is read when the one before is carried out, or when a question is asked;
+    the first that fails is the last.
+    """
+
+    def __init__(self, printer: PlainPrinter, keyboard: int, *, is_terminal: bool) -> None:
+        """`keyboard` is the descriptor that lines come from."""
+        self.output = Output(printer)
+        self._printer = printer
+        self._keyboard, self._is_terminal = keyboard, is_terminal
+        self._session: Session | None = None
+        self._rest = b""
+        self._is_over = False
+        """No more lines will come."""
+        self._lines: deque[tuple[str, Meant]] = deque()
+        """Those that wait, each with what it meant when it was typed."""
+        self._has_come = asyncio.Event()
+        self._asked: asyncio.Future[str] | None = None
+        self._turn: asyncio.Task[None] | None = None
+        self._leaves = self._step_failed = False
+        self._interrupted_at = -_TWICE
+
+    def emit(self, event: Event) -> None:
+        """Whatever happens in the session is told here."""
+        if isinstance(event, ExitRequested):
+            self._leaves = True
+            return
+        if isinstance(event, StepFinished) and not event.status.over:
+            self._step_failed = True
+        self.output.emit(event)
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        """The `Frontend` port. Words that were typed before the question came are no answer to it."""
+        known = answers(proposal)
+        keys = {word[0]: choice for word, choice in known.items()} | known
+        self._printer.say(question(proposal))
+        offered = "  ".join(f"[{word[0]}] {word}" for word in known)
+        while True:
+            answer = (await self._answer(f"{offered} > ")).strip().lower()
+            if answer in keys:
+                return keys[answer]
+            self._printer.say("Type one of the letters.")
+
+    async def ask(self, prompt: str) -> str:
+        """The `Frontend` port."""
+        self._printer.say(prompt)
+        return await self._answer("answer > ")
+
+    async def run(self, session: Session, notices: tuple[Notice, ...]) -> ExitCode:
+        """To its end: `/exit`, the end of the input, or Ctrl+C twice."""
+        self._session = session
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # Windows: there Ctrl+C ends the program
+            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        for notice in notices:
+            self.emit(notice)
+        if self._is_terminal:
+            self._read_along(loop)
+        await session.first_look()
+        try:
+            return await self._take_turns(session)
+        finally:
+            session.leave()
+
+    async def _take_turns(self, session: Session) -> ExitCode:
+        while not self._leaves:
+            typed = await self._next()
+            if typed is None:
+                break
+            line, meant = typed
+            if meant != self._meaning(line):
+                self._printer.say(f"Not sent, as it means something else by now: {line}")
+                continue
+            self._step_failed = False
+            self._turn = asyncio.create_task(handle(session, line))
+            failure = await self._ended(self._turn)
+            self._turn = None
+            if failure is None:
+                continue
+            if not self._is_terminal:
+                return failure
+            for unsent, _ in self._lines:
+                self._printer.say(f"Not sent: {unsent}")
+            self._lines.clear()
+        return ExitCode.DONE
+
+    async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
+        """Wait for a turn, and tell how it failed, if it did."""
+        try:
+            await turn
+        except CddError as error:
+            self.emit(Notice(error.message, Tone.ERROR))
+            if error.hint:
+                self.emit(Notice(error.hint))
+            return error.exit_code
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # the shell is to end, not the turn
+                raise
+            self.emit(Notice("Stopped.", Tone.WARNING))
+            return ExitCode.INTERRUPTED
+        return ExitCode.FAILED if self._step_failed else None
+
+    def _meaning(self, line: str) -> Meant:
+        assert self._session is not None
+        meaning = self._session.meaning(line)
+        return (self._session.agent, meaning) if meaning is not None else (None, None)
+
+    async def _next(self) -> tuple[str, Meant] | None:
+        """The line to carry out now; None when there is no more."""
+        if not self._is_terminal:
+            line = await self._read()
+            return None if line is None else (line, self._meaning(line))
+        if not self._lines and not self._is_over:
+            self._prompt()
+        while not self._lines and not self._is_over and not self._leaves:
+            self._has_come.clear()
+            await self._has_come.wait()
+        return self._lines.popleft() if self._lines and not self._leaves else None
+
+    def _prompt(self) -> None:
+        assert self._session is not None
+        agent = self._session.agent
+        if agent is not None and (meaning := self._session.meaning("")) is not None:
+            self._printer.say(f"({meaning.hint})")
+        self._printer.prompt(f"{agent.name} {agent.ticket_slug} > " if agent is not None else "chat > ")
+
+    async def _answer(self, prompt: str) -> str:
+        """The line that is sent now. Raises `NotApproved` when no line will come."""
+        if not self._is_terminal:
+            line = await self._read()
+        elif self._is_over:
+            line = None
+        else:
+            forget_what_was_typed(self._keyboard)
+            self._printer.prompt(prompt)
+            self._asked = asyncio.get_running_loop().create_future()
+            try:
+                return await self._asked
+            finally:
+                self._asked = None
+        if line is None:
+            raise NotApproved("No answer came")
+        return line
+
+    async def _read(self) -> str | None:
+        """The next line of a pipe; what comes after it stays there."""
+        from cdd_agent.threads import in_thread
+
+        while b"\n" not in self._rest and not self._is_over:
+            piece = await in_thread(lambda: os.read(self._keyboard, 65536), name="lines")
+            self._rest += piece
+            self._is_over = not piece
+        if not self._rest:
+            return None
+        line, _, self._rest = self._rest.partition(b"\n")
+        return _decoded(line)
+
+    def _read_along(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take lines as they are typed. In a thread that nobody waits for: it may never have another line."""
+
+        def read() -> None:
+            while line := _read_line(self._keyboard):
+                with suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(self._take, _decoded(line.rstrip(b"\n")))
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._end)
+
+        threading.Thread(target=read, name="lines", daemon=True).start()
+
+    def _take(self, line: str) -> None:
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(line)
+            return
+        if self._turn is not None and line.strip():
+            self._printer.say("(It waits for the end of this.)")
+        elif self._turn is not None:  # an Enter too many
+            return
+        self._lines.append((line, self._meaning(line)))
+        self._has_come.set()
+
+    def _end(self) -> None:
+        self._is_over = True
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_exception(NotApproved("No answer came"))
+        self._has_come.set()
+
+    def _interrupt(self) -> None:
+        """Ctrl+C: stop what runs; where nothing does, once more leaves."""
+        if self._turn is not None and not self._turn.done():
+            self._turn.cancel()
+            return
+        now = monotonic()
+        if now - self._interrupted_at < _TWICE:
+            self._leaves = True
+            self._has_come.set()
+        else:
+            self._interrupted_at = now
+            self._printer.say("\nCtrl+C again leaves.")
+            self._prompt()
+
+
+def _read_line(keyboard: int) -> bytes:
+    """A terminal gives a line at a time; nothing at its end."""
+    try:
+        return os.read(keyboard, 65536)
+    except OSError:  # the terminal is gone
+        return b""
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode("utf-8", errors="replace").removesuffix("\r")
+
+
+def run_plain(open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]]) -> int:
+    """Run the shell on standard input and output. Raises `CddError` where the session cannot be opened."""
+    is_terminal = sys.stdin.isatty()
+    code = ExitCode.DONE
+
+    async def run() -> None:
+        nonlocal code
+        code = await shell.run(*opened)
+
+    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), is_terminal=is_terminal)
+    opened = open_session(shell, shell.emit)
+    shell.output.carry_out(run())
+    return code

@@ -1,0 +1,112 @@
+"""Everything that is known of one step, for a person to look at: read from the plan, the state and the run's record."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdd_agent.engine.accepted import known_so_far
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.effort import RunCost, effort_by_step
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
+from cdd_agent.events import PlanOpened, StepView
+from cdd_agent.files.json_file import read_text
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.state import ExecutionState, StepExecution, load_state
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
+
+
+@dataclass(frozen=True)
+class SeenTest:
+    """One test as a check saw it. `before` is None where nothing was known of it."""
+
+    name: str
+    result: Result
+    before: Result | None
+
+
+@dataclass(frozen=True)
+class AttemptDetails:
+    """One attempt; what was not kept, or never was, is empty."""
+
+    number: int
+    guidance: str
+    request: str
+    reply: str
+    """What the model said; where it used tools, with its calls."""
+    failure: str
+    diff: str
+    output: str
+    """Of its check."""
+    tests: tuple[SeenTest, ...]
+
+
+@dataclass(frozen=True)
+class StepDetails:
+    """One step as the plan has it, where it stands, and its attempts, the first one first."""
+
+    ticket_slug: str
+    step: PlanStep
+    view: StepView
+    effort: RunCost
+    attempts: tuple[AttemptDetails, ...]
+
+
+def step_details(root: Path, ticket: Ticket, number: int, redactor: Redactor) -> StepDetails:
+    """Reads only, without the ticket's lock. Raises `BadInput` where there is no such step, or a file is damaged."""
+    plan = ticket.read_plan()
+    step = next((step for step in plan.steps if step.number == number), None)
+    if step is None:
+        raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
+    state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(ticket_slug=ticket.slug)
+    view = next(view for view in PlanOpened.of("", plan, state).steps if view.number == number)
+    record, now = RunRecord.of(root, ticket.slug, redactor), state.of(number)
+    return StepDetails(
+        ticket.slug,
+        step,
+        view,
+        effort_by_step(record.log.entries()).get(now.folder, RunCost()),
+        tuple(_attempt(record.attempt(now.folder, n), n, state, record, now) for n in range(1, now.attempts + 1)),
+    )
+
+
+def _attempt(
+    attempt: Attempt, number: int, state: ExecutionState, record: RunRecord, now: StepExecution
+) -> AttemptDetails:
+    failure = attempt.failure
+    return AttemptDetails(
+        number,
+        attempt.guidance,
+        read_text(attempt.folder / "request.md") or "",
+        attempt.said,
+        failure.detail if failure else "",
+        read_text(attempt.folder / "changes.diff") or "",
+        read_text(attempt.folder / "output.txt") or "",
+        _seen_by_check(record, state, now, number),
+    )
+
+
+def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution, attempt: int) -> tuple[SeenTest, ...]:
+    """The tests that the check of a step's attempt saw, beside what was known of each before the step."""
+    tests = record.attempt(step.folder, attempt).tests
+    return _seen(tests, known_so_far(state, record, before=step).reference) if tests else ()
+
+
+def _seen(tests: SuiteRun, known: Reference) -> tuple[SeenTest, ...]:
+    """What changed first: new failures, then what is green and was not, then old failures, then the rest."""
+
+    def seen(name: str, result: Result) -> SeenTest:
+        before = Result.FAILED if known.failed(name) else known.tests[name].result if name in known.tests else None
+        return SeenTest(name, result, before)
+
+    def rank(test: SeenTest) -> int:
+        match test.result, test.before:
+            case Result.FAILED, before:
+                return 2 if before is Result.FAILED else 0
+            case Result.PASSED, Result.FAILED | None:
+                return 1
+            case _:
+                return 3
+
+    return tuple(sorted((seen(*found) for found in tests.results.items()), key=rank))

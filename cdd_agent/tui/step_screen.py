@@ -1,0 +1,223 @@
+"""One step, opened from the plan: its words; and of each attempt the prompt, the reply, the changes and the check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.reactive import reactive
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from cdd_agent.sanitize import fenced, sanitize_for_display
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.verification.outcomes import Result
+from cdd_agent.wording import REMARKS, step_glyph, why
+
+if TYPE_CHECKING:
+    from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
+    from cdd_agent.events import StepView
+
+_KEYS = "←→ part · [ ] attempt · n p step · r retry · s skip · u undo · Esc closes"
+_SHOWN_TESTS = 500
+"""Tests that passed before, too, and are listed."""
+
+Block = tuple[BlockKind, str]
+
+
+class _Tabs(GuardedWidget, Widget):
+    """The parts of a step, of which one is open."""
+
+    DEFAULT_CSS = """
+    _Tabs { height: 1; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+    chosen: reactive[int] = reactive(0)
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.names = names
+
+    def render(self) -> Content:
+        parts: list[str | tuple[str, str]] = []
+        for place, name in enumerate(self.names):
+            parts += [(f" {name} ", "bold reverse" if place == self.chosen else "$text-muted"), " "]
+        return Content.assemble(*parts)
+
+
+class StepScreen(GuardedWidget, ModalScreen[str]):
+    """Shows a step. Closed with a line for the prompt, it is that which the person wants to say; an empty one says
+    nothing. Nothing is done from here by itself."""
+
+    DEFAULT_CSS = """
+    StepScreen {
+        align: center middle;
+        & > #step { width: 94%; height: 94%; border: round $primary; background: $background; }
+        & #heading { height: auto; max-height: 4; padding: 0 1; }
+        & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    StepScreen.-narrow > #step { width: 100%; height: 100%; border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,f2", "close", show=False),
+        Binding("right,tab", "turn(1)", show=False),
+        Binding("left,shift+tab", "turn(-1)", show=False),
+        Binding("right_square_bracket", "attempt(1)", show=False),
+        Binding("left_square_bracket", "attempt(-1)", show=False),
+        Binding("n", "step(1)", show=False),
+        Binding("p", "step(-1)", show=False),
+        Binding("r", "say('retry')", show=False),
+        Binding("s", "say('skip')", show=False),
+        Binding("u", "say('undo')", show=False),
+    ]
+    PARTS: ClassVar[tuple[str, ...]] = ("Step", "Prompt", "Reply", "Changes", "Checks")
+
+    def __init__(self, details: StepDetails, look_at: Callable[[int], None]) -> None:
+        """`look_at` is called with how many places further on the step is that the person wants to see."""
+        super().__init__()
+        self._details = details
+        self._attempt = max(len(details.attempts) - 1, 0)
+        self._look_at = look_at
+
+    def compose(self) -> ComposeResult:
+        with Widget(id="step"):
+            yield Static(id="heading", markup=False)
+            yield _Tabs(self.PARTS)
+            yield Transcript()
+            yield Static(_KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Transcript).focus()
+        self.show(self._details)
+
+    def show(self, details: StepDetails) -> None:
+        """Show this step, at the part that is open."""
+        is_another = details.step.number != self._details.step.number
+        self._details = details
+        if is_another:
+            self._attempt = max(len(details.attempts) - 1, 0)
+        self._fill()
+
+    def _fill(self) -> None:
+        details, attempts = self._details, self._details.attempts
+        self.query_one("#heading", Static).update(_heading(details, self._attempt))
+        transcript = self.query_one(Transcript)
+        transcript.clear()
+        attempt = attempts[self._attempt] if attempts else None
+        part = self.PARTS[self.query_one(_Tabs).chosen]
+        for kind, text in _blocks(part, details, attempt):
+            transcript.add(kind, text)
+        transcript.scroll_home(animate=False)
+
+    def action_turn(self, by: int) -> None:
+        tabs = self.query_one(_Tabs)
+        tabs.chosen = (tabs.chosen + by) % len(self.PARTS)
+        self._fill()
+
+    def action_attempt(self, by: int) -> None:
+        self._attempt = min(max(self._attempt + by, 0), max(len(self._details.attempts) - 1, 0))
+        self._fill()
+
+    def action_step(self, by: int) -> None:
+        self._look_at(by)
+
+    def action_say(self, word: str) -> None:
+        """Leave with the words that do it, which the person sends, or not."""
+        reason = " because " if word == "skip" else ""
+        self.dismiss(f"{word} {self._details.step.number}{reason}")
+
+    def action_close(self) -> None:
+        self.dismiss("")
+
+
+def _heading(details: StepDetails, attempt: int) -> Content:
+    view, effort = details.view, details.effort
+    facts = [_standing(view)]
+    facts += [f"attempt {attempt + 1} of {len(details.attempts)}"] if details.attempts else []
+    facts += [f"{effort.seconds:.0f} s of work"] if effort.seconds else []
+    facts += [effort.spent.in_words()] if effort.spent.tokens else []
+    title = sanitize_for_display(f"{step_glyph(view)} {view.number}. {view.title}")
+    return Content.assemble((title, "bold"), "\n", (sanitize_for_display(" · ".join(facts)), "$text-muted"))
+
+
+def _standing(view: StepView) -> str:
+    words = view.status.value.replace("_", " ")
+    if view.status is StepStatus.COMPLETED and view.verification in REMARKS:
+        words += f", {REMARKS[view.verification]}"
+    if view.completed_at:
+        words += f" at {datetime.fromisoformat(view.completed_at).astimezone():%H:%M}"
+    return words
+
+
+def _blocks(part: str, details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Block]:
+    nothing = (BlockKind.NOTE, "Nothing yet: the step was not tried." if attempt is None else "Nothing was kept of it.")
+    match part:
+        case "Step":
+            yield from _words(details, attempt)
+        case "Prompt":
+            yield (BlockKind.MARKDOWN, attempt.request) if attempt and attempt.request else nothing
+        case "Reply":
+            yield (BlockKind.MARKDOWN, attempt.reply) if attempt and attempt.reply else nothing
+        case "Changes":
+            yield (BlockKind.MARKDOWN, fenced(attempt.diff, "diff")) if attempt and attempt.diff else nothing
+        case _ if attempt and (attempt.tests or attempt.output):
+            yield from _tests(attempt)
+        case _:
+            yield nothing
+
+
+def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Block]:
+    step, view = details.step, details.view
+    if view.status is StepStatus.COMPLETED and view.evidence is not None:
+        is_proven = view.verification not in REMARKS
+        yield (BlockKind.GOOD if is_proven else BlockKind.WARNING), f"Seen: {why(view.evidence)}"
+    if view.error and view.status is StepStatus.FAILED:
+        yield BlockKind.ERROR, view.error
+    if view.reason and view.status is StepStatus.SKIPPED:
+        yield BlockKind.WARNING, f"Skipped: {view.reason}"
+    if view.changed:
+        yield BlockKind.WARNING, "The plan says something else of it now than when it was carried out."
+    if attempt and attempt.guidance:
+        yield BlockKind.NOTE, f"Guidance: {attempt.guidance}"
+    if attempt and attempt.failure and attempt.failure != view.error:
+        yield BlockKind.OUTPUT, attempt.failure
+    files = "\n".join(f"- `{file.path}`" for file in step.files_affected)
+    depends = ", ".join(map(str, step.dependencies)) or "none"
+    verify = f"`{step.verify}`" if step.verify else "the project's check"
+    yield BlockKind.MARKDOWN, f"{step.description}\n\n**Depends on:** {depends}  \n**Verify:** {verify}\n\n{files}"
+
+
+def _tests(attempt: AttemptDetails) -> Iterator[Block]:
+    """What changed first; of the tests that only stayed as they were no more than can be read."""
+    stayed = [test for test in attempt.tests if test.result is test.before]
+    for test in attempt.tests:
+        if test.result is not test.before:
+            yield _seen(test)
+    for test in stayed[:_SHOWN_TESTS]:
+        yield _seen(test)
+    if len(stayed) > _SHOWN_TESTS:
+        yield BlockKind.NOTE, f"and {len(stayed) - _SHOWN_TESTS:,} more, as before"
+    if attempt.output:
+        yield BlockKind.OUTPUT, attempt.output
+
+
+def _seen(test: SeenTest) -> Block:
+    before = "new" if test.before is None else f"{test.before.value} before"
+    match test.result, test.before:
+        case Result.FAILED, Result.FAILED:
+            return BlockKind.WARNING, f"{test.name}  failed, as before"
+        case Result.FAILED, _:
+            return BlockKind.ERROR, f"{test.name}  failed, {before}"
+        case Result.PASSED, Result.PASSED:
+            return BlockKind.GOOD, test.name
+        case Result.PASSED, _:
+            return BlockKind.GOOD, f"{test.name}  passed, {before}"
+        case _:
+            return BlockKind.NOTE, f"{test.name}  {test.result.value}, {before}"

@@ -1,0 +1,173 @@
+"""The shell a line at a time: from a pipe, and on a terminal that draws no screen."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.projects import SLUG, Sandbox, Step, check, says
+
+TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+
+
+def scripted(sandbox: Sandbox, *replies: str | dict[str, object], **settings: object) -> Sandbox:
+    """A project whose model plays these."""
+    entries = [{"reply": reply} if isinstance(reply, str) else reply for reply in replies]
+    sandbox.write(*TWO)
+    (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump({"replies": entries}))
+    (sandbox.root / ".cdd/config.yaml").write_text(yaml.safe_dump({"model": "script:.cdd/script.yaml", **settings}))
+    return sandbox
+
+
+def piped(sandbox: Sandbox, *lines: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "cdd_agent"]
+    typed = "".join(f"{line}\n" for line in lines)
+    return subprocess.run(
+        argv, input=typed, capture_output=True, cwd=sandbox.root, text=True, timeout=120, encoding="utf-8"
+    )
+
+
+def test_a_run_from_a_pipe(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "good", "Here is a."), says("b.txt", "good"))
+    ended = piped(sandbox, f"/exec {SLUG}", "continue", "/status", "all", "!echo from me")
+    assert ended.returncode == 0, ended.stderr
+    assert sandbox.statuses() == ["completed", "completed"]
+    assert "Here is a." in ended.stdout
+    assert "│ from me" in ended.stdout
+    assert "\x1b" not in ended.stdout
+    assert " > " not in ended.stdout
+
+
+def test_the_first_line_that_fails_is_the_last_and_says_so_by_its_code(sandbox: Sandbox) -> None:
+    scripted(sandbox)
+    ended = piped(sandbox, "/nonsense", f"/exec {SLUG}")
+    assert ended.returncode == 2
+    assert "no command /nonsense" in ended.stdout
+    assert "Make a.txt" not in ended.stdout
+
+
+def test_the_next_line_answers_a_question(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "good"), approval="ask")
+    assert piped(sandbox, f"/exec {SLUG}", "continue", "perhaps", "n", "/status").returncode == 1
+    assert not (sandbox.root / "a.txt").exists()
+    assert piped(sandbox, f"/exec {SLUG}", "continue", "y").returncode == 0
+    assert sandbox.text("a.txt") == "good\n"
+
+
+def test_where_no_answer_comes_nothing_is_done(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "good"), approval="ask")
+    assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 1
+    assert not (sandbox.root / "a.txt").exists()
+
+
+def test_nothing_at_all_is_an_end(sandbox: Sandbox) -> None:
+    assert piped(scripted(sandbox)).returncode == 0
+
+
+def test_a_line_without_an_end_and_odd_bytes_are_lines(sandbox: Sandbox) -> None:
+    scripted(sandbox)
+    ended = subprocess.run(
+        [sys.executable, "-m", "cdd_agent"],
+        input=b"/stat\xffus\r\n",
+        capture_output=True,
+        cwd=sandbox.root,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert piped(sandbox, "/status").stdout == piped(sandbox, "/status\r").stdout
+
+
+if os.name != "nt":
+    from tests.terminals import Terminal
+
+    @pytest.fixture
+    def terminal(sandbox: Sandbox) -> Iterator[Callable[..., Terminal]]:
+        opened = list[Terminal]()
+
+        def at(*flags: str) -> Terminal:
+            opened.append(Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", *(flags or ("--plain",))))
+            opened[-1].until(lambda: "chat > " in opened[-1].text)
+            return opened[-1]
+
+        yield at
+        for one in opened:
+            one.end()
+
+    def test_on_a_terminal_it_says_what_enter_does_and_runs_it(
+        sandbox: Sandbox, terminal: Callable[..., Terminal]
+    ) -> None:
+        scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
+        shell = terminal()
+        shell.type(f"/exec {SLUG}")
+        shell.until(lambda: "(Enter runs step 1: Make a.txt)" in shell.text)
+        shell.type("")
+        shell.until(lambda: "(Enter runs step 2: Make b.txt)" in shell.text)
+        assert "\x1b[?1049h" not in shell.seen.decode()  # no screen of its own
+        shell.type("/exit")
+        shell.until(lambda: shell.text.rstrip().endswith("chat >"))
+        shell.type("/exit")
+        shell.until(shell.has_ended)
+        assert shell.code == 0
+        assert sandbox.statuses() == ["completed", "pending"]
+
+    def test_a_question_is_not_answered_by_what_was_typed_before_it(
+        sandbox: Sandbox, terminal: Callable[..., Terminal]
+    ) -> None:
+        scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 1.5}, approval="ask")
+        shell = terminal()
+        shell.type(f"/exec {SLUG}")
+        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.type("continue")
+        shell.until(lambda: "asking script" in shell.text)
+        shell.type("y")
+        shell.until(lambda: "[y] yes" in shell.text)
+        assert not (sandbox.root / "a.txt").exists()
+        assert "It waits for the end of this" in shell.text
+        shell.type("y")
+        shell.until(lambda: "Step 1 completed" in shell.text)
+
+    def test_ctrl_c_stops_the_turn_and_then_leaves(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
+        scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
+        shell = terminal()
+        shell.type(f"/exec {SLUG}")
+        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.type("continue")
+        shell.until(lambda: "asking script" in shell.text)
+        shell.type("all")  # it is not sent: the turn that it waited for was stopped
+        shell.until(lambda: "It waits" in shell.text)
+        os.kill(shell.pid, signal.SIGINT)
+        shell.until(lambda: "Not sent: all" in shell.text)
+        assert sandbox.statuses() == ["pending", "pending"]
+        os.kill(shell.pid, signal.SIGINT)
+        shell.until(lambda: "Ctrl+C again leaves" in shell.text)
+        os.kill(shell.pid, signal.SIGINT)
+        shell.until(shell.has_ended)
+        assert shell.code == 0
+
+    def test_the_end_of_the_terminal_is_the_end(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
+        scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
+        shell = terminal()
+        os.write(shell.master, b"\x04")
+        shell.until(shell.has_ended)
+        assert shell.code == 0
+        shell = terminal()
+        shell.type(f"/exec {SLUG}")
+        shell.type("continue")
+        shell.until(lambda: "asking script" in shell.text)
+        shell.close()
+        shell.until(shell.has_ended)
+        assert sandbox.statuses() == ["pending", "pending"]
+
+
+def test_a_dumb_terminal_gets_lines_by_itself(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(sandbox)
+    Path(sandbox.root / "x").touch()
+    monkeypatch.setenv("TERM", "dumb")
+    assert "Say words" not in piped(sandbox, "/list").stdout
+    assert SLUG in piped(sandbox, "/list").stdout

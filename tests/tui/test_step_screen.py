@@ -1,0 +1,137 @@
+"""A step is opened from the plan: what is known of it, part by part, and the way back to the prompt."""
+
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.transcript.widget import Transcript
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.tui.person import Person, person_at
+
+GUIDANCE = "Write it in lower case, please."
+STEPS = (
+    Step("a.txt", check("a.txt")),
+    Step("b.txt", check("b.txt"), "Step 1", "Say it of b."),
+    Step("c.txt", None, "Step 2"),
+)
+
+
+def screen(person: Person) -> StepScreen:
+    assert isinstance(person.app.screen, StepScreen)
+    return person.app.screen
+
+
+def shown(person: Person) -> str:
+    return screen(person).query_one(Transcript).plain_text()
+
+
+async def opened(person: Person, *keys: str) -> None:
+    """Go to the plan by its key, and open the step that these keys lead to."""
+    await person.press("f2", *keys, "enter")
+    await person.until(lambda: isinstance(person.app.screen, StepScreen))
+
+
+@pytest.fixture
+def one_done(sandbox: Sandbox) -> Sandbox:
+    """The first step is done at its second attempt."""
+    return sandbox.write(*STEPS).replies(
+        says("a.txt", "bad"), says("a.txt", "good", "Better now."), says("b.txt", "bad")
+    )
+
+
+async def test_a_completed_step_says_why_it_is_done_and_shows_each_attempt(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        await person.say("retry")
+        await opened(person, "home")
+        assert "1. Make a.txt" in person.screen
+        assert "attempt 2 of 2" in person.screen
+        assert "Seen: " in shown(person)
+        assert "Make it." in shown(person)
+        parts = dict[str, str]()
+        for part in StepScreen.PARTS:
+            parts[part] = shown(person)
+            await person.press("right")
+        assert "a.txt" in parts["Prompt"]
+        assert "Better now." in parts["Reply"]
+        assert "+good" in parts["Changes"]
+        assert "it says good" in parts["Checks"]
+        await person.press("left", "left_square_bracket")
+        assert "it says bad" in shown(person)
+        assert "attempt 1 of 2" in person.screen
+
+
+async def test_one_goes_from_step_to_step_and_back_to_the_prompt(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person)
+        assert "Make it." in shown(person)
+        await person.press("n")
+        await person.until(lambda: "Say it of b." in shown(person))
+        await person.press("right", "n")
+        await person.until(lambda: "3. Make c.txt" in person.screen)
+        assert "was not tried" in shown(person)
+        await person.press("n", "p", "p", "p")
+        await person.until(lambda: "1. Make a.txt" in person.screen)
+        await person.press("escape")
+        await person.until(lambda: person.app.focused is person.prompt.area)
+        assert person.prompt.text == ""
+
+
+@pytest.mark.parametrize(("key", "line"), [("r", "retry 1"), ("s", "skip 1 because "), ("u", "undo 1")])
+async def test_what_is_chosen_stands_in_the_prompt_and_is_not_done(one_done: Sandbox, key: str, line: str) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        before = one_done.statuses()
+        person.prompt.replace("a draft")
+        await opened(person, "home")
+        await person.press(key)
+        await person.until(lambda: person.app.focused is person.prompt.area)
+        assert person.prompt.text == line
+        assert one_done.statuses() == before
+        assert not person.is_waiting
+        await person.press("up")
+        assert person.prompt.text == "a draft"
+
+
+async def test_a_reason_typed_after_it_skips_the_step(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person)
+        await person.press("s")
+        await person.until(lambda: person.app.focused is person.prompt.area)
+        await person.say("it can wait")
+        assert one_done.statuses() == ["skipped", "pending", "pending"]
+        await opened(person, "home")
+        assert "Skipped: it can wait" in shown(person)
+
+
+async def test_a_step_can_be_looked_at_while_another_one_runs(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.begin("all")
+        await opened(person, "end")
+        assert "3. Make c.txt" in person.screen
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+
+
+async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        Path(one_done.ticket / "plan.md").write_text("# nothing\n")
+        await person.press("f2", "enter")
+        await person.until(lambda: person.app._notifications)
+        assert person.app.screen is person.app.home
+
+
+async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
+        await person.press("f2")
+        assert person.app.focused is person.step_list
+        await person.press("x")
+        assert person.app.focused is person.prompt.area
+        assert person.prompt.text == "x"
+        await person.press("f2", "f2")
+        assert not person.step_list.region
+        assert person.app.focused is person.prompt.area
+        await person.press("f2")
+        assert person.step_list.region
+        assert person.app.focused is person.step_list

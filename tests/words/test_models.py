@@ -1,0 +1,160 @@
+"""The words about models: why a call failed and what to do, what a cache saved, where a record differs."""
+
+import pytest
+
+from cdd_agent.llm.budget import Spent
+from cdd_agent.llm.failures import Failure, translated, unfinished
+from cdd_agent.llm.pictures import as_seen_by, picture_of
+from cdd_agent.llm.port import Done, Message, ModelError, RateLimited, Request, Usage
+from cdd_agent.llm.recorded_call import RecordedCall
+from cdd_agent.llm.retrying import Retrying
+from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
+from tests.pictures import png
+from tests.projects import FakeTime
+from tests.replies import all_of
+
+ONE = Request((Message("system", "Be brief."), Message("user", "one")))
+SAVED = "What was done is saved, and the next run goes on from there."
+WITHOUT_PICTURES = "Leave the picture out, or use another model; with `pictures: false` in .cdd/config.yaml the text goes on without it."
+CHECK_KEY = "Set in the environment: SOME_API_KEY."
+
+
+@pytest.mark.parametrize(
+    ("failure", "message", "hint"),
+    [
+        (Failure(all_words="Missing API key"), "There is no key for some/model.", CHECK_KEY),
+        (Failure(status=401, words="No."), "The provider refused the key for some/model (401): No.", CHECK_KEY),
+        (
+            Failure(all_words="LLM Provider NOT provided"),
+            "No provider fits the model some/model.",
+            "Write it as provider/model, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
+        ),
+        (
+            Failure(kinds=frozenset({"TimeoutError"})),
+            "some/model did not answer in time.",
+            "Try again; the server may be busy.",
+        ),
+        (
+            Failure(kinds=frozenset({"ConnectError"})),
+            "The server of some/model could not be reached.",
+            "Check http://127.0.0.1:9/v1, and that the server runs.",
+        ),
+        (
+            Failure(status=429, words="Slow down.", retry_after=7.0),
+            "some/model asks to come back later (429): Slow down.",
+            "It asks to wait for 7 s.",
+        ),
+        (
+            Failure(status=402),
+            "There is no money or quota left for some/model (402).",
+            "Look at your account with the provider, or use another model.",
+        ),
+        (
+            Failure(status=404, words="No such model."),
+            "The server does not know some/model (404): No such model.",
+            "Check the model's name, and the API base: it often ends in /v1.",
+        ),
+        (
+            Failure(status=400, words="9 > 8.", all_words="context_length_exceeded"),
+            "The request is too long for some/model: 9 > 8.",
+            "Use a model with a larger context, or a smaller step.",
+        ),
+        (
+            Failure(status=500, words="Boom."),
+            "The server of some/model failed (500): Boom.",
+            "Try again later.",
+        ),
+        (
+            Failure(kinds=frozenset({"InvalidURL"})),
+            "The API base of some/model is not a URL.",
+            "Check http://127.0.0.1:9/v1: it begins with http:// or https://.",
+        ),
+        (
+            Failure(kinds=frozenset({"NoReply"})),
+            "The answer of some/model cannot be understood.",
+            "Try again; if it stays, check the API base.",
+        ),
+        (
+            Failure(status=400, all_words="unknown variant `image_url`"),
+            "some/model takes no pictures (400).",
+            WITHOUT_PICTURES,
+        ),
+    ],
+)
+def test_a_failed_call(failure: Failure, message: str, hint: str) -> None:
+    error = translated(failure, "some/model", "http://127.0.0.1:9/v1", lambda: CHECK_KEY)
+    assert (error.message, error.hint) == (message, hint)
+
+
+def test_an_answer_without_an_end() -> None:
+    assert unfinished("some/model", empty=False).message == "The reply of some/model broke off before its end."
+    assert unfinished("some/model", empty=True).message == "The server's answer for some/model is not a model's reply."
+
+
+@pytest.mark.parametrize(
+    ("errors", "hint"),
+    [
+        (
+            [RateLimited("Enough.", hint="Look at your account.", retry_after=121)],
+            f"Come back in 3 minutes, at 12:02. {SAVED} Look at your account.",
+        ),
+        (
+            [RateLimited("Enough.", retry_after=5 * 3600)],
+            f"Come back in 5 hours, at 17:00. {SAVED}",
+        ),
+        (
+            [RateLimited("Enough.")] * 7,
+            f"It was asked 7 times. Come back in a few minutes. {SAVED}",
+        ),
+    ],
+)
+async def test_when_to_come_back(errors: list[ModelError], hint: str) -> None:
+    with pytest.raises(RateLimited) as raised:
+        await all_of(Retrying(ScriptedModel(errors), FakeTime().clock), ONE)
+    assert raised.value.hint == hint
+
+
+def test_what_a_cache_did() -> None:
+    assert Spent(saved_usd=6.2).of_the_cache_in_words == "the cache saved $6.2000"
+    assert Spent(saved_usd=-0.5).of_the_cache_in_words == (
+        "writing to the cache has cost $0.5000 more than reading from it saved"
+    )
+    in_tokens = Spent() + Usage(1_000, 10, cached_tokens=800)
+    assert in_tokens.of_the_cache_in_words == "800 tokens came from the cache"
+    assert in_tokens.in_words() == "1,010 tokens (800 cached)"
+    assert Spent(1_000).of_the_cache_in_words == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "difference"),
+    [
+        (Request((ONE.messages[0], Message("user", "two"))), "in message 2 (user), line 1, it was 'one' and is 'two'"),
+        (Request(ONE.messages[:1]), "the messages are 1, and were 2"),
+        (Request((*ONE.messages, Message("user", "more"))), "the messages are 3, and were 2"),
+        (Request((ONE.messages[0], Message("tool", "one"))), "message 2 is of the tool, and was of the user"),
+        (Request((ONE.messages[0], Message("user", "one\nmore"))), "message 2 (user) is longer than it was"),
+    ],
+)
+async def test_a_request_that_was_not_recorded(made: Request, difference: str) -> None:
+    with pytest.raises(NoReplyLeft) as raised:
+        await all_of(ScriptedModel([RecordedCall(ONE, (), 0.0, Done())]), made)
+    assert raised.value.message == f"The record has no answer to this request: {difference}."
+    assert raised.value.hint == "Record the run again; the files, the plan and the settings must be as they were."
+
+
+async def test_a_record_that_is_used_up() -> None:
+    model = ScriptedModel([RecordedCall(ONE, (), 0.0, Done())])
+    await all_of(model, ONE)
+    for request, why in (
+        (ONE, "it was recorded 1 time, and is made once more"),
+        (Request(ONE.messages[:1]), "all that was recorded has been played"),
+    ):
+        with pytest.raises(NoReplyLeft) as raised:
+            await all_of(model, request)
+        assert raised.value.message == f"The record has no answer to this request: {why}."
+
+
+def test_a_model_that_sees_none_is_told_of_the_pictures() -> None:
+    request = Request((Message("user", "Look.", pictures=(picture_of("shot.png", png(60, 40)),)),))
+    (message,) = as_seen_by(ScriptedModel([], sees=False), request).messages
+    assert message.content == "Look.\n\n(You cannot see pictures, so these were not sent to you: shot.png.)"

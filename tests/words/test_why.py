@@ -1,0 +1,24 @@
+"""Why a step counts as done, or failed: what was seen, in a line."""
+
+import pytest
+
+from cdd_agent.tickets.status import Evidence
+from cdd_agent.wording import why
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (Evidence("`make check` passed"), "`make check` passed"),
+        (Evidence("no tests were found"), "no tests were found"),
+        (Evidence("x", 44, fixed=3), "3 tests went red → green, 41 others stayed green"),
+        (Evidence("x", 44, fixed=1, new=2), "1 test went red → green, 2 new tests passed, 41 others stayed green"),
+        (Evidence("x", 1, new=1), "1 new test passed"),
+        (Evidence("x", 44), "44 stayed green"),
+        (Evidence("x", 44, failed=2, old_failures=2), "44 stayed green, 2 tests failed before, too"),
+        (Evidence("x", 40, failed=3, old_failures=1), "40 stayed green, 2 tests failed, 1 test failed before, too"),
+        (Evidence("x", 0), "no test passed"),
+    ],
+)
+def test_what_was_seen_is_said_in_a_line(seen: Evidence, words: str) -> None:
+    assert why(seen) == words
