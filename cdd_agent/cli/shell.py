@@ -55,7 +55,7 @@ def _farewell(shell: "Shell", options: Namespace) -> Iterator[str]:
     if recap is None or not (recap.steps or recap.cost):
         return
     words = " · ".join(filter(None, (recap.steps, recap.cost, recap.time)))
-    yield sanitize_for_display(f"{recap.ticket or 'This session'}: {words}")
+    yield sanitize_for_display(f"{recap.name}: {words}")
     root = find_root(options.project)
     report = root / ".cdd" / "runs" / (recap.ticket or "") / "report.md"
     if recap.ticket is not None and report.is_file():

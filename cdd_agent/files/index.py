@@ -18,6 +18,8 @@ _TOGETHER = 4_000
 """Paths that are searched at once; after each such part, the time is looked at."""
 _ENOUGH = 2_000
 """Paths that fit and are ranked: with more, the letters say too little to go by."""
+_MOST = 300_000
+"""Paths that are held: of a larger project the first ones."""
 _FRESH = 5.0
 """Seconds for which an index counts as up to date."""
 
@@ -77,7 +79,8 @@ class FileIndex:
 
     def build(self) -> None:
         """Walk through the project."""
-        paths = (entry.text + "/" * (entry.kind == "folder") for entry in walk(self.root) if self._is_wanted(entry))
+        wanted = (entry for entry in walk(self.root) if self._is_wanted(entry))
+        paths = (entry.text + "/" * (entry.kind == "folder") for entry in islice(wanted, _MOST))
         parts = list[_Part]()
         while some := tuple(islice(paths, _TOGETHER)):
             parts.append(_Part.of(some))

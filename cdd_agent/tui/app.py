@@ -397,6 +397,13 @@ class Shell(Guarded, App[CddError]):
         """Textual's own way out: Ctrl+Q and the command palette."""
         self.action_leave()
 
+    def action_suspend_process(self) -> None:
+        """Ctrl+Z."""
+        if os.name != "nt" and self._driver is not None and self._driver.can_suspend:
+            super().action_suspend_process()
+        else:
+            self.notify("The shell cannot be suspended here: that takes a terminal with job control.")
+
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)
 

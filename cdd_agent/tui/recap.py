@@ -50,6 +50,12 @@ class Recap:
         return not (self._steps or self.questions or self.turns)
 
     @property
+    def name(self) -> str:
+        """What was worked on."""
+        tickets = {ticket for ticket, _ in self._steps} or {self.ticket}
+        return f"{len(tickets)} tickets" if len(tickets) > 1 else self.ticket or "This session"
+
+    @property
     def steps(self) -> str:
         """The steps that are over, by how: "3 steps done, 1 failed"; empty without any."""
         counted = [(word, list(self._steps.values()).count(status)) for status, word in _WORDS.items()]

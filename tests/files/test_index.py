@@ -67,6 +67,15 @@ def test_paths_of_all_parts_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(index.find("file", 50, 60)) == 7
 
 
+def test_of_a_project_that_is_too_large_the_first_paths_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdd_agent.files.index._MOST", 3)
+    index = made(tmp_path, *(f"file-{number}.py" for number in range(7)))
+    index.build()
+    assert len(index) == 3
+
+
 def test_without_time_nothing_is_found_rather_than_waited_for(tmp_path: Path) -> None:
     index = made(tmp_path, "note.md")
     index.build()

@@ -61,6 +61,12 @@ async def test_it_can_be_opened_and_closed_again_by_undoing_that(sandbox: Sandbo
         assert person.prompt.area.text == LONG
 
 
+async def test_where_nothing_is_folded_that_is_told(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.press(*"abc", "ctrl+o")
+        assert [note.message for note in person.app._notifications] == ["Nothing that was pasted is folded."]
+
+
 async def test_two_pastes_of_one_size_are_two_marks(sandbox: Sandbox) -> None:
     other = LONG.replace("line", "row")
     async with person_at(sandbox) as person:

@@ -115,11 +115,11 @@ def test_an_editor_that_fails_is_told_and_the_draft_stays(
 
 
 def test_ctrl_c_in_the_editor_is_the_editors(sandbox: Sandbox, started: list[AtWork]) -> None:
-    program = editor(sandbox.root, "trap 'echo stopped > \"$1\"; exit 0' INT", "echo open", "sleep 60 & wait")
+    program = editor(sandbox.root, "trap 'echo stopped > \"$1\"; exit 0' INT", "echo editing", "sleep 60 & wait")
     person = AtWork(sandbox.root, EDITOR=program, VISUAL="")
     started.append(person)
     person.terminal.press(CTRL_G)
-    person.sees("open")
+    person.sees("editing")
     person.terminal.press(b"\x03")
     person.sees("❯ stopped")
 
@@ -134,6 +134,12 @@ async def test_an_editor_that_is_missing_is_told(sandbox: Sandbox, monkeypatch: 
         await person.press(*"half", "ctrl+g")
         await person.until(lambda: "no-such-editor" in told(person))
         assert person.prompt.text == "half"
+
+
+async def test_where_nothing_can_be_suspended_that_is_told(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.press("ctrl+z")
+        await person.until(lambda: "cannot be suspended" in told(person))
 
 
 async def test_without_a_terminal_to_lend_that_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

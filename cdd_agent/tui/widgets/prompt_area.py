@@ -76,6 +76,8 @@ class PromptArea(GuardedWidget, TextArea):
             self._opened.update(mark for mark in self._pasted if mark in self.text)
             self.replace(self.whole, (0, 0), self.document.end)
             self.move_cursor(self.document.end)
+        else:
+            self.notify("Nothing that was pasted is folded.")
 
     def action_undo(self) -> None:
         if self.history.undo_stack:
