@@ -20,12 +20,12 @@ from cdd_agent.sanitize import fenced, sanitize_for_display
 LARGEST = 100_000
 """Characters of one file that goes with a line."""
 _BEFORE = r"(?<![^\s(\[{,;:'`])"
-"""What stands before a mention: nothing, a space, or what opens or separates."""
+"""Before a mention: nothing, a space, or what opens or separates."""
 _MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
 OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
 """A mention that is still being typed, at the end of a line."""
 _ENDS = ".,;:!?]}"
-"""What may follow a mention without belonging to it."""
+"""Marks after a mention that do not belong to it."""
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
 _MOST_MISSING = 3
 """Files that are not there and are told of one by one, each with what may have been meant: that takes a walk."""
@@ -65,10 +65,15 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
             notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING, about=About.NOT_SENT))
             continue
         if source.cut or len(source.text) > room:
-            notices.append(_too_big(name, source))
+            text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
+            notices.append(Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT))
             continue
         room -= len(source.text)
-        parts.append(_part(source))
+        shown, note = sanitize_for_display(str(source.path)), f" ({source.note})" if source.note else ""
+        if source.is_folder:
+            parts.append(f"{shown}/ holds{note}:\n{fenced(source.text)}")
+        else:
+            parts.append(f"{shown}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}")
         notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT))
     if missing > _MOST_MISSING:
         text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
@@ -117,7 +122,7 @@ def _expect_not_too_many(pictures: Sequence[Picture]) -> None:
 
 
 def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
-    """What is there, or looks as if it was meant to be a file; each once, and whether it is there."""
+    """Names that are there, or look as if they were meant to be files; each once, and whether it is there."""
     seen: set[str] = set()
     for mention in _MENTION.finditer(line):
         plain = mention["plain"] or ""
@@ -139,11 +144,6 @@ def _exists(root: Path, name: str) -> bool:
         return (root / locate(root, name)).exists()
     except (CddError, OSError):
         return False
-
-
-def _too_big(name: str, source: SourceText) -> Notice:
-    text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
-    return Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT)
 
 
 def _reason(error: CddError) -> str:

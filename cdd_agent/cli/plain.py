@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from cdd_agent.cli.without_screen import Output
-from cdd_agent.commands.registry import handle
+from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone
 from cdd_agent.printer import PlainPrinter
@@ -53,6 +53,8 @@ class PlainShell:
         self._has_come = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
         self._turn: asyncio.Task[None] | None = None
+        self._looks = set[asyncio.Task[None]]()
+        """Lines that are carried out beside it."""
         self._leaves = self._step_failed = False
         self._interrupted_at = -_TWICE
 
@@ -120,14 +122,24 @@ class PlainShell:
             self._lines.clear()
         return ExitCode.DONE
 
+    async def _look(self, line: str) -> None:
+        assert self._session is not None
+        try:
+            await handle(self._session, line)
+        except CddError as error:
+            self._complain(error)
+
+    def _complain(self, error: CddError) -> None:
+        self.emit(Notice(error.message, Tone.ERROR))
+        if error.hint:
+            self.emit(Notice(error.hint))
+
     async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
         """Wait for a turn, and tell how it failed, if it did."""
         try:
             await turn
         except CddError as error:
-            self.emit(Notice(error.message, Tone.ERROR))
-            if error.hint:
-                self.emit(Notice(error.hint))
+            self._complain(error)
             return error.exit_code
         except asyncio.CancelledError:
             if not turn.cancelled():  # the shell is to end, not the turn
@@ -206,6 +218,11 @@ class PlainShell:
     def _take(self, line: str) -> None:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(line)
+            return
+        if self._turn is not None and can_run_now(line):
+            look = asyncio.create_task(self._look(line))
+            self._looks.add(look)
+            look.add_done_callback(self._looks.discard)
             return
         if self._turn is not None and line.strip():
             self._printer.say("(It waits for the end of this.)")

@@ -1,4 +1,4 @@
-"""What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
+"""The record of a ticket's runs, in `.cdd/runs/<slug>/`: requests, replies, failures, journals of what was written.
 
     events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything

@@ -19,7 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
-from cdd_agent.commands.registry import handle
+from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
     CommandOutput,
@@ -235,7 +235,10 @@ class Shell(Guarded, App[CddError]):
             self.asking.take_line(self.asking.open, event.line)
             return
         if self._turn is not None:
-            if event.line.strip():
+            if can_run_now(event.line):
+                prompt.accepted(event.line)
+                self.look(event.line)
+            elif event.line.strip():
                 prompt.hold(event.line)
                 self._meant[event.line] = self._meant_by(event.line)
             return
@@ -249,6 +252,21 @@ class Shell(Guarded, App[CddError]):
             self.home.transcript.add(BlockKind.USER, event.line)
         self.take_turn(event.line)
 
+    @work(group="look")
+    async def look(self, line: str) -> None:
+        """Carry out a line that disturbs nothing, while a turn runs."""
+        assert self.session is not None
+        self.home.transcript.add(BlockKind.USER, line)
+        try:
+            await handle(self.session, line)
+        except CddError as error:
+            self._complain(error)
+
+    def _complain(self, error: CddError) -> None:
+        self.show(Notice(error.message, Tone.ERROR))
+        if error.hint:
+            self.show(Notice(error.hint))
+
     @work(exclusive=True, group="turn")
     async def take_turn(self, line: str) -> None:
         """One line, carried out to its end, shown as it happens."""
@@ -260,9 +278,7 @@ class Shell(Guarded, App[CddError]):
             await handle(self.session, line)
         except CddError as error:
             self._went_well, self._problem = False, error.message
-            self.show(Notice(error.message, Tone.ERROR))
-            if error.hint:
-                self.show(Notice(error.hint))
+            self._complain(error)
         except asyncio.CancelledError:
             if self.is_running:
                 in_a_run = self.home.agent is not None and self.home.agent.name == "executor"

@@ -62,10 +62,6 @@ if TYPE_CHECKING:
 
 _KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
-_IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
-_IN_A_PLANNING = "approve, keep, show, or what to change ..."
-_WITH_SOCRATES = "your answer; summary, approve, exit ..."
-_AFTER_A_FAILURE = "retry, skip, exit, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
     Tone.QUIET: BlockKind.OUTPUT,
@@ -247,11 +243,8 @@ class Home(GuardedWidget, Screen[None]):
     def say_what_to_type(self) -> None:
         """In the empty prompt, and below it what Enter does with what stands there."""
         text = _IN_CHAT
-        if self.agent is not None and self.agent.name == "planner":
-            text = _IN_A_PLANNING
-        elif self.agent is not None:
-            text = _AFTER_A_FAILURE if self.steps.has_failed else _IN_A_RUN
-            text = _WITH_SOCRATES if self.agent.name == "socrates" else text
+        if self.agent is not None:
+            text = (self.steps.has_failed and self.agent.after_a_failure) or self.agent.placeholder
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
 

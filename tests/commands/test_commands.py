@@ -172,7 +172,7 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
         ("/doctor", "no command /doctor", "In a terminal: `cdd doctor`."),
         ("/help nobody", "no help on 'nobody'", "chat, socrates, planner, executor"),
         ("/exec", "Usage: /exec SLUG", "Carry out"),
-        ("/exec a b", "no 'b' of /exec", "Usage: /exec SLUG"),
+        ("/exec a --again", "no '--again' of /exec", "Usage: /exec SLUG"),
         ("/exec a b c", "Usage: /exec SLUG", ""),
         ("/undo", "Which ticket?", ""),
         ("/new feature", "Usage: /new TYPE [KIND] NAME", ""),

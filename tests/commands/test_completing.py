@@ -80,7 +80,7 @@ async def test_models_of_servers_come_first_and_then_those_of_providers_with_a_k
     async def find_servers() -> tuple[LocalServer, ...]:
         return (LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b",)),)
 
-    session._find_servers = find_servers
+    session.find_servers = find_servers
     await session.look_for_models()
     assert completions(session, "/model sonnet-4-5") == []
 

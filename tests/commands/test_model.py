@@ -84,7 +84,7 @@ async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(sa
         ("/model 0", "no model 0"),
         ("/model openai/x localhost:1234", "begins with http://"),
         ("/model --save", "Usage"),
-        ("/model x --keep", "Usage"),
+        ("/model x --keep", "--keep"),
         ("/model ''", "give a model string"),
         ("/model ' '", "give a model string"),
         ("/model a b c", "Usage"),
