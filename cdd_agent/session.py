@@ -23,6 +23,7 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
     from cdd_agent.engine.step_details import StepDetails
+    from cdd_agent.files.index import FileIndex
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,13 @@ class Session:
     def chat(self) -> GeneralAgent:
         """The general agent, opened when it is first needed."""
         return self.open_chat()
+
+    @cached_property
+    def files(self) -> FileIndex:
+        """The files of the project that a line can mention, for finding them while it is typed."""
+        from cdd_agent.agents.mention_completion import files_to_mention
+
+        return files_to_mention(self.project.root)
 
     def can_engage(self, name: str) -> bool:
         """Whether there is an agent of this name that works on tickets."""

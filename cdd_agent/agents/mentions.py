@@ -6,17 +6,13 @@ decorator) is left alone.
 
 import os
 import re
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Notice, Tone
-from cdd_agent.files.paths import PathRefused, confine_folder
-from cdd_agent.files.read import SourceMissing, SourceText, holds_secrets, locate, read_source
-from cdd_agent.files.walk import Kind, WalkEntry, walk
+from cdd_agent.files.read import SourceMissing, SourceText, locate, read_source
 from cdd_agent.llm.pictures import MOST, PictureUnusable, is_meant_as_picture, picture_at
 from cdd_agent.llm.port import Picture
 from cdd_agent.sanitize import fenced, sanitize_for_display
@@ -26,16 +22,15 @@ LARGEST = 100_000
 _BEFORE = r"(?<![^\s(\[{,;:'`])"
 """Before a mention: nothing, a space, or what opens or separates."""
 _MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
-_OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
+OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
+"""A mention that is still being typed, at the end of a line."""
 _ENDS = ".,;:!?]}"
 """Marks after a mention that do not belong to it."""
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
 _MOST_MISSING = 3
 """Files that are not there and are told of one by one, each with what may have been meant: that takes a walk."""
-_PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
-_MOST_OFFERED = 50
-_SECONDS = 0.05
-"""That may be spent on looking for completions."""
+PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
+"""A path that needs no quotes."""
 
 
 @dataclass(frozen=True)
@@ -109,16 +104,6 @@ def with_pictures(root: Path, line: str) -> Mentions:
     return Mentions(line, tuple(notices), tuple(pictures))
 
 
-def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[str]:
-    """Lines that this can become, if its last word is a mention that is still being typed; as far as there is time."""
-    found = _OPEN.search(line)
-    if found is None:
-        return []
-    before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
-    entries = islice(_fitting(root, typed, time.monotonic() + seconds), _MOST_OFFERED)
-    return [f"{before}@{text}" for entry in entries if (text := _written(entry)) != line[found.start() + 1 :]]
-
-
 def _picture(root: Path, name: str) -> Picture | None:
     """Raises `PictureUnusable` also for what is called like a picture and must not be read; else as `read_source`."""
     try:
@@ -172,44 +157,9 @@ def _size(source: SourceText) -> str:
     return f"{source.size:,} bytes" if source.cut else f"{count:,} line{'' if count == 1 else 's'}"
 
 
-def _fitting(root: Path, typed: str, until: float) -> Iterator[WalkEntry]:
-    """Entries of the folder that is named, then files elsewhere, whose names begin so."""
-    folder, slash, start = typed.rpartition("/")
-    start = start.casefold()
-    try:
-        under = confine_folder(root, folder)
-    except (PathRefused, UnicodeError):
-        return
-    here: set[str] = set()
-    for entry in _in_time(walk(root, under, deep=False), until):
-        if entry.name.casefold().startswith(start) and _is_offered(entry, hidden=start.startswith(".")):
-            here.add(entry.text)
-            yield entry
-    if slash or len(start) < 2:
-        return
-    for entry in _in_time(walk(root), until):
-        name = entry.name.casefold()
-        if entry.text not in here and name.startswith(start) and _is_offered(entry, hidden=False):
-            yield entry
-
-
-def _in_time(entries: Iterable[WalkEntry], until: float) -> Iterator[WalkEntry]:
-    for entry in entries:
-        if time.monotonic() > until:
-            return
-        yield entry
-
-
-def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
-    if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
-        return False
-    return sanitize_for_display(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
-
-
-def _written(entry: WalkEntry) -> str:
-    """As it stands after the `@`; a folder is open for what is in it."""
-    folder = entry.kind is Kind.FOLDER
-    text = entry.text + "/" * folder
-    if _PLAIN_NAME.fullmatch(text):
-        return text
-    return f'"{text}' + '"' * (not folder)
+def _part(source: SourceText) -> str:
+    name = sanitize_for_display(str(source.path))
+    note = f" ({source.note})" if source.note else ""
+    if source.is_folder:
+        return f"{name}/ holds{note}:\n{fenced(source.text)}"
+    return f"{name}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"

@@ -30,6 +30,22 @@ _IN_CHAT = """\
 | anything else | is answered by the model, which can look, and change files as `approval` lets it |
 """
 
+_KEYS = """\
+| key | does |
+|---|---|
+| Enter | what the line below the prompt says |
+| Ctrl+J, Shift+Enter, Alt+Enter | a new line |
+| Tab | completes commands, tickets, models, `@files` |
+| ↑ ↓, Ctrl+R | earlier lines; a search in them |
+| Ctrl+G | opens your editor (`$VISUAL` or `$EDITOR`) with what you have typed |
+| Ctrl+O | shows what was pasted; Ctrl+\\_ undoes, Ctrl+Y redoes |
+| Escape, Ctrl+C | stop what runs; Ctrl+C copies what is selected, or empties the prompt |
+| Ctrl+D, Ctrl+C twice | leave; what was typed is behind ↑ the next time |
+| Ctrl+Z | suspends the shell; `fg` comes back |
+| Ctrl+T | opens and folds what a model thinks |
+| PageUp, PageDown | scroll |
+"""
+
 
 @command("exec", "SLUG [--start-over]")
 async def execute(session: Session, slug: str, *, start_over: bool = False) -> None:
@@ -284,24 +300,26 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
     await choose(session, words, save=save)
 
 
-@command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),), any_time=True)
-async def show_help(session: Session, agent: str = "") -> None:
-    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
+@command("help", "[TOPIC]", lambda: (("chat", "socrates", "planner", "executor", "keys"),), any_time=True)
+async def show_help(session: Session, topic: str = "") -> None:
+    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; or the keys."""
     from cdd_agent.agents.executor import ExecutorAgent
     from cdd_agent.agents.planner import PlannerAgent
     from cdd_agent.agents.socrates import SocratesAgent
     from cdd_agent.events import Answer
 
     words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
-    if not agent:
+    if not topic:
         rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
         which = ", ".join(f"`/help {name}`" for name in words)
-        others = f"All other lines go to the agent that is active. What they understand: {which}."
+        others = (
+            f"All other lines go to the agent that is active. What they understand: {which}. `/help keys` has the keys."
+        )
         session.emit(Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}"))
-    elif (text := words.get(agent.lower())) is not None:
+    elif (text := (words | {"keys": _KEYS}).get(topic.lower())) is not None:
         session.emit(Answer(text))
     else:
-        raise BadInput(f"There is no agent {agent!r}", hint=f"There are {', '.join(words)}.")
+        raise BadInput(f"There is no help on {topic!r}", hint=f"There is some on {', '.join(words)} and keys.")
 
 
 @command("clear")

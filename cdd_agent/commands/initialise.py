@@ -50,6 +50,11 @@ _CONFIG = """\
 #   pass_env: []                       # variables that commands see although they look like secrets
 # web:
 #   private: false                     # true: pages of this machine and its network may be read
+# notifications:                       # while the terminal of the shell is not in focus
+#   bell: true
+#   desktop: auto                      # auto: where the terminal is known to show them | osc9 | osc777 | off
+#   title: true                        # the terminal's title says how far a run is
+#   progress: auto                     # so does the taskbar: auto | on | off
 """
 
 _SYSTEM = (

@@ -1,6 +1,6 @@
 """Slash commands: a function with a name; its docstring is its help, what it tells are events.
 
-Help, usage errors and completion are made from the registry. Commands work without a screen.
+Help, usage errors and completion (`completing.py`) are made from the registry. Commands work without a screen.
 """
 
 from __future__ import annotations
@@ -106,40 +106,20 @@ async def handle(session: Session, line: str) -> None:
             await session.say(line)
 
 
-def complete(session: Session, line: str) -> list[str]:
-    """Whole lines that the line so far can become, best first."""
-    if not line.startswith("/"):
-        from cdd_agent.agents.mentions import complete_mention  # not for the shell's first screen
-
-        return complete_mention(session.project.root, line) if "@" in line else []
-    name, space, rest = line[1:].partition(" ")
-    if not space:
-        return [f"/{known}" for known in commands() if known.startswith(name) and known != name]
-    known = commands().get(name)
-    if known is not None and (groups := known.words()):
-        return _complete_word(groups, line)
-    if known is None or " " in rest:
-        return []
-    words: list[str] = []
-    if "SLUG" in known.usage:
-        words = [ticket.slug for ticket in session.project.tickets.list()]
-    elif "MODEL" in known.usage:
-        import shlex
-
-        words = [shlex.quote(offer.name) for offer in session.offers]
-    starting = [word for word in words if word.startswith(rest)]
-    within = [word for word in words if rest in word and not word.startswith(rest)]
-    return [f"/{name} {word}" for word in starting + within if word != rest]
-
-
-def _complete_word(groups: tuple[tuple[str, ...], ...], line: str) -> list[str]:
-    """The words that the last argument so far can become, of the groups that the ones before it leave."""
-    before, _, last = line.rpartition(" ")
-    typed = before.split()[1:]
-    left = [group for group in groups if not set(group) & set(typed)]
-    if len(left) != len(groups) - len(typed):  # some word before is of no group, or of the same as another
-        return []
-    return [f"{before} {word}" for group in left for word in group if word.startswith(last) and word != last]
+def hint_for(line: str) -> str:
+    """What Enter does with a slash command, or with a command of the person's own; empty for other lines."""
+    if line.lstrip().startswith("!"):
+        return "Enter runs that as a command of your own"
+    if not line.lstrip().startswith("/") or line.strip() == "/":
+        return ""
+    try:
+        _called(line)
+    except WrongUsage as error:
+        return f"Enter does nothing. {error.message}"
+    except BadInput as error:
+        return f"Enter does nothing. {error.message}. {error.hint}".rstrip()
+    help_ = commands()[line.split()[0].lstrip("/").lower()].help
+    return f"Enter: {help_[:1].lower()}{help_[1:]}"
 
 
 def _called(line: str) -> Run:

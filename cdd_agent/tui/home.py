@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from cdd_agent.commands.registry import complete
+from cdd_agent.commands.completing import complete
+from cdd_agent.commands.registry import hint_for
+from cdd_agent.completion import Completion
 from cdd_agent.events import (
     AgentChanged,
     Answer,
@@ -42,6 +45,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.git.status import current_branch
 from cdd_agent.sanitize import fenced
+from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -56,7 +60,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.session import Session
 
-_KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
+_KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
@@ -88,7 +92,7 @@ class Home(GuardedWidget, Screen[None]):
             yield StepList()
             yield SpecPanel()
         yield Vertical(id="questions")
-        yield Prompt(self._complete, PromptHistory(self._root))
+        yield Prompt(self._complete, PromptHistory(self._root), Drafts(self._root))
         yield ActivityBar(_KEYS)
 
     def on_mount(self) -> None:
@@ -123,8 +127,8 @@ class Home(GuardedWidget, Screen[None]):
     def agent(self) -> Agent | None:
         return self.session.agent if self.session is not None else None
 
-    def _complete(self, line: str) -> list[str]:
-        return complete(self.session, line) if self.session is not None else []
+    def _complete(self, line: str) -> list[Completion]:
+        return complete(self.session, line, self.prompt.offer_again) if self.session is not None else []
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
@@ -244,10 +248,12 @@ class Home(GuardedWidget, Screen[None]):
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
 
+    @on(Prompt.DoingChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
-        self.activity.tell_meaning(meaning.hint if meaning is not None else "")
+        hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
+        self.activity.tell_meaning(hint, self.prompt.doing)
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""
