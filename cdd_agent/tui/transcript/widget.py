@@ -4,34 +4,53 @@ Text becomes lines once and lines become rows once; only the rows on the screen 
 given is never markup, and its control characters are shown, not obeyed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from time import perf_counter
 from typing import ClassVar
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.events import Click
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
-from cdd_agent.tui.transcript.lines import TranscriptLine
+from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.finding import Hit, Search
+from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
+from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldedLine, FoldHeader, MoreLine, Opening
+from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.looks import LOOKS, LOOKS_CSS, component_class
-from cdd_agent.tui.transcript.painting import RowPainter
-from cdd_agent.tui.transcript.scrollback import MAX_LINES, Part, Scrollback
-from cdd_agent.tui.transcript.thoughts import ThoughtsHeader
+from cdd_agent.tui.transcript.painting import Overlay, RowPainter
+from cdd_agent.tui.transcript.places import FilePlace, WebPlace, file_places, in_project, web_places
+from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, Part, Scrollback
 
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
+_SCROLLING = frozenset({"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"})
+"""Keys that are the transcript's while it has the focus."""
+_ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
+"""Keys that are its own while a block is chosen."""
 
 
 class Transcript(GuardedWidget, ScrollView, can_focus=True):
     """An append-only log. It stays at its end while text arrives, unless the person has scrolled up."""
 
     ALLOW_SELECT = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "turn_block", "Open or fold the block", show=False),
+        Binding("right", "open_block", "Open the block", show=False),
+        Binding("left", "fold_block", "Fold the block", show=False),
+    ]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(map(component_class, LOOKS))
     DEFAULT_CSS = (
         """
@@ -48,14 +67,24 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         + LOOKS_CSS
     )
 
+    class FileChosen(Message):
+        """The person wants to see a line of a file of the project."""
+
+        def __init__(self, path: Path, line: int) -> None:
+            super().__init__()
+            self.path, self.line = path, line
+
     def __init__(
         self,
+        root: Path | None = None,
         *,
         id: str | None = None,  # noqa: A002  # Textual's name
         classes: str | None = None,
         max_lines: int = MAX_LINES,
     ) -> None:
+        """`root` is the project's folder: lines of its files can be chosen by a click."""
         super().__init__(id=id, classes=classes)
+        self._root = root
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
@@ -64,11 +93,23 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The latest, as long as it is not known what they came to."""
         self._drawing_is_due = False
         self._following = True
+        self._seen = 0
+        """The number of the row below those that were there when the person scrolled up."""
         self._row_offset = 0
         """What to add to a row's place to get a number that stays when old rows are left out."""
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
+        self._chosen: TranscriptLine | None = None
+        """The first line of the block that is chosen by keys."""
+        self._chosen_row = -1
+        self.diff_layout = DiffLayout()
+        """How the diffs in it are laid out."""
+        self._search: Search | None = None
+        self._search_is_old = False
+        """Something was added or left out since."""
+        self._opened_by_search: dict[Fold, Opening] = {}
+        """How they were before."""
 
     # --- content
 
@@ -98,13 +139,29 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         live.write(text)
         self._draw_soon()
 
+    def add_foldable(self, block: Foldable) -> None:
+        """Append a block that folds. It comes above output that still comes and is folded."""
+        if self._live is not None and not (self._live.header and not self._live.begun):
+            self.settle()
+        lines = [*space_between(self._last_kind, BlockKind.ACTION), *block.lines()]
+        self._last_kind = BlockKind.ACTION
+        self._place([Part(block.source, lines, begins=True)])
+
+    def begin_output(self, header: FoldHeader, *, glimpse: int, sample: int) -> None:
+        """Open a block that grows below a header; `FoldedOutput` says how much of it is shown."""
+        self.settle()
+        self._live = LiveBlock(BlockKind.ACTION, self._last_kind, FoldedOutput(header, glimpse, sample))
+        self._place([])
+
     def think(self, text: str, measure: str) -> None:
         """Add to thoughts, of which only a line with their `measure` is shown until it is opened."""
         if self._live is None or self._live.kind is not BlockKind.THOUGHTS:
             self.begin(BlockKind.THOUGHTS)
         assert self._live is not None
+        assert isinstance(self._live.header, ThoughtsHeader)
         self._thoughts = self._live.header
-        self._measure_thoughts(measure)
+        self._thoughts.measure = measure
+        self._lay_out(self._thoughts)
         self._live.write(text)
         self._draw_soon()
 
@@ -112,22 +169,24 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """Say of the latest thoughts what they came to; False: there are none."""
         if self._thoughts is None:
             return False
-        self._measure_thoughts(measure)
+        self._thoughts.measure = measure
+        self._lay_out(self._thoughts)
         self._thoughts = None
         return True
 
-    def _measure_thoughts(self, measure: str) -> None:
-        if self._thoughts is not None:
-            self._thoughts.update(measure)
-            self._strips.clear()
-            self.refresh()
+    def _lay_out(self, header: FoldHeader) -> None:
+        """What a header says has changed."""
+        header.lay_out(self._scrollback.width)
+        self._strips.clear()
+        self.refresh()
 
     def settle(self) -> None:
         """Close the live block, if there is one."""
         if (live := self._live) is None:
             return
         if live.header is not None:
-            live.header.update(is_over=True)
+            live.header.is_over = True
+            self._lay_out(live.header)
         parts = live.finish()
         if live.shown:
             self._last_kind = live.kind
@@ -140,7 +199,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def clear(self) -> None:
-        self._live = self._last_kind = self._thoughts = None
+        self._live = self._last_kind = self._thoughts = self._chosen = None
+        self._seen = 0
         self._scrollback.clear()
         self._strips.clear()
         self._row_offset = 0
@@ -150,10 +210,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def plain_text(self) -> str:
         """The sources of all blocks that are kept, as they were given."""
         blocks = self._scrollback.sources()
-        if self._live is not None and self._live.is_waiting:
+        if self._live is not None and (rest := self._live.rest):
             if not self._live.begun:
                 blocks.append("")
-            blocks[-1] += self._live.waiting
+            blocks[-1] += rest
         return "\n".join(blocks)
 
     def _open(self, kind: BlockKind) -> LiveBlock:
@@ -172,7 +232,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         deadline = perf_counter() + _FRAME
         parts = list[Part]()
         while live.is_waiting and perf_counter() < deadline:
-            parts.append(live.next_part())
+            if (part := live.next_part()) is not None:
+                parts.append(part)
         self._place(parts)
         if live.is_waiting:
             self._draw_soon()
@@ -184,32 +245,221 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         following = self._is_following()
         first = self._scrollback.settled
         moved = self._scrollback.place(parts, self._tail())
+        self._search_is_old = True
         self._show(first, moved=moved, following=following)
 
-    # --- thoughts, opened and folded
+    # --- blocks, opened and folded
 
     def toggle_thoughts(self) -> None:
         """Open or fold the last thoughts in sight; if there are none, those nearest above."""
         bottom = self.scroll_offset.y + self.size.height
         for row in reversed(self._scrollback.rows[:bottom]):
             if isinstance(row.line, ThoughtsHeader):
-                self._toggle(row.line)
+                self._turn(row.line.fold)
                 return
+
+    def keeps(self, key: str) -> bool:
+        """Whether a key is the transcript's while it has the focus; all others are for the prompt."""
+        return key in _SCROLLING or (self._chosen is not None and key in _ON_A_BLOCK)
+
+    def choose_block(self, step: int) -> None:
+        """Choose the block before the one that is chosen (-1), or after it (1); at first, the last one in sight."""
+        blocks = self._blocks()
+        place = next((place for place, block in enumerate(blocks) if block.first is self._chosen), None)
+        if place is not None:
+            place = min(max(place + step, 0), len(blocks) - 1)
+        else:
+            bottom = self.scroll_offset.y + self.size.height
+            place = max((place for place, block in enumerate(blocks) if block.y < bottom), default=None)
+        if place is not None:
+            self.focus(scroll_visible=False)
+            self._choose(blocks[place])
+
+    @property
+    def chosen_text(self) -> str:
+        """All of the block that is chosen, folded or not, as it was given."""
+        return next((block.source for block in self._blocks() if block.first is self._chosen), "")
+
+    def on_blur(self) -> None:
+        self._choose(None)
+
+    def action_turn_block(self) -> None:
+        if isinstance(self._chosen, FoldHeader):
+            self._turn(self._chosen.fold)
+
+    def action_open_block(self) -> None:
+        if isinstance(self._chosen, FoldHeader) and self._chosen.fold.opening is not Opening.ALL:
+            self._turn(self._chosen.fold)
+
+    def action_fold_block(self) -> None:
+        if isinstance(self._chosen, FoldHeader):
+            self._turn(self._chosen.fold, Opening.HEADER)
+
+    def turn_diffs(self) -> None:
+        """Diffs side by side, where there is room for it, or in one column."""
+        self.diff_layout.is_side_by_side = not self.diff_layout.is_side_by_side
+        self._fit(self._scrollback.width, self._is_following())
+
+    def _blocks(self) -> list[Block]:
+        blocks = self._scrollback.blocks()
+        if (live := self._live) is not None and live.header is not None and not live.begun:
+            y = next(y for y, row in enumerate(self._scrollback.rows) if row.line is live.header)
+            blocks.append(Block(y, len(self._scrollback.rows), live.header, [Part(live.rest, [], begins=True)]))
+        return blocks
+
+    def _choose(self, block: Block | None) -> None:
+        if (block.first if block else None) is self._chosen:
+            return
+        self._chosen = block.first if block else None
+        self._find_chosen_row()
+        self.refresh()
+        if block is not None:
+            self._bring_into_sight(block.y, block.end)
+
+    def _find_chosen_row(self) -> None:
+        if self._chosen is None:
+            self._chosen_row = -1
+        else:
+            rows = (block.y for block in self._blocks() if block.first is self._chosen)
+            self._chosen_row = next(rows, -1 - self._row_offset) + self._row_offset
+
+    def _bring_into_sight(self, y: int, end: int) -> None:
+        """The row, and what is below it as far as there is room."""
+        top, height = self.scroll_offset.y, self.size.height
+        if y < top or end - y >= height:
+            self.scroll_to(y=y, animate=False, force=True)
+        elif end > top + height:
+            self.scroll_to(y=end - height, animate=False, force=True)
+
+    def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
+        """What is above keeps its place; what still comes is followed."""
+        if not fold.has_more:
+            return
+        live = self._live.header if self._live is not None else None
+        self._set_following(live is not None and live.fold is fold and self._is_following())
+        if opening is None:
+            fold.turn()
+        else:
+            fold.opening = opening
+        self._break_again(fold, following=self._following)
+
+    def _break_again(self, fold: Fold, *, following: bool) -> None:
+        y, more = self._scrollback.break_again(fold)
+        if y >= 0 and y + self._row_offset < self._seen:
+            self._seen += more
+        self._strips.clear()
+        first = min(y, self._scrollback.settled) if y >= 0 else self._scrollback.settled
+        moved = self._scrollback.place([], self._tail())
+        above = more if 0 <= y < self.scroll_offset.y and not following else 0
+        self._show(first, moved=moved, following=following)
+        if above or self.scroll_target_y > self.max_scroll_y:
+            self.scroll_to(y=min(self.scroll_target_y + above, self.max_scroll_y), animate=False, force=True)
+        self._find_chosen_row()
+        self.refresh()
+
+    # --- finding
+
+    def find(self, text: str) -> None:
+        """Look for a text, from what is on the screen on; no text: look for nothing any more."""
+        if self._search is None and text:
+            self._opened_by_search.clear()
+        search = self._search = Search(text) if text else None
+        self._strips.clear()
+        self.refresh()
+        if search is None:
+            return
+        self._look()
+        seen = {id(row.line) for row in self._scrollback.rows[self.scroll_offset.y :]}
+        places = (
+            place for place, hit in enumerate(search.hits) if any(id(line) in seen for line in hit.line.laid_out())
+        )
+        search.current = next(places, max(len(search.hits) - 1, 0))
+        self._go_to_hit()
+
+    def find_next(self, step: int) -> None:
+        """Go to the next place where it is found (1), or to the one before (-1), around the end."""
+        if self._search is not None:
+            self._look()
+            self._search.current = (self._search.current + step) % max(len(self._search.hits), 1)
+            self._go_to_hit()
+
+    @property
+    def found(self) -> tuple[int, int]:
+        """Which of how many places is the current one, from 1; (0, 0) where there is none."""
+        search = self._search
+        return (search.current + 1, len(search.hits)) if search is not None and search.hits else (0, 0)
+
+    def end_find(self) -> None:
+        """Fold what was opened to show what was found, but for the place that was looked at last."""
+        current = self._current_hit()
+        stays = current.line.fold if current and isinstance(current.line, FoldedLine) else None
+        for fold, opening in self._opened_by_search.items():
+            if fold is not stays:
+                self._turn(fold, opening)
+        self._opened_by_search.clear()
+        self.find("")
+
+    def _look(self) -> None:
+        if self._search is not None:
+            self._search.look(self._scrollback.lines())
+            self._search_is_old = False
+
+    def _current_hit(self) -> Hit | None:
+        return self._search.hits[self._search.current] if self._search is not None and self._search.hits else None
+
+    def _go_to_hit(self) -> None:
+        hit, search = self._current_hit(), self._search
+        if hit is None or search is None:
+            return
+        if isinstance(hit.line, FoldedLine) and hit.line.fold.opening < hit.line.since:
+            self._opened_by_search.setdefault(hit.line.fold, hit.line.fold.opening)
+            self._turn(hit.line.fold, Opening.ALL)
+        self._set_following(False)
+        place = search.place(hit)
+        for y, row in enumerate(self._scrollback.rows):
+            if place is not None and row.line is place.line and row.start <= place.start < max(row.end, row.start + 1):
+                if not self.scroll_offset.y <= y < self.scroll_offset.y + self.size.height:
+                    self.scroll_to(y=max(y - self.size.height // 2, 0), animate=False, force=True)
+                break
+        self._strips.clear()
+        self.refresh()
+
+    # --- places that lead elsewhere
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
         rows = self._scrollback.rows
-        if offset is None or self.text_selection is not None or (y := offset.y + self.scroll_offset.y) >= len(rows):
+        if offset is None or self.text_selection is not None:
             return
-        if isinstance(header := rows[y].line, ThoughtsHeader):
-            self._toggle(header)
+        if offset.y == self.size.height - 1 and self._new_rows and offset.x >= self.size.width - len(self._news):
+            self.follow()
+        elif (y := offset.y + self.scroll_offset.y) < len(rows):
+            if event.ctrl:
+                self._go_to(rows[y], offset.x)
+            elif isinstance(line := rows[y].line, FoldHeader | MoreLine):
+                self._turn(line.fold)
 
-    def _toggle(self, header: ThoughtsHeader) -> None:
-        """What is above keeps its place; thoughts that still come are followed."""
-        is_live = self._live is not None and self._live.header is header
-        self._following = is_live and self._is_following()
-        header.update(is_open=not header.is_open)
-        self._fit(self._scrollback.width, self._following)
+    def _go_to(self, row: Row, x: int) -> None:
+        line, start, end = row
+        x -= sum(cell_len(text) for text, _ in (line.hang if start else line.gutter))
+        at = (
+            next((place for place in range(start, end) if cell_len(line.text[start : place + 1]) > x), end)
+            if x >= 0
+            else -1
+        )
+        for place in self._places(line):
+            if place.start <= at < place.end:
+                if isinstance(place, WebPlace):
+                    self.app.open_url(place.address)
+                elif self._root is not None and (path := in_project(self._root, place.path)):
+                    self.post_message(self.FileChosen(path, place.line))
+                return
+
+    def _places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
+        """What in a line can be gone to."""
+        yield from web_places(line.text)
+        if (root := self._root) is not None:
+            yield from (place for place in file_places(line.text) if in_project(root, place.path))
 
     # --- the part of it that is on the screen
 
@@ -226,6 +476,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if top < self.size.height:
             self._shows_unfinal = False
             self.refresh(Region(0, top, self.size.width, self.size.height - top))
+        elif not following:
+            self.refresh(Region(0, self.size.height - 1, self.size.width, 1))  # says how much is new
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
         """A bar that was not there when the text scrolled does not know how far it has."""
@@ -240,7 +492,29 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._following or self.scroll_target_y >= self.max_scroll_y
 
     def watch_scroll_target_y(self) -> None:
-        self._following = self.scroll_target_y >= self.max_scroll_y
+        self._set_following(self.scroll_target_y >= self.max_scroll_y)
+
+    def _set_following(self, following: bool) -> None:
+        if self._following and not following:
+            self._seen = len(self._scrollback.rows) + self._row_offset
+        if self._following != following:
+            self._following = following
+            self.refresh()
+
+    @property
+    def is_following(self) -> bool:
+        """It stays at its end."""
+        return self._is_following()
+
+    @property
+    def _new_rows(self) -> int:
+        """Rows that came since the person scrolled up."""
+        return 0 if self._is_following() else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+
+    @property
+    def _news(self) -> str:
+        count = self._new_rows
+        return f" ↓ {count:,} new line{'s' * (count > 1)} · End "
 
     def on_resize(self) -> None:
         following = self._is_following()
@@ -253,14 +527,24 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         above = self._scrollback.rows[: self.scroll_offset.y + 1]
         self._strips.clear()
         moved = self._scrollback.fit(width, self._tail())
+        self._seen = len(self._scrollback.rows) + self._row_offset
         self._show(0, moved=moved, following=following)
         if not following:
             self.scroll_to(y=self._scrollback.place_of(above), animate=False, force=True)
+        self._find_chosen_row()
         if self._live is not None and self._live.is_waiting:  # written before there was a place on the screen
             self._draw_soon()
 
     def render_line(self, y: int) -> Strip:
-        y += self.scroll_offset.y
+        strip = self._strip(y + self.scroll_offset.y)
+        if y == self.size.height - 1 and self._new_rows:
+            news = self._news
+            room = max(self._scrollback.width - len(news), 0)
+            chip = Strip([Segment(news, self._painter.style("news"))])
+            strip = Strip.join([strip.crop(0, room), chip]).crop(0, self._scrollback.width)
+        return strip
+
+    def _strip(self, y: int) -> Strip:
         shown = self._scrollback
         if y >= len(shown.rows):
             return self._painter.blank(shown.width)
@@ -268,17 +552,38 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         row = shown.rows[y]
         selection = self.text_selection
         span = selection.get_span(number) if selection is not None else None
-        if span is not None:
-            return self._painter.strip(row, number, shown.width, span)
         settled = y < shown.settled
-        if settled and (strip := self._strips.get(number)) is not None:
+        if span is None and settled and (strip := self._strips.get(number)) is not None:
             return strip
-        strip = self._painter.strip(row, number, shown.width)
+        overlays = list(self._overlays(row, number))
+        if span is not None:
+            first, last = span
+            style = self.screen.get_component_rich_style("screen--selection")
+            overlays.append((row.start + first, row.end if last == -1 else row.start + last, style))
+        strip = self._painter.strip(row, number, shown.width, overlays)
+        if number == self._chosen_row:
+            strip = strip.apply_style(self._painter.style("chosen"))
+        if span is not None:
+            return strip
         if settled and row.line.final:
             self._strips[number] = strip
         else:
             self._shows_unfinal = True
         return strip
+
+    def _overlays(self, row: Row, number: int) -> Iterator[Overlay]:
+        """What stands out in a line: where it leads, and what was looked for."""
+        for place in self._places(row.line):
+            if isinstance(place, WebPlace):
+                yield place.start, place.end, Style(link=place.address)
+            else:
+                yield place.start, place.end, self._painter.style("place")
+        if (search := self._search) is not None:
+            hit = self._current_hit()
+            current = search.place(hit) if hit else None
+            for start, end in search.spans(row.line.text):
+                is_current = current is not None and current.line is row.line and current.start == start
+                yield start, end, self._painter.style("hit current" if is_current else "hit")
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
