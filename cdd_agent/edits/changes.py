@@ -4,16 +4,13 @@ import contextlib
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.actions.model import FileAlreadyExistsError
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import create_exclusive, put_file, read_bytes, write_atomic
-
-_LARGEST_COMPARED = 500_000
-"""Bytes of a file whose difference is shown."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,11 @@ class ChangeSet:
 
     def diff(self) -> str:
         """What they would change, as a unified diff, for people."""
-        return "".join(map(_diff, self.changes))
+        return "".join(file.diff for file in self.files())
+
+    def files(self) -> tuple[FileDiff, ...]:
+        """What they change, file by file, for people. Takes a while for large files."""
+        return tuple(FileDiff.of(str(change.path), change.before, change.after) for change in self.changes)
 
     def check_still_valid(self, root: Path) -> None:
         """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
@@ -84,17 +85,6 @@ class ChangeSet:
 
 def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
     return ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
-
-
-def _diff(change: FileChange) -> str:
-    size = max(len(data or b"") for data in (change.before, change.after))
-    if size > _LARGEST_COMPARED:
-        return f"{change.path} has {size:,} bytes, too many to show what is different.\n"
-    before, after = (
-        (data or b"").decode("utf-8", errors="replace").splitlines() for data in (change.before, change.after)
-    )
-    was, is_now = ("/dev/null" if data is None else str(change.path) for data in (change.before, change.after))
-    return "".join(f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm=""))
 
 
 def permissions(place: Path) -> int:

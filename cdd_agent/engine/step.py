@@ -44,11 +44,21 @@ from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import as_event, is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
+from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.taken_away import TestChanges, compare
 from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
-from cdd_agent.verification.verdict import NOTHING_DONE, Before, Work, judge_unchecked, useful_end, verify
+from cdd_agent.verification.verdict import (
+    NOTHING_DONE,
+    Before,
+    Verdict,
+    Work,
+    judge_unchecked,
+    useful_end,
+    verify,
+)
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for something else."""
@@ -172,7 +182,7 @@ class StepRunner:
             return AttemptOutcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
         await bench.begin()
         if bench.changes.changes:
-            self.emit(_applied(step, bench.changes))
+            self.emit(await asyncio.to_thread(_applied, step, bench.changes))
         done = _Done(bench.changes, attempt, (*earlier, attempt), reply.changes_files, history)
         try:
             outcome = await self._verified(step, check, done, before)
@@ -217,8 +227,7 @@ class StepRunner:
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
                 attempt.save_tests(verdict.tests)
-        told = TestsFinished(step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes)
-        self.emit(told)
+        self.emit(_tested(step, check, verdict))
         if verdict.verification is not None:
             return AttemptOutcome(changes, verdict.verification, verdict.reason)
         detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
@@ -256,7 +265,7 @@ class StepRunner:
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             offered, now = tools.offered(), self.commands.clock.now
             try:
-                dialogue = Dialogue(model, offered, "on", clock=now, told=tools.hear, emit=self.emit)
+                dialogue = Dialogue(model, offered, "on", clock=now, told=tools.hear, emit=tools.emit)
                 await self._take_turn(dialogue, prompt, tools)
                 return
             except RequestRejected as error:
@@ -315,10 +324,29 @@ class StepRunner:
         attempt.save_reply(spoken[-1].content)
 
 
+def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:
+    tests = verdict.tests
+    passed, failed, skipped = (
+        tests.count(result) if tests else None for result in (Result.PASSED, Result.FAILED, Result.SKIPPED)
+    )
+    return TestsFinished(
+        step.number,
+        verdict.verification,
+        verdict.reason,
+        verdict.seconds,
+        verdict.notes,
+        check.shown if check else "",
+        passed,
+        failed,
+        skipped,
+        failed_tests(tests, verdict.counted) if tests else (),
+    )
+
+
 def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
     declared = {file.path.removeprefix("./") for file in step.files_affected}
     undeclared = tuple(path for path in changes.touched if declared and path not in declared)
-    return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
+    return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted, changes.files())
 
 
 def _usable(bench: StepTransaction, text: str) -> Reply:

@@ -25,6 +25,7 @@ from cdd_agent.events import (
     AgentChanged,
     Answer,
     BaselineStarted,
+    ChangesApplied,
     CheckpointStarted,
     Choice,
     Cleared,
@@ -50,19 +51,21 @@ from cdd_agent.events import (
     StepsRedone,
     StepStarted,
     StepsUndone,
+    TestsFinished,
     TestsStarted,
     ThinkingDelta,
     ThinkingFinished,
     TicketsListed,
     Tone,
+    ToolFinished,
     ToolStarted,
 )
 from cdd_agent.git.status import current_branch
-from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, Answering, KeyClock
 from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget
 from cdd_agent.tui.history import PromptHistory
+from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
@@ -70,7 +73,7 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import answers, described, question, spec_in_full, thought
+from cdd_agent.wording import answers, described, question, spec_in_full, thought, tool_use
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
@@ -164,7 +167,7 @@ class Shell(Guarded, App[CddError]):
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
         with Horizontal(id="main"):
-            yield Transcript()
+            yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
         yield Vertical(id="questions")
@@ -172,6 +175,7 @@ class Shell(Guarded, App[CddError]):
         yield ActivityBar(_KEYS)
 
     def on_mount(self) -> None:
+        self._actions = Actions(self._transcript)
         self.query_one(Prompt).area.focus()
         self._say_what_to_type()
         self._bar.branch = current_branch(self._root) or ""
@@ -438,23 +442,23 @@ class Shell(Guarded, App[CddError]):
             case ReplyFinished():
                 transcript.settle()
                 self._say_what_was_spent()
-            case ToolStarted(call=call):
+            case ToolStarted():
                 transcript.settle()
-                activity.busy(call)
+                activity.busy(tool_use(event))
+            case ToolFinished() | ChangesApplied() | CommandOutput() | TestsFinished():
+                self._actions.show(event)
             case CheckpointStarted():
                 activity.busy("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:
-                transcript.add(BlockKind.MARKDOWN, fenced(diff, "diff"))
+                self._actions.show(event)
             case BaselineStarted(command=command):
                 activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
-                transcript.begin(BlockKind.OUTPUT)
+                self._actions.show(event)
                 activity.busy(f"Running {command}")
             case OwnCommandStarted(command=command):
                 transcript.begin(BlockKind.OUTPUT)
                 activity.busy(f"Running {command}")
-            case CommandOutput(text=text):
-                transcript.write(text)
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)
             case AgentChanged(agent=agent, ticket_slug=slug):

@@ -82,6 +82,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
     """What a person should look at, also when the check passed."""
     tests: SuiteRun | None = None
+    counted: tuple[str, ...] = ()
+    """The tests among the failed ones that count."""
     to_show: frozenset[str] = frozenset()
     """Files that a model has to see to do better: those of tests that are to be restored."""
 
@@ -150,6 +152,7 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
             *_notes_on_test_files(work),
         ),
         tests=tests,
+        counted=counted,
         to_show=frozenset(work.tests.contents),
     )
 

@@ -408,7 +408,7 @@ def _alike(removed: list[DiffLine], added: list[DiffLine]) -> Iterator[tuple[Dif
         words = set(_WORD.findall(old.text))
         for place in range(first, len(added)):
             others = set(_WORD.findall(added[place].text))
-            if 2 * len(words & others) > len(words | others):
+            if 4 * len(words & others) > len(words) + len(others):
                 yield old, added[place]
                 first = place + 1
                 break

@@ -53,6 +53,10 @@ class LiveBlock:
         """Text that was handled, and of which no line is settled yet."""
         self._held_size = 0
 
+    def comes_after(self, above: BlockKind) -> None:
+        """Something was put above it."""
+        self._space = space_between(above, self.kind)
+
     @property
     def header(self) -> FoldHeader | None:
         """Of a block that folds."""

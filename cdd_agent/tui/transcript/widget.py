@@ -139,12 +139,16 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         live.write(text)
         self._draw_soon()
 
-    def add_foldable(self, block: Foldable) -> None:
-        """Append a block that folds. It comes above output that still comes and is folded."""
-        if self._live is not None and not (self._live.header and not self._live.begun):
+    def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
+        """Append a block that folds; or put it above output that still comes, as long as that is folded."""
+        live = self._live
+        if live is None or not above_live or live.header is None or live.begun:
             self.settle()
+            live = None
         lines = [*space_between(self._last_kind, BlockKind.ACTION), *block.lines()]
         self._last_kind = BlockKind.ACTION
+        if live is not None:
+            live.comes_after(BlockKind.ACTION)
         self._place([Part(block.source, lines, begins=True)])
 
     def begin_output(self, header: FoldHeader, *, glimpse: int, sample: int) -> None:
@@ -161,7 +165,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         assert isinstance(self._live.header, ThoughtsHeader)
         self._thoughts = self._live.header
         self._thoughts.measure = measure
-        self._lay_out(self._thoughts)
+        if self._live.begun:
+            self.lay_out(self._thoughts)
         self._live.write(text)
         self._draw_soon()
 
@@ -170,11 +175,16 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if self._thoughts is None:
             return False
         self._thoughts.measure = measure
-        self._lay_out(self._thoughts)
+        self.lay_out(self._thoughts)
         self._thoughts = None
         return True
 
-    def _lay_out(self, header: FoldHeader) -> None:
+    @property
+    def is_growing(self) -> bool:
+        """There is a live block."""
+        return self._live is not None
+
+    def lay_out(self, header: FoldHeader) -> None:
         """What a header says has changed."""
         header.lay_out(self._scrollback.width)
         self._strips.clear()
@@ -186,7 +196,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             return
         if live.header is not None:
             live.header.is_over = True
-            self._lay_out(live.header)
+            self.lay_out(live.header)
         parts = live.finish()
         if live.shown:
             self._last_kind = live.kind
