@@ -175,6 +175,14 @@ async def run_command(
             await to_its_end(partial(_end_all, process, mark), name="end")
 
 
+def run_at_terminal(argv: Sequence[str], cwd: Path) -> int:
+    """Run a program that has the terminal to itself, and wait until the person leaves it. Returns its exit code.
+
+    Raises `OSError` where it cannot be started.
+    """
+    return subprocess.run(argv, cwd=cwd, check=False).returncode
+
+
 class _NoSuchProgram(Exception):
     pass
 

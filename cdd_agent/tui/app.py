@@ -63,10 +63,12 @@ from cdd_agent.events import (
 from cdd_agent.git.status import current_branch
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, Answering, KeyClock
+from cdd_agent.tui.editing import edit_at_line
 from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -88,8 +90,6 @@ _QUIET = 0.1
 _TWICE = 3.0
 """Seconds in which to ask once more to leave."""
 _PAGES = ("pageup", "pagedown")
-_SCROLLING = ("up", "down", "home", "end", "ctrl+home", "ctrl+end")
-"""Keys that are the transcript's while it has the focus."""
 _MOVING = ("tab", "shift+tab")
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 _KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
@@ -127,6 +127,10 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
+        Binding("ctrl+f", "find", "Find in the transcript", show=False, priority=True),
+        Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
+        Binding("ctrl+down", "choose_block(1)", "Choose the block below", show=False, priority=True),
+        Binding("f4", "turn_diffs", "Diffs side by side, or not", show=False, priority=True),
         Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
         Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
     ]
@@ -277,6 +281,8 @@ class Shell(Guarded, App[CddError]):
     def _hears(self, event: events.Key | events.Paste) -> bool:
         """What is typed, before any widget has it: whether it is the open question's. All but what scrolls the
         transcript is for the prompt, wherever the focus is."""
+        if isinstance(self.focused, FindInput):
+            return False
         prompt, shown = self.query_one(Prompt), self._question
         key = event.key if isinstance(event, events.Key) else ""
         if shown is not None and shown.scrolls(key) and (not prompt.text or key in _PAGES):
@@ -301,7 +307,10 @@ class Shell(Guarded, App[CddError]):
             if answer is not None:
                 self._let_stand(answering, answer)
             self._show_keys(answer)
-        if not (key in _SCROLLING and isinstance(self.focused, Transcript)) and key not in _MOVING:
+        if key == "end" and not prompt.text and not self._transcript.is_following:
+            self._transcript.follow()
+            return True
+        if not (isinstance(self.focused, Transcript) and self.focused.keeps(key)) and key not in _MOVING:
             self.screen.set_focus(prompt.area)
         return False
 
@@ -575,7 +584,8 @@ class Shell(Guarded, App[CddError]):
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt; once more leaves."""
         prompt, turn, now = self.query_one(Prompt), self._turn, self._clock.now()
-        if selected := self.screen.get_selected_text() or prompt.area.selected_text:
+        selected = self.screen.get_selected_text() or prompt.area.selected_text or self._transcript.chosen_text
+        if selected:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
             prompt.area.move_cursor(prompt.area.cursor_location)
@@ -639,6 +649,21 @@ class Shell(Guarded, App[CddError]):
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self._transcript, f"scroll_{how}")(animate=False)
+
+    def action_find(self) -> None:
+        if not self.query(FindBar):
+            self.mount(FindBar(self._transcript), before="#questions")
+
+    def action_choose_block(self, step: int) -> None:
+        self._transcript.choose_block(step)
+
+    def action_turn_diffs(self) -> None:
+        self._transcript.turn_diffs()
+
+    @work(group="editor", exclusive=True)
+    async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
+        if problem := await edit_at_line(self, self._root, event.path, event.line):
+            self.notify(problem, severity="warning", markup=False)
 
     def action_toggle_thoughts(self) -> None:
         self._transcript.toggle_thoughts()

@@ -340,7 +340,7 @@ class _FileReader:
     def _add_code(self, sign: str, text: str) -> None:
         more = len(text) - _LONGEST_LINE
         shown = sanitize_for_display(text[:_LONGEST_LINE].removesuffix("\r")) + (
-            f" … {more:,} more" if more > 0 else ""
+            f" … {more:,} more characters" if more > 0 else ""
         )
         for side in (0, 1):
             if self._windows[side].closed:

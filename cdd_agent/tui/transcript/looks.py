@@ -18,7 +18,6 @@ LOOKS = {
     "verb": "color: $text-muted;",
     "problem": "color: $text-error;",
     "remark": "color: $text-muted;",
-    "chosen": "text-style: reverse;",
     "hit": "color: $background; background: $warning;",
     "current": "color: $background; background: $success; text-style: bold underline;",
     "place": "text-style: underline;",

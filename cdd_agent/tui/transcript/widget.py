@@ -34,6 +34,8 @@ from cdd_agent.tui.transcript.painting import Overlay, RowPainter
 from cdd_agent.tui.transcript.places import FilePlace, WebPlace, file_places, in_project, web_places
 from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, Part, Scrollback
 
+_CHOSEN = Style(reverse=True)
+"""Of the block that is chosen, its first row: seen without colours, too."""
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
 _SCROLLING = frozenset({"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"})
@@ -322,6 +324,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             return
         self._chosen = block.first if block else None
         self._find_chosen_row()
+        self._strips.clear()
         self.refresh()
         if block is not None:
             self._bring_into_sight(block.y, block.end)
@@ -379,11 +382,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if search is None:
             return
         self._look()
-        seen = {id(row.line) for row in self._scrollback.rows[self.scroll_offset.y :]}
-        places = (
-            place for place, hit in enumerate(search.hits) if any(id(line) in seen for line in hit.line.laid_out())
-        )
-        search.current = next(places, max(len(search.hits) - 1, 0))
+        lines = [row.line for row in self._scrollback.rows[self.scroll_offset.y :]]
+        seen = {id(line) for line in lines} | {id(line.fold) for line in lines if isinstance(line, FoldHeader)}
+        in_sight = (not seen.isdisjoint(map(id, _where(hit.line))) for hit in search.hits)
+        first = (place for place, is_seen in enumerate(in_sight) if is_seen)
+        search.current = next(first, max(len(search.hits) - 1, 0))
         self._go_to_hit()
 
     def find_next(self, step: int) -> None:
@@ -572,7 +575,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             overlays.append((row.start + first, row.end if last == -1 else row.start + last, style))
         strip = self._painter.strip(row, number, shown.width, overlays)
         if number == self._chosen_row:
-            strip = strip.apply_style(self._painter.style("chosen"))
+            strip = Strip(Segment.apply_style(strip, post_style=_CHOSEN), strip.cell_length)
         if span is not None:
             return strip
         if settled and row.line.final:
@@ -621,6 +624,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
+
+
+def _where(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
+    """By what a line is known on the screen; while it is folded, by its fold."""
+    return (line.fold, *line.laid_out()) if isinstance(line, FoldedLine) else line.laid_out()
 
 
 if __name__ == "__main__":
