@@ -19,20 +19,15 @@ from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
-from tests.engine.tool_steps import calls, edit, execute
+from tests.engine.tool_steps import calls, execute, replace
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import person_at
 from tests.tui.test_transcript import numbered, screen, shown
 
 LONG = FileDiff.of("src/a.py", None, "".join(f"line_{n} = {n}\n" for n in range(30)).encode())
 SHORT = FileDiff.of("b.py", b"x = 1\n", b"x = 2\n")
-FAILED = FailedTest(
-    "tests/test_a.py::test_two",
-    "assert 500 == 409",
-    "tests/test_a.py:31",
-    "def test_two():\nE  assert 500 == 409",
-    False,
-)
+TEXT = "def test_two():\nE  assert 500 == 409"
+FAILED = FailedTest("tests/test_a.py::test_two", "assert 500 == 409", "tests/test_a.py:31", TEXT, False)
 
 
 @asynccontextmanager
@@ -124,11 +119,8 @@ async def test_a_check_that_passes_is_one_line() -> None:
         actions.show(CommandOutput(1, "....\n4 passed in 0.1s\n"))
         await pilot.pause()
         assert words(transcript) == ["▸ $ pytest -q", "│ ....", "│ 4 passed in 0.1s"]
-        actions.show(
-            TestsFinished(
-                1, Verification.PASSED, "`pytest -q` passed", 3.2, (), "pytest -q", passed=4, failed=0, skipped=1
-            )
-        )
+        reason = "`pytest -q` passed"
+        actions.show(TestsFinished(1, Verification.PASSED, reason, 3.2, (), "pytest -q", passed=4, failed=0, skipped=1))
         assert words(transcript) == ["▸ $ pytest -q ✓ 4 passed, 1 skipped · 3 s"]
         await pilot.click(Transcript, offset=(4, 0))
         assert words(transcript)[1:] == ["│ ....", "│ 4 passed in 0.1s"]
@@ -186,7 +178,7 @@ async def test_a_step_with_tools_in_the_shell(sandbox: Sandbox) -> None:
     """From the model's calls to the screen: with real files, a real command and a real check."""
     sandbox.write(Step("a.txt", check("a.txt", "good")))
     (sandbox.root / "a.txt").write_text("bad\n")
-    sandbox.replies(calls(edit("a.txt", "bad", "good")), calls(execute("cat a.txt")), "It says good now.")
+    sandbox.replies(calls(replace("a.txt", "bad", "good")), calls(execute("cat a.txt")), "It says good now.")
     async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
         await person.say("continue")
         rows = [" ".join(row.split()) for row in person.screen.splitlines()]
