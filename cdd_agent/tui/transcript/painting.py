@@ -59,6 +59,9 @@ class RowPainter:
 
     def _text(self, row: Row, overlays: Sequence[Overlay]) -> Iterator[Segment]:
         line, start, end = row
+        if not overlays:
+            yield from self._segments(line, start, end)
+            return
         within = [(max(first, start), min(last, end), style) for first, last, style in overlays]
         within = [(first, last, style) for first, last, style in within if first < last]
         places = {start, end, *(place for first, last, _ in within for place in (first, last))}
