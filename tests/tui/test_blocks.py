@@ -226,7 +226,7 @@ def test_folding_never_loses_a_line_and_a_copy_is_the_whole_text(
         block(f"block {number}", *lines, sample=sample, opening=opening)
         for number, (lines, sample, opening) in enumerate(blocks)
     ]
-    scrollback.place([Part(one.source, one.lines(), begins=True) for one in made], ())
+    scrollback.place([Part(one.source, one.lines(), begins=True, fold=one.header.fold) for one in made], ())
     for number, opening, width in turns:
         fold = made[number % len(made)].header.fold
         if opening is None:

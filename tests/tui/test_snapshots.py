@@ -180,9 +180,7 @@ DONE: tuple[Event, ...] = (
     ToolFinished(3, "", tool="edit_file", target="tally/totals.py", files=(TOTALS,)),
     ToolFinished(3, "", tool="edit_file", target="tally/report.py", files=(REPORT,)),
     ToolFinished(3, "", "exit code 1", "execute_command", "ruff check .", None, None, 0.3, 1, "Found 1 error.\n"),
-    ToolFinished(
-        3, "", tool="execute_command", target="ruff format .", seconds=2.3, exit_code=0, output="1 left\n"
-    ),
+    ToolFinished(3, "", tool="execute_command", target="ruff format .", seconds=2.3, exit_code=0, output="1 left\n"),
     ChangesApplied(3, (), ("tally/totals.py", "tally/report.py"), (), (), (TOTALS, REPORT)),
     TestsStarted(3, CHECK),
     CommandOutput(3, OUTPUT),

@@ -33,11 +33,10 @@ class Search:
 
     def look(self, lines: Iterable[TranscriptLine]) -> None:
         """Search these lines, anew. The current hit stays the same one, where it is still there."""
+        find = self._pattern.findall
         before = self.hits[self.current] if self.hits else None
         self.hits = [
-            Hit(line, nth)
-            for line in lines
-            for nth in range(sum(len(self._pattern.findall(part.text)) for part in line.laid_out()))
+            Hit(line, nth) for line in lines for nth in range(sum(len(find(part.text)) for part in line.laid_out()))
         ]
         self.current = self.hits.index(before) if before in self.hits else 0
 

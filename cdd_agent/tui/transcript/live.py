@@ -98,7 +98,8 @@ class LiveBlock:
         return [*parts, self._part(rest)] if rest or self._held else parts
 
     def _part(self, lines: list[TranscriptLine]) -> Part:
-        part = Part("".join(self._held), lines, begins=not self.begun)
+        fold = self.header.fold if self.header is not None else None
+        part = Part("".join(self._held), lines, begins=not self.begun, fold=fold)
         self._held.clear()
         self._held_size, self.begun = 0, True
         return part

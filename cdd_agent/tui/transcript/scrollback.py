@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cdd_agent.tui.transcript.folds import Fold, FoldedLine, FoldHeader, Opening
+from cdd_agent.tui.transcript.folds import Fold, Opening
 from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 
 MAX_LINES = 20_000
@@ -24,6 +24,8 @@ class Part:
     begins: bool
     """Whether it is the first of its block."""
     rows: int = 0
+    fold: Fold | None = None
+    """By which all of its block opens and folds."""
 
     @property
     def weight(self) -> int:
@@ -34,17 +36,33 @@ class Part:
 class Block(NamedTuple):
     """A block as it lies now."""
 
-    y: int
-    """Its first row, below the space above it."""
-    end: int
-    """The first row below it."""
-    first: TranscriptLine
-    """Its first line: by that it is known, as long as it is kept."""
+    top: int
+    """The row of the space above it, or its own first."""
     parts: list[Part]
+
+    @property
+    def y(self) -> int:
+        """Its first row."""
+        return self.top + self._space
+
+    @property
+    def end(self) -> int:
+        """The first row below it."""
+        return self.top + sum(part.rows for part in self.parts)
+
+    @property
+    def first(self) -> TranscriptLine:
+        """Its first line: by that it is known, as long as it is kept."""
+        return self.parts[0].lines[self._space]
 
     @property
     def source(self) -> str:
         return "".join(part.source for part in self.parts)
+
+    @property
+    def _space(self) -> int:
+        lines = enumerate(self.parts[0].lines)
+        return next((place for place, line in lines if line.text or line.gutter), 0)
 
 
 class Scrollback:
@@ -88,7 +106,7 @@ class Scrollback:
         be another one, and how many more rows there are now; (-1, 0) where it is not among what is settled."""
         y, first, more = int(self._left_out), -1, 0
         for part in self._parts:
-            if any(isinstance(line, FoldHeader | FoldedLine) and line.fold is fold for line in part.lines):
+            if part.fold is fold:
                 rows = self._broken(part.lines)
                 self.rows[y : y + part.rows] = rows
                 first = y if first < 0 else first
@@ -107,11 +125,9 @@ class Scrollback:
         blocks, y = list[Block](), int(self._left_out)
         for part in self._parts:
             if part.begins and part.rows:
-                space = next((place for place, line in enumerate(part.lines) if line.text or line.gutter), 0)
-                blocks.append(Block(y + space, y + part.rows, part.lines[space], [part]))
+                blocks.append(Block(y, [part]))
             elif blocks and not part.begins:
                 blocks[-1].parts.append(part)
-                blocks[-1] = blocks[-1]._replace(end=y + part.rows)
             y += part.rows
         return blocks
 
@@ -175,9 +191,8 @@ class Scrollback:
             part = self._parts.popleft()
             self._weight -= part.weight
             gone += part.rows
-            for line in part.lines:
-                if isinstance(line, FoldHeader):  # what is left of the block has nothing to be opened by
-                    line.fold.opening = Opening.ALL
+            if part.fold is not None:  # what is left of its block has nothing to be opened by
+                part.fold.opening = Opening.ALL
         if not gone:
             return 0
         if self._left_out:

@@ -4,7 +4,8 @@ Text becomes lines once and lines become rows once; only the rows on the screen 
 given is never markup, and its control characters are shown, not obeyed.
 """
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar
@@ -151,7 +152,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._last_kind = BlockKind.ACTION
         if live is not None:
             live.comes_after(BlockKind.ACTION)
-        self._place([Part(block.source, lines, begins=True)])
+        self._place([Part(block.source, lines, begins=True, fold=block.header.fold)])
 
     def begin_output(self, header: FoldHeader, *, glimpse: int, sample: int) -> None:
         """Open a block that grows below a header; `FoldedOutput` says how much of it is shown."""
@@ -277,20 +278,26 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def choose_block(self, step: int) -> None:
         """Choose the block before the one that is chosen (-1), or after it (1); at first, the last one in sight."""
         blocks = self._blocks()
-        place = next((place for place, block in enumerate(blocks) if block.first is self._chosen), None)
-        if place is not None:
-            place = min(max(place + step, 0), len(blocks) - 1)
+        if self._chosen is not None:
+            place = min(max(self._place_of_chosen(blocks) + step, 0), len(blocks) - 1)
         else:
             bottom = self.scroll_offset.y + self.size.height
-            place = max((place for place, block in enumerate(blocks) if block.y < bottom), default=None)
-        if place is not None:
+            place = bisect_left(blocks, bottom, key=lambda block: block.y) - 1
+        if place >= 0:
             self.focus(scroll_visible=False)
             self._choose(blocks[place])
+
+    def _place_of_chosen(self, blocks: Sequence[Block]) -> int:
+        return bisect_right(blocks, self._chosen_row - self._row_offset, key=lambda block: block.top) - 1
 
     @property
     def chosen_text(self) -> str:
         """All of the block that is chosen, folded or not, as it was given."""
-        return next((block.source for block in self._blocks() if block.first is self._chosen), "")
+        if self._chosen is None:
+            return ""
+        blocks = self._blocks()
+        place = self._place_of_chosen(blocks)
+        return blocks[place].source if place >= 0 else ""  # it was left out
 
     def on_blur(self) -> None:
         self._choose(None)
@@ -315,26 +322,30 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def _blocks(self) -> list[Block]:
         blocks = self._scrollback.blocks()
         if (live := self._live) is not None and live.header is not None and not live.begun:
-            y = next(y for y, row in enumerate(self._scrollback.rows) if row.line is live.header)
-            blocks.append(Block(y, len(self._scrollback.rows), live.header, [Part(live.rest, [], begins=True)]))
+            below = enumerate(self._scrollback.rows[self._scrollback.settled :], self._scrollback.settled)
+            top = next(y for y, row in below if row.line is live.header)
+            part = Part(live.rest, [live.header], begins=True, rows=len(self._scrollback.rows) - top)
+            blocks.append(Block(top, [part]))
         return blocks
 
     def _choose(self, block: Block | None) -> None:
         if (block.first if block else None) is self._chosen:
             return
         self._chosen = block.first if block else None
-        self._find_chosen_row()
+        self._chosen_row = block.y + self._row_offset if block else -1
         self._strips.clear()
         self.refresh()
         if block is not None:
             self._bring_into_sight(block.y, block.end)
 
     def _find_chosen_row(self) -> None:
-        if self._chosen is None:
-            self._chosen_row = -1
-        else:
-            rows = (block.y for block in self._blocks() if block.first is self._chosen)
-            self._chosen_row = next(rows, -1 - self._row_offset) + self._row_offset
+        """The rows have been broken otherwise."""
+        if self._chosen is not None:
+            line = next(iter(self._chosen.laid_out()), self._chosen)
+            rows = (y for y, row in enumerate(self._scrollback.rows, self._row_offset) if row.line is line)
+            self._chosen_row = next(rows, -1)
+            if self._chosen_row < 0:  # it was left out
+                self._chosen = None
 
     def _bring_into_sight(self, y: int, end: int) -> None:
         """The row, and what is below it as far as there is room."""
