@@ -22,6 +22,20 @@ _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
 
 
+_KEYS = """\
+| key | in what was said and done |
+|---|---|
+| PgUp, PgDn, the wheel | scroll; End (in an empty prompt) or a click on "↓ 12 new lines" leads back |
+| Ctrl+↑, Ctrl+↓ | choose the block above or below; with one chosen: |
+| Enter, → or ←, a click on its first line | open it further or fold it |
+| Ctrl+C | copy all of it, folded or not |
+| Ctrl+T | open or fold the last thoughts |
+| Ctrl+F | find a text: Enter goes on, ↑ or Shift+Enter back, Esc closes |
+| F4 | diffs side by side, from 140 columns on, or in one column |
+| Ctrl+click on `path:line`, or on a link | open the file in `$VISUAL` or `$EDITOR` at that line; open the link |
+
+All that you type goes to the prompt, whatever was clicked or chosen.
+"""
 _IN_CHAT = """\
 | typed | does |
 |---|---|
@@ -293,19 +307,22 @@ async def choose_model(session: Session, *words: str) -> None:
     await choose(session, words)
 
 
-@command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),))
+@command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor", "keys"),))
 async def show_help(session: Session, agent: str = "") -> None:
-    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
+    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; of keys what they do."""
     from cdd_agent.agents.executor import ExecutorAgent
     from cdd_agent.agents.planner import PlannerAgent
     from cdd_agent.agents.socrates import SocratesAgent
     from cdd_agent.events import Answer
 
     words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
+    words |= {"keys": _KEYS}
     if not agent:
         rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
         which = ", ".join(f"`/help {name}`" for name in words)
-        others = f"All other lines go to the agent that is active. What they understand: {which}."
+        others = (
+            f"All other lines go to the agent that is active. What they understand, and which keys there are: {which}."
+        )
         session.emit(Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}"))
     elif (text := words.get(agent.lower())) is not None:
         session.emit(Answer(text))
