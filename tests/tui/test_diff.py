@@ -7,15 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.edits.file_diff import LONGEST_DIFF, FileDiff
-from cdd_agent.tui.transcript.diff import (
-    MOST_LINES,
-    SIDE_BY_SIDE_WIDTH,
-    DiffLayout,
-    DiffLine,
-    DiffOfFile,
-    changed_words,
-    diff_files,
-)
+from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH, DiffLayout, DiffLine, changed_words
+from cdd_agent.tui.transcript.diff_reading import MOST_LINES, DiffOfFile, diff_files
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from tests.tui.test_transcript import colours, screen, shown, text
 

@@ -17,7 +17,8 @@ from cdd_agent.events import (
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import Verification
 from cdd_agent.tui.transcript.blocks import BlockKind
-from cdd_agent.tui.transcript.diff import DiffLayout, DiffOfFile, diff_files
+from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.diff_reading import DiffOfFile, diff_files
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, Opening
 from cdd_agent.tui.transcript.lines import Ink, Mark, TranscriptLine
 from cdd_agent.tui.transcript.output import OutputLines

@@ -6,6 +6,7 @@ given is never markup, and its control characters are shown, not obeyed.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar
@@ -110,7 +111,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """How the diffs in it are laid out."""
         self._search: Search | None = None
         self._search_is_old = False
-        """Something was added or left out since."""
+        """Since then something was added, left out or laid out otherwise."""
         self._opened_by_search: dict[Fold, Opening] = {}
         """How they were before."""
 
@@ -368,6 +369,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._break_again(fold, following=self._following)
 
     def _break_again(self, fold: Fold, *, following: bool) -> None:
+        self._search_is_old = True
         y, more = self._scrollback.break_again(fold)
         if y >= 0 and y + self._row_offset < self._seen:
             self._seen += more
@@ -403,7 +405,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def find_next(self, step: int) -> None:
         """Go to the next place where it is found (1), or to the one before (-1), around the end."""
         if self._search is not None:
-            self._look()
+            if self._search_is_old:
+                self._look()
             self._search.current = (self._search.current + step) % max(len(self._search.hits), 1)
             self._go_to_hit()
 
@@ -551,6 +554,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         above = self._scrollback.rows[: self.scroll_offset.y + 1]
         self._strips.clear()
         moved = self._scrollback.fit(width, self._tail())
+        self._search_is_old = True
         self._seen = len(self._scrollback.rows) + self._row_offset
         self._show(0, moved=moved, following=following)
         if not following:
@@ -599,7 +603,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """What stands out in a line: where it leads, and what was looked for."""
         for place in self._places(row.line):
             if isinstance(place, WebPlace):
-                yield place.start, place.end, Style(link=place.address)
+                yield place.start, place.end, _link(place.address)
             else:
                 yield place.start, place.end, self._painter.style("place")
         if (search := self._search) is not None:
@@ -635,6 +639,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
+
+
+@lru_cache(maxsize=256)
+def _link(address: str) -> Style:
+    """The same for each drawing: a terminal is sent only what is different."""
+    return Style(link=address)
 
 
 def _where(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
