@@ -104,12 +104,12 @@ async def test_a_folded_block_opens_for_what_is_found_in_it_and_folds_again() ->
             transcript.add_foldable(made)
         await pilot.pause()
         transcript.find("needle")
-        assert transcript.found == (1, 2)
+        assert transcript.finder.found == (1, 2)
         assert (one.header.fold.opening, two.header.fold.opening) == (Opening.ALL, Opening.SOME)
-        transcript.find_next(1)
+        transcript.finder.step(1)
         assert two.header.fold.opening is Opening.ALL
         assert highlighted(transcript) == ["needle", "NEEDLE"]
-        transcript.end_find()
+        transcript.finder.end()
         folds = [made.header.fold.opening for made in (one, two, three)]
         assert folds == [Opening.HEADER, Opening.ALL, Opening.HEADER]  # the place that was looked at last stays
         assert highlighted(transcript) == []
@@ -121,16 +121,16 @@ async def test_what_is_found_far_above_comes_into_sight_and_new_text_does_not_ta
         await pilot.pause()
         transcript.find("line 17")  # and 170 to 179
         await pilot.pause()
-        assert transcript.found == (11, 11)
-        transcript.find_next(1)
+        assert transcript.finder.found == (11, 11)
+        transcript.finder.step(1)
         await pilot.pause()
         assert "│ line 17" in screen(transcript)
         before = screen(transcript)
         transcript.add(BlockKind.OUTPUT, "line 17 again")
         await pilot.pause()
         assert screen(transcript)[:-1] == before[:-1]
-        transcript.find_next(-1)
-        assert transcript.found == (12, 12)
+        transcript.finder.step(-1)
+        assert transcript.finder.found == (12, 12)
         await pilot.pause()
         assert "│ line 17 again" in screen(transcript)
 
@@ -140,12 +140,12 @@ async def test_text_in_tables_and_of_any_width_is_found() -> None:
         transcript.add(BlockKind.MARKDOWN, "| a | b |\n|---|---|\n| x | some needle |\n\n" + "words " * 30 + "needle")
         await pilot.pause()
         transcript.find("NEEDLE")
-        assert transcript.found == (1, 2)
+        assert transcript.finder.found == (1, 2)
         assert highlighted(transcript) == ["NEEDLE", "needle"]
         await pilot.resize_terminal(30, 24)
         await pilot.pause()
-        transcript.find_next(1)
-        assert transcript.found == (2, 2)
+        transcript.finder.step(1)
+        assert transcript.finder.found == (2, 2)
         assert highlighted(transcript)[-1] == "NEEDLE"
 
 

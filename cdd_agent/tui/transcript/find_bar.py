@@ -59,16 +59,16 @@ class FindBar(GuardedWidget, Horizontal):
         self.action_close()
 
     def action_step(self, step: int) -> None:
-        self._transcript.find_next(step)
+        self._transcript.finder.step(step)
         self._say_how_many()
 
     def action_close(self) -> None:
         if self.is_attached:
-            self._transcript.end_find()
+            self._transcript.finder.end()
             self.remove()
 
     def _say_how_many(self) -> None:
-        current, count = self._transcript.found
+        current, count = self._transcript.finder.found
         looked_for = self.query_one(FindInput).value
         words = f"{current:,} of {count:,}" if count else "nothing found" if looked_for else ""
         keys = "Enter next · ↑ previous · Esc closes"

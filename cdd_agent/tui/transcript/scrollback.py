@@ -131,6 +131,11 @@ class Scrollback:
             y += part.rows
         return blocks
 
+    def row_of(self, line: TranscriptLine, place: int) -> int | None:
+        """The row that shows this place of a line."""
+        shown = (y for y, row in enumerate(self.rows) if row.line is line and row.start <= place < max(row.end, 1))
+        return next(shown, None)
+
     def lines(self) -> Iterator[TranscriptLine]:
         """All that are settled and kept, folded or not."""
         return (line for part in self._parts for line in part.lines)

@@ -26,9 +26,9 @@ from textual.strip import Strip
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
 from cdd_agent.tui.transcript.diff import DiffLayout
-from cdd_agent.tui.transcript.finding import Hit, Search
+from cdd_agent.tui.transcript.finding import Finder
 from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
-from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldedLine, FoldHeader, MoreLine, Opening
+from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine, Opening
 from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.looks import LOOKS, LOOKS_CSS, component_class
@@ -109,11 +109,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._chosen_row = -1
         self.diff_layout = DiffLayout()
         """How the diffs in it are laid out."""
-        self._search: Search | None = None
-        self._search_is_old = False
-        """Since then something was added, left out or laid out otherwise."""
-        self._opened_by_search: dict[Fold, Opening] = {}
-        """How they were before."""
+        self.finder = Finder(self._scrollback, self._turn, self._show_found)
 
     # --- content
 
@@ -259,7 +255,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         following = self._is_following()
         first = self._scrollback.settled
         moved = self._scrollback.place(parts, self._tail())
-        self._search_is_old = True
+        self.finder.is_old = True
         self._show(first, moved=moved, following=following)
 
     # --- blocks, opened and folded
@@ -369,7 +365,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._break_again(fold, following=self._following)
 
     def _break_again(self, fold: Fold, *, following: bool) -> None:
-        self._search_is_old = True
+        self.finder.is_old = True
         y, more = self._scrollback.break_again(fold)
         if y >= 0 and y + self._row_offset < self._seen:
             self._seen += more
@@ -387,67 +383,13 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def find(self, text: str) -> None:
         """Look for a text, from what is on the screen on; no text: look for nothing any more."""
-        if self._search is None and text:
-            self._opened_by_search.clear()
-        search = self._search = Search(text) if text else None
-        self._strips.clear()
-        self.refresh()
-        if search is None:
-            return
-        self._look()
-        lines = [row.line for row in self._scrollback.rows[self.scroll_offset.y :]]
-        seen = {id(line) for line in lines} | {id(line.fold) for line in lines if isinstance(line, FoldHeader)}
-        in_sight = (not seen.isdisjoint(map(id, _where(hit.line))) for hit in search.hits)
-        first = (place for place, is_seen in enumerate(in_sight) if is_seen)
-        search.current = next(first, max(len(search.hits) - 1, 0))
-        self._go_to_hit()
+        self.finder.find(text, self.scroll_offset.y)
 
-    def find_next(self, step: int) -> None:
-        """Go to the next place where it is found (1), or to the one before (-1), around the end."""
-        if self._search is not None:
-            if self._search_is_old:
-                self._look()
-            self._search.current = (self._search.current + step) % max(len(self._search.hits), 1)
-            self._go_to_hit()
-
-    @property
-    def found(self) -> tuple[int, int]:
-        """Which of how many places is the current one, from 1; (0, 0) where there is none."""
-        search = self._search
-        return (search.current + 1, len(search.hits)) if search is not None and search.hits else (0, 0)
-
-    def end_find(self) -> None:
-        """Fold what was opened to show what was found, but for the place that was looked at last."""
-        current = self._current_hit()
-        stays = current.line.fold if current and isinstance(current.line, FoldedLine) else None
-        for fold, opening in self._opened_by_search.items():
-            if fold is not stays:
-                self._turn(fold, opening)
-        self._opened_by_search.clear()
-        self.find("")
-
-    def _look(self) -> None:
-        if self._search is not None:
-            self._search.look(self._scrollback.lines())
-            self._search_is_old = False
-
-    def _current_hit(self) -> Hit | None:
-        return self._search.hits[self._search.current] if self._search is not None and self._search.hits else None
-
-    def _go_to_hit(self) -> None:
-        hit, search = self._current_hit(), self._search
-        if hit is None or search is None:
-            return
-        if isinstance(hit.line, FoldedLine) and hit.line.fold.opening < hit.line.since:
-            self._opened_by_search.setdefault(hit.line.fold, hit.line.fold.opening)
-            self._turn(hit.line.fold, Opening.ALL)
-        self._set_following(False)
-        place = search.place(hit)
-        for y, row in enumerate(self._scrollback.rows):
-            if place is not None and row.line is place.line and row.start <= place.start < max(row.end, row.start + 1):
-                if not self.scroll_offset.y <= y < self.scroll_offset.y + self.size.height:
-                    self.scroll_to(y=max(y - self.size.height // 2, 0), animate=False, force=True)
-                break
+    def _show_found(self, y: int | None) -> None:
+        if y is not None:
+            self._set_following(False)
+            if not self.scroll_offset.y <= y < self.scroll_offset.y + self.size.height:
+                self.scroll_to(y=max(y - self.size.height // 2, 0), animate=False, force=True)
         self._strips.clear()
         self.refresh()
 
@@ -554,7 +496,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         above = self._scrollback.rows[: self.scroll_offset.y + 1]
         self._strips.clear()
         moved = self._scrollback.fit(width, self._tail())
-        self._search_is_old = True
+        self.finder.is_old = True
         self._seen = len(self._scrollback.rows) + self._row_offset
         self._show(0, moved=moved, following=following)
         if not following:
@@ -606,12 +548,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 yield place.start, place.end, _link(place.address)
             else:
                 yield place.start, place.end, self._painter.style("place")
-        if (search := self._search) is not None:
-            hit = self._current_hit()
-            current = search.place(hit) if hit else None
-            for start, end in search.spans(row.line.text):
-                is_current = current is not None and current.line is row.line and current.start == start
-                yield start, end, self._painter.style("hit current" if is_current else "hit")
+        for start, end, is_current in self.finder.marks(row.line):
+            yield start, end, self._painter.style("hit current" if is_current else "hit")
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -645,11 +583,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 def _link(address: str) -> Style:
     """The same for each drawing: a terminal is sent only what is different."""
     return Style(link=address)
-
-
-def _where(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
-    """By what a line is known on the screen; while it is folded, by its fold."""
-    return (line.fold, *line.laid_out()) if isinstance(line, FoldedLine) else line.laid_out()
 
 
 if __name__ == "__main__":
