@@ -26,6 +26,7 @@ from tests.tui.test_transcript import numbered, screen, shown
 
 LONG = FileDiff.of("src/a.py", None, "".join(f"line_{n} = {n}\n" for n in range(30)).encode())
 SHORT = FileDiff.of("b.py", b"x = 1\n", b"x = 2\n")
+GONE = FileDiff.of("c.py", b"x = 1\n", None)
 TEXT = "def test_two():\nE  assert 500 == 409"
 FAILED = FailedTest("tests/test_a.py::test_two", "assert 500 == 409", "tests/test_a.py:31", TEXT, False)
 
@@ -86,15 +87,19 @@ async def test_of_a_failed_command_the_last_lines_are_shown() -> None:
         assert words(transcript)[1:] == ["… 22 more lines", *(f"│ line {n}" for n in range(22, 30))]
 
 
-async def test_files_that_a_reply_wrote_are_shown_with_what_is_different_in_them() -> None:
-    async with acting() as (actions, transcript, _):
-        actions.show(ChangesApplied(1, ("src/a.py",), ("b.py",), ("b.py",), files=(LONG, SHORT)))
-        rows = words(transcript)
-        assert rows[0] == "▾ create src/a.py +30"
-        assert rows[-5:] == [
-            *("… 18 more lines", "▾ edit b.py +1 −1", "1 - x = 1", "1 + x = 2"),
+async def test_files_that_a_reply_wrote_are_lines_that_open_to_what_is_different_in_them() -> None:
+    async with acting() as (actions, transcript, pilot):
+        actions.show(ChangesApplied(1, ("src/a.py",), ("b.py",), ("b.py",), ("c.py",), (LONG, SHORT, GONE)))
+        assert words(transcript) == [
+            "▸ create src/a.py +30",
+            "▸ edit b.py +1 −1",
+            "▸ delete c.py −1",
             "! not named in the plan for this step: b.py",
         ]
+        await pilot.click(Transcript, offset=(4, 1))
+        await pilot.click(Transcript, offset=(4, 0))
+        rows = words(transcript)
+        assert rows[12:17] == ["12 + line_11 = 11", "… 18 more lines", "▾ edit b.py +1 −1", "1 - x = 1", "1 + x = 2"]
 
 
 async def test_what_calls_wrote_is_not_shown_again_but_summed_up_for_a_step() -> None:

@@ -134,10 +134,11 @@ def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
 
 
 def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldable]:
-    """The files that were written, each with what is different in it."""
+    """The files that were written, each with what is different in it: folded, as the reply has just shown its code."""
     verbs = dict.fromkeys(event.created, "create") | dict.fromkeys(event.deleted, "delete")
     for file in event.files:
-        yield _file_block(f"{verbs.get(file.path, 'edit')} {_one_line(file.path)}", file, layout)
+        title = f"{verbs.get(file.path, 'edit')} {_one_line(file.path)}"
+        yield _file_block(title, file, layout, Opening.HEADER)
 
 
 def net_block(event: ChangesApplied, layout: DiffLayout) -> Foldable:
@@ -190,10 +191,10 @@ def _in_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.1f} s"
 
 
-def _file_block(title: str, file: FileDiff, layout: DiffLayout) -> Foldable:
+def _file_block(title: str, file: FileDiff, layout: DiffLayout, opening: Opening = Opening.SOME) -> Foldable:
     parsed = diff_files(file.diff, layout)
     header = FoldHeader(
-        fold=Fold(Opening.SOME),
+        fold=Fold(opening),
         title=title,
         remark=lines_changed([file]),
         remark_ink="remark",
