@@ -30,7 +30,11 @@ _COLON_LINE = frozenset({"hx", "helix", "subl", "zed", "zeditor"})
 
 def editor_command(path: Path, line: int, environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
     """The command that opens a file at a line, by `$VISUAL` or `$EDITOR`; None where neither is set."""
-    words = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "")
+    wanted = environment.get("VISUAL") or environment.get("EDITOR") or ""
+    try:
+        words = shlex.split(wanted)
+    except ValueError:  # a quotation mark that nothing closes
+        words = [wanted]
     if not words:
         return None
     name = Path(words[0]).name.removesuffix(".exe")

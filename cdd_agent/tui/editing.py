@@ -6,15 +6,15 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from cdd_agent.process.editor import editor_command
-from cdd_agent.process.run import run_at_terminal
-
 
 async def edit_at_line(app: App[Any], root: Path, path: Path, line: int) -> str:
     """Open a file at a line, and come back when the person has left the editor. What runs meanwhile goes on.
 
     Returns why it was not possible, as a sentence; nothing, where it was.
     """
+    from cdd_agent.process.editor import editor_command  # the shell's start does not wait for what starts programs
+    from cdd_agent.process.run import run_at_terminal
+
     command = editor_command(path, line)
     if command is None:
         return "Set `EDITOR` to your editor: a click with Ctrl opens the file there."

@@ -308,6 +308,7 @@ async def test_ctrl_click_on_a_line_of_a_file_asks_for_the_editor(
         ("code --wait", ("code", "--wait", "--goto", "/p/a.py:7")),
         ("hx", ("hx", "/p/a.py:7")),
         ("something", ("something", "/p/a.py")),
+        ("it's", ("it's", "/p/a.py")),
         ("", None),
     ],
 )
