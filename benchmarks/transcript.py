@@ -1,8 +1,10 @@
-"""What a streamed reply of 1 MB costs in the transcript, against a Log that takes the same chunks."""
+"""What a streamed reply of 1 MB costs in the transcript, against a Log that takes the same chunks; and what one does in
+a transcript of many blocks, against the same in a small one."""
 
 import asyncio
 import gc
-from collections.abc import Iterator
+import statistics
+from collections.abc import Callable, Iterator
 from random import Random
 from time import perf_counter
 
@@ -10,6 +12,9 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Log
 
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader
+from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.widget import Transcript
 
 SIZE = 1_000_000
@@ -63,12 +68,45 @@ async def seconds_to_take(widget: Log | Transcript, text: str) -> float:
         return perf_counter() - started
 
 
+async def seconds_for_each(blocks: int) -> dict[str, float]:
+    """The median of what one does in a transcript that holds so many blocks: until the screen is drawn again."""
+    transcript = Transcript(max_lines=10 * blocks)
+    async with OneWidget(transcript).run_test(size=(100, 40)) as pilot:
+        for number in range(blocks):
+            header = FoldHeader(fold=Fold(), title=f"read src/file_{number}.py", ink="action")
+            body = [TranscriptLine(text=f"line {line} of {number}") for line in range(5)]
+            transcript.add_foldable(Foldable(header, body, f"file {number}"))
+        await pilot.pause()
+        gc.collect()
+
+        async def median(act: Callable[[], object]) -> float:
+            seconds = list[float]()
+            for _ in range(15):
+                started = perf_counter()
+                act()
+                await pilot.pause()
+                seconds.append(perf_counter() - started)
+            return statistics.median(seconds)
+
+        found = {"add a line": await median(lambda: transcript.add(BlockKind.NOTE, "a note"))}
+        transcript.choose_block(-1)
+        found["choose a block"] = await median(lambda: transcript.choose_block(-1))
+        found["open or fold it"] = await median(transcript.action_turn_block)
+        found["scroll a page"] = await median(lambda: transcript.scroll_page_up(animate=False))
+        found["find a text"] = await median(lambda: transcript.find("line 3 of 1"))
+        return found
+
+
 async def main() -> None:
     print(f"{'1 MB of':<16}{'Log':>9}{'Transcript':>13}{'ratio':>8}")
     for name, text in documents():
         log = await seconds_to_take(Log(), text)
         transcript = await seconds_to_take(Transcript(), text)
         print(f"{name:<16}{log:>7.2f} s{transcript:>11.2f} s{transcript / log:>8.2f}")
+    print(f"{'with blocks:':<16}{'20':>9}{'20,000':>13}{'ratio':>8}")
+    few, many = await seconds_for_each(20), await seconds_for_each(20_000)
+    for name in few:
+        print(f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f} ms{many[name] / few[name]:>8.2f}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
@@ -487,6 +488,13 @@ class ToolStarted:
 
     step: int | None
     call: str
+    tool: str = ""
+    """Its name; empty where there is no such tool."""
+    target: str = ""
+    """What it is used on: a path, a command, a pattern, a question; all of it."""
+    first_line: int | None = None
+    last_line: int | None = None
+    """Of the target, where the model wants some of its lines."""
 
 
 @dataclass(frozen=True)
@@ -496,6 +504,18 @@ class ToolFinished:
     step: int | None
     call: str
     problem: str = ""
+    tool: str = ""
+    target: str = ""
+    first_line: int | None = None
+    last_line: int | None = None
+    seconds: float = 0.0
+    """Without those in which a person was asked."""
+    exit_code: int | None = None
+    """Of a command that came to its end."""
+    output: str = ""
+    """The end of what a command printed, or the beginning of what else was found."""
+    files: tuple[FileDiff, ...] = ()
+    """What it made of the project's files, where it was not a command."""
 
 
 ReplyEvent = (
@@ -629,6 +649,8 @@ class ChangesApplied:
     undeclared: tuple[str, ...]
     """Files among them that the plan did not name for this step."""
     deleted: tuple[str, ...] = ()
+    files: tuple[FileDiff, ...] = ()
+    """What is different in each of them."""
 
 
 @dataclass(frozen=True)
@@ -657,6 +679,24 @@ class CommandOutput:
 
 
 @dataclass(frozen=True)
+class FailedTest:
+    """A test that a check saw fail."""
+
+    test: str
+    """Its id: file and name."""
+    message: str
+    """The failed assertion, or what else went wrong, in a line; empty where the report does not say it."""
+    place: str
+    """The line in which it failed, as `path:line`; empty where that is not known."""
+    text: str
+    """What the report says of it."""
+    is_old: bool
+    """It failed before too, and does not count."""
+
+    __test__ = False
+
+
+@dataclass(frozen=True)
 class TestsFinished:
     """`verification` is None when the check failed; then `reason` says why."""
 
@@ -666,6 +706,13 @@ class TestsFinished:
     seconds: float
     notes: tuple[str, ...] = ()
     """What to look at, also when it passed: old failures, tests that went, changes to how tests are run."""
+    command: str = ""
+    passed: int | None = None
+    failed: int | None = None
+    skipped: int | None = None
+    """How many tests did, where the check tells of each of them."""
+    failures: tuple[FailedTest, ...] = ()
+    """The first of those that failed; those that count before the others."""
     evidence: Evidence | None = None
     """None in older logs."""
 

@@ -34,7 +34,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.wording import described
+from cdd_agent.wording import described, tool_use
 
 _STYLES = {
     Tone.PLAIN: ("", ""),
@@ -165,8 +165,8 @@ class TextPrinter:
             case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=(), files_deleted=()):
                 self._line("".join(self._reply).strip(), Tone.PLAIN)  # an answer in words is all there is
                 self._describe(event)
-            case ToolStarted(call=call):
-                self._wait(call)
+            case ToolStarted():
+                self._wait(tool_use(event))
             case CheckpointStarted():
                 self._wait("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.events import (
     ActionFinished,
     ActionProposed,
@@ -44,12 +45,28 @@ from cdd_agent.events import (
     TicketsListed,
     Tone,
     ToolFinished,
+    ToolStarted,
 )
 from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
 """Lines of a difference that is to be approved."""
+_VERBS = {
+    "read_file": "read",
+    "list_files": "list",
+    "glob_files": "find",
+    "grep_files": "search",
+    "git_status": "git status",
+    "git_log": "git log",
+    "git_diff": "git diff",
+    "create_file": "create",
+    "edit_file": "edit",
+    "execute_command": "$",
+    "chat_with_user": "ask:",
+    "research": "look up",
+}
+"""What tools do, before what they are used on."""
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -112,6 +129,24 @@ def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
     """How long and how much was thought; of thoughts that nobody saw only how much."""
     counted = f"{'~' if estimated else ''}{tokens:,} tokens"
     return counted if seconds is None else f"{seconds:.0f} s, {counted}"
+
+
+def tool_use(event: ToolStarted | ToolFinished) -> str:
+    """What a model does with a tool, in a line."""
+    verb = _VERBS.get(event.tool)
+    if verb is None:
+        return " ".join(filter(None, (event.tool, event.target))) or event.call
+    words = " ".join(filter(None, (verb, " ".join(event.target.split()))))
+    if event.first_line is None and event.last_line is None:
+        return words
+    last = "" if event.last_line is None else event.last_line
+    return f"{words}:{event.first_line or 1}-{last}"
+
+
+def lines_changed(files: Sequence[FileDiff]) -> str:
+    """How many lines were added and removed, as `+12 −3`."""
+    added, removed = (sum(getattr(file, name) for file in files) for name in ("added", "removed"))
+    return " ".join(f"{sign}{count:,}" for sign, count in (("+", added), ("−", removed)) if count)
 
 
 def described(event: Event) -> list[tuple[str, Tone]]:
@@ -178,10 +213,10 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return []
         case OwnCommandFinished(result=result):
             return [(result, Tone.WARNING)]
-        case ToolFinished(call=call, problem=""):
-            return [(call, Tone.QUIET)]
-        case ToolFinished(call=call, problem=problem):
-            return [(f"{call}: {problem}", Tone.WARNING)]
+        case ToolFinished(problem=""):
+            return [(" ".join(filter(None, (tool_use(event), lines_changed(event.files)))), Tone.QUIET)]
+        case ToolFinished(problem=problem):
+            return [(f"{tool_use(event)}: {problem}", Tone.WARNING)]
         case GuidanceTaken(step=step, text=text):
             return [(f"step {step} has heard: {text}", Tone.QUIET)]
         case ChangesApplied():

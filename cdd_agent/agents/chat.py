@@ -103,6 +103,8 @@ class ChatAgent:
         tools = self._tools()
 
         def emit(event: Event) -> None:
+            if isinstance(event, ToolFinished):
+                event = replace(event, files=tuple(file for changes in tools.written for file in changes.files()))
             self._redacted.emit(event)
             if isinstance(event, ToolFinished):
                 self._tell_changes(tools, turn)
@@ -141,7 +143,9 @@ class ChatAgent:
         while tools.written:
             changes = tools.written.pop(0)
             turn.written += changes.touched
-            self._redacted.emit(ChangesApplied(None, changes.created, changes.modified, (), changes.deleted))
+            self._redacted.emit(
+                ChangesApplied(None, changes.created, changes.modified, (), changes.deleted, changes.files())
+            )
 
     async def _make_shorter(self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False) -> None:
         """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""

@@ -42,8 +42,15 @@ _KEYS = """\
 | Escape, Ctrl+C | stop what runs; Ctrl+C copies what is selected, or empties the prompt |
 | Ctrl+D, Ctrl+C twice | leave; what was typed is behind ↑ the next time |
 | Ctrl+Z | suspends the shell; `fg` comes back |
-| Ctrl+T | opens and folds what a model thinks |
-| PageUp, PageDown | scroll |
+| F2 | the plan: go to it, fold it; F3: what serves each acceptance criterion |
+| PgUp, PgDn, the wheel | scroll; End (in an empty prompt) or a click on "↓ 12 new lines" leads back |
+| Ctrl+↑, Ctrl+↓ | choose the block above or below; then Enter, → and ← open and fold it, Ctrl+C copies all of it |
+| Ctrl+T | opens and folds the last thoughts |
+| Ctrl+F | finds a text: Enter goes on, ↑ or Shift+Enter back, Escape closes |
+| F6 | diffs side by side, from 140 columns on, or in one column |
+| Ctrl+click on `path:line`, or on a link | opens the file in `$VISUAL` or `$EDITOR` at that line; opens the link |
+
+All that you type goes to the prompt, whatever was clicked or chosen.
 """
 
 

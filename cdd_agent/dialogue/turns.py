@@ -66,6 +66,8 @@ _SAME_CALLS = 3
 """The very same call, so many times with nothing done in between, is not made again."""
 _LONGEST_SHOWN = 60
 """Characters of an argument in the line that people see."""
+_LONGEST_OUTPUT = 8_000
+"""Characters of an answer that people are shown."""
 _MOST_SHOWN = 8
 """Arguments in it."""
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
@@ -201,8 +203,8 @@ class Dialogue:
             answers: list[tuple[ToolCall, str]] = []
             room, left = MOST_IN_A_ROUND, talk._left((*spoken, round_.message))
             for call in round_.calls:
-                shown = shown_call(call)
-                self.emit(ToolStarted(step, shown))
+                started, at = self._started(call, step), self.clock()
+                self.emit(started)
                 is_late = bool(answers) and self.clock() - began > self.limits.seconds
                 objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
                 answer = {"error": objection} if objection else await self._answer(call, calls)
@@ -210,8 +212,7 @@ class Dialogue:
                 answers.append((call, text))
                 room -= len(text)
                 left = None if left is None else left - estimated_tokens(text)
-                code = answer.get("return_code")  # of a command that did run
-                self.emit(ToolFinished(step, shown, f"exit code {code}" if code else str(answer.get("error") or "")))
+                self.emit(_finished(started, answer, self.clock() - at))
                 await self.told(call, text)
             used = Used(used.rounds + 1, self.clock() - began)
             why = self._why_over(used)
@@ -293,8 +294,22 @@ class Dialogue:
         told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
         return as_seen_by(self.model, Request(tuple(_joined((told, *others)))))
 
+    def _started(self, call: ToolCall, step: int | None) -> ToolStarted:
+        tool, arguments = self._tool(call), _arguments(call)
+        if tool is None or arguments is None:
+            return ToolStarted(step, shown_call(call))
+        target = arguments.get(tool.main_argument) or ""
+        target = "; ".join(map(str, target)) if isinstance(target, list) else str(target)
+        first, last = (
+            line if isinstance(line, int) else None for line in map(arguments.get, ("start_line", "end_line"))
+        )
+        return ToolStarted(step, shown_call(call), tool.name, target, first, last)
+
+    def _tool(self, call: ToolCall) -> Tool[Any] | None:
+        return next((tool for tool in self.tools if tool.name == call.name), None)
+
     async def _answer(self, call: ToolCall, calls: "_Calls") -> Answer:
-        tool = next((tool for tool in self.tools if tool.name == call.name), None)
+        tool = self._tool(call)
         if tool is None:
             names = ", ".join(tool.name for tool in self.tools)
             what = f"There is no tool {call.name!r}" if call.name else "That is not a call as described"
@@ -437,13 +452,37 @@ def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
     return tuple(ToolDefinition(tool.name, tool.description, tool.parameters_schema) for tool in tools)
 
 
-def shown_call(call: ToolCall) -> str:
-    """A call in a line, for people: `read_file(path=src/app.py)`."""
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    """What a tool is called with; None for what is no JSON object."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _finished(started: ToolStarted, answer: Answer, seconds: float) -> ToolFinished:
+    said = "\n".join(str(answer[name]) for name in ("stdout", "stderr") if answer.get(name))
+    output = said[-_LONGEST_OUTPUT:] if said else str(answer.get("output") or "")[:_LONGEST_OUTPUT]
+    code = answer.get("return_code")  # of a command that did run
+    return ToolFinished(
+        started.step,
+        started.call,
+        f"exit code {code}" if code else str(answer.get("error") or ""),
+        started.tool,
+        started.target,
+        started.first_line,
+        started.last_line,
+        seconds,
+        code if isinstance(code, int) else None,
+        output,
+    )
+
+
+def shown_call(call: ToolCall) -> str:
+    """A call in a line, for people: `read_file(path=src/app.py)`."""
+    arguments = _arguments(call)
+    if arguments is None:
         return f"{_shown(call.name)}(…)"
     shown = [f"{_shown(name)}={_shown(value)}" for name, value in islice(arguments.items(), _MOST_SHOWN)]
     return f"{_shown(call.name)}({', '.join(shown)}{', …' if len(arguments) > _MOST_SHOWN else ''})"

@@ -3,19 +3,16 @@
 import contextlib
 import stat
 from dataclasses import dataclass, replace
-from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.actions.model import FileAlreadyExistsError
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove, write_atomic
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, held, restore
-
-_LARGEST_COMPARED = 500_000
-"""Bytes of a file whose difference is shown."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +59,11 @@ class ChangeSet:
 
     def diff(self) -> str:
         """A unified diff of all, for people."""
-        shown: list[str] = []
-        for change in self.changes:
-            size = max(len(data or b"") for data in (change.before, change.after))
-            if size > _LARGEST_COMPARED:
-                shown.append(f"{change.path} has {size:,} bytes, too many to show what is different.\n")
-                continue
-            sides = (change.before, change.after)
-            before, after = ((data or b"").decode("utf-8", errors="replace").splitlines() for data in sides)
-            was, is_now = ("/dev/null" if data is None else str(change.path) for data in sides)
-            shown += [f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm="")]
-        return "".join(shown)
+        return "".join(file.diff for file in self.files())
+
+    def files(self) -> tuple[FileDiff, ...]:
+        """The difference of each file, for people. Takes a while for large ones."""
+        return tuple(FileDiff.of(str(change.path), change.before, change.after) for change in self.changes)
 
     def check_still_valid(self, root: Path) -> None:
         """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""

@@ -5,7 +5,7 @@ What streams (a reply, a command's output) and what can be long (a diff) is not 
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -15,13 +15,16 @@ from pydantic import AwareDatetime, TypeAdapter
 
 from cdd_agent.events import (
     ActionOutput,
+    ChangesApplied,
     CommandOutput,
     Event,
     PlanOpened,
     ReplyDelayed,
     ReplyDelta,
     StepDiff,
+    TestsFinished,
     ThinkingDelta,
+    ToolFinished,
     event_name,
     to_json,
 )
@@ -56,7 +59,7 @@ class RunLog:
         """
         if isinstance(event, _NOT_LOGGED):
             return
-        line = json.dumps({"time": self.clock().isoformat(), **to_json(event)}, ensure_ascii=False) + "\n"
+        line = json.dumps({"time": self.clock().isoformat(), **to_json(_in_short(event))}, ensure_ascii=False) + "\n"
         append_line(self.path, line.encode("utf-8", errors="replace"))
 
     def entries(self) -> Iterator[LogEntry]:
@@ -72,6 +75,19 @@ class RunLog:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
             yield entry
+
+
+def _in_short(event: Event) -> Event:
+    """The event without what can be long."""
+    match event:
+        case ToolFinished():
+            return replace(event, output="", files=tuple(replace(file, diff="") for file in event.files))
+        case ChangesApplied():
+            return replace(event, files=tuple(replace(file, diff="") for file in event.files))
+        case TestsFinished():
+            return replace(event, failures=tuple(replace(failure, text="") for failure in event.failures))
+        case _:
+            return event
 
 
 def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:

@@ -47,11 +47,21 @@ from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import as_event, is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
+from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.taken_away import TestChanges, compare
 from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
-from cdd_agent.verification.verdict import NOTHING_DONE, Before, Work, judge_unchecked, useful_end, verify
+from cdd_agent.verification.verdict import (
+    NOTHING_DONE,
+    Before,
+    Verdict,
+    Work,
+    judge_unchecked,
+    useful_end,
+    verify,
+)
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for something else."""
@@ -159,7 +169,9 @@ class StepRunner:
         if (changes := transaction.changes).changes:
             declared = {file.path.removeprefix("./") for file in step.files_affected}
             undeclared = tuple(path for path in changes.touched if declared and path not in declared)
-            self.emit(ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted))
+            created, modified, deleted = changes.created, changes.modified, changes.deleted
+            files = await asyncio.to_thread(changes.files)
+            self.emit(ChangesApplied(step.number, created, modified, undeclared, deleted, files))
         try:
             outcome = await self._verified(transaction, check, before, (*earlier, attempt), reply)
         except BaseException:  # the check was stopped, and may have changed files by then
@@ -226,10 +238,7 @@ class StepRunner:
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
                 attempt.save_tests(verdict.tests)
-        told = TestsFinished(
-            step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes, verdict.evidence
-        )
-        self.emit(told)
+        self.emit(_tested(step, check, verdict))
         if verdict.verification is not None:
             return AttemptOutcome(changes, verdict.verification, verdict.reason, evidence=verdict.evidence)
         detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
@@ -267,7 +276,7 @@ class StepRunner:
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             offered, now = tools.offered(), self.commands.clock.now
             try:
-                dialogue = Dialogue(model, offered, "on", clock=now, told=tools.hear, emit=self.emit)
+                dialogue = Dialogue(model, offered, "on", clock=now, told=tools.hear, emit=tools.emit)
                 await self._take_turn(dialogue, prompt, tools)
                 return
             except RequestRejected as error:
@@ -332,6 +341,26 @@ class StepRunner:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
+
+
+def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:
+    tests = verdict.tests
+    passed, failed, skipped = (
+        tests.count(result) if tests else None for result in (Result.PASSED, Result.FAILED, Result.SKIPPED)
+    )
+    return TestsFinished(
+        step.number,
+        verdict.verification,
+        verdict.reason,
+        verdict.seconds,
+        verdict.notes,
+        check.shown if check else "",
+        passed,
+        failed,
+        skipped,
+        failed_tests(tests, verdict.counted) if tests else (),
+        verdict.evidence,
+    )
 
 
 def _usable(transaction: StepTransaction, text: str) -> Reply:

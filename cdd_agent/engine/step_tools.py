@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,9 +15,11 @@ from pydantic import ValidationError
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.dialogue.turns import shown_call
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
+from cdd_agent.events import Event, ToolFinished
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.process.policy import CommandRunner
@@ -40,6 +42,8 @@ class StepTools:
     """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
     _calls: int = 0
     """How many are over."""
+    _written: tuple[FileDiff, ...] = ()
+    """What the call that is made has changed."""
 
     def offered(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them."""
@@ -51,6 +55,12 @@ class StepTools:
     def next_call(self) -> None:
         """A call is over."""
         self._calls += 1
+
+    def emit(self, event: Event) -> None:
+        """Tell what happens in the dialogue, and of a call what it changed."""
+        if isinstance(event, ToolFinished):
+            event, self._written = replace(event, files=self._written), ()
+        self.transaction.emit(event)
 
     async def reapply(self, messages: Sequence[Message]) -> None:
         """Write what the calls of a dialogue wrote before it was restored, and what commands made of that. What else
@@ -82,7 +92,7 @@ class StepTools:
         edit = edit_of(action)
         assert edit is not None, "commands have a runner of their own"
         try:
-            notes = await self.transaction.change([edit])
+            changes = await self.transaction.change([edit])
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
             content = ""
@@ -95,7 +105,8 @@ class StepTools:
         except CddError as error:
             self.stopped = error
             raise
-        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(notes))
+        self._written = await asyncio.to_thread(changes.files)
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(f"{note}." for note in changes.notes))
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None

@@ -72,19 +72,18 @@ class StepTransaction:
         if content is not None and content.decode("utf-8-sig", errors="replace") == text:
             self._seen[path] = digest(content)
 
-    async def change(self, edits: Sequence[Edit], *, again: bool = False) -> tuple[str, ...]:
-        """Do all of these edits, or none. Returns what did not have to be done, which is told as well. Who is asked
+    async def change(self, edits: Sequence[Edit], *, again: bool = False) -> ChangeSet:
+        """Do all of these edits, or none. Returns what that changed; what did not have to be done is told. Who is asked
         sees what would be different. `again`: they were done before an interruption; nobody is asked or told once more.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
         changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
-        notes = tuple(f"{note}." for note in changes.notes)
-        for note in () if again else notes:
-            self.emit(Notice(note, about=About.FILE_NOTE))
+        for note in () if again else changes.notes:
+            self.emit(Notice(f"{note}.", about=About.FILE_NOTE))
         if not changes.changes:
-            return notes
+            return changes
         for change in changes.changes:
             made = self._made.get(change.path)
             if made is not None and made.after != change.before:
@@ -103,7 +102,7 @@ class StepTransaction:
             changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
         for change in changes.changes:
             self._take_over(change)
-        return notes
+        return changes
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""

@@ -63,6 +63,7 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     """
 
     name = "execute_command"
+    main_argument = "command"
     category = "System"
     tags = ("cli", "command", "execute", "system")
     arguments = _CommandArguments
@@ -117,6 +118,7 @@ class CreateFileTool(_ActionTool[CreateFileAction]):
     """Create a file that does not exist yet; missing folders are made. Use it for new files only."""
 
     name = "create_file"
+    main_argument = "file_path"
     tags = ("file", "create", "write")
     returns = "`success`; or `error`, with the present `content` when the file exists already."
     examples = (
@@ -132,6 +134,7 @@ class EditFileTool(_ActionTool[EditAction]):
     Use it for every change of a file that is there."""
 
     name = "edit_file"
+    main_argument = "file_path"
     tags = ("file", "edit", "write")
     returns = "`success`; or `error`, with the unchanged `content` when the text was not found, or more than once."
     examples = (
@@ -146,6 +149,7 @@ class ChatWithUserTool(_ActionTool[ChatWithUserAction]):
     """Ask the person a question and wait for the answer. Use it when a choice is theirs to make."""
 
     name = "chat_with_user"
+    main_argument = "prompt"
     category = "Conversation"
     tags = ("ask", "user")
     returns = "`output`: what the person said; or `error` when nobody is there."
@@ -161,6 +165,7 @@ class ResearchTool(_ActionTool[ResearchAction]):
     """Search the web. Each query gets its own list of results. Use it when the answer is not in the project."""
 
     name = "research"
+    main_argument = "queries"
     category = "Web"
     tags = ("web", "search")
     returns = "`output`: for each query the titles, addresses and snippets found; or `error`."

@@ -38,6 +38,8 @@ class Tool(ABC, Generic[A]):
     examples: tuple[Mapping[str, object], ...]
     """Arguments of typical calls."""
     arguments: type[A]
+    main_argument: ClassVar[str] = "path"
+    """The one that says what it is used on."""
     acts: ClassVar[bool] = True
     """It may change what other calls find."""
 

@@ -77,6 +77,7 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
     """Find files by a pattern of their paths, without those that git ignores."""
 
     name = "glob_files"
+    main_argument = "pattern"
     tags = ("file", "find", "pattern")
     returns = "`output`: one path a line; `cut`: whether there are more; or `error`."
     examples = ({"pattern": "**/*.py"}, {"pattern": "src/**/test_*.py"}, {"pattern": "*.md", "limit": 20})
@@ -98,6 +99,7 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
     """Search the text of the project's files by a regular expression, without those that git ignores."""
 
     name = "grep_files"
+    main_argument = "pattern"
     tags = ("file", "search", "text")
     returns = "`output`: `path:line: text` for each line found; `cut`: whether there are more; or `error`."
     examples = (

@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
 from cdd_agent.commands.registry import can_run_now, handle
-from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import (
     CommandOutput,
     CriteriaShown,
@@ -37,9 +37,11 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
+from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import FaultLog, Guarded
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.steps import StepList
@@ -57,8 +59,6 @@ _QUIET = 0.1
 _TWICE = 3.0
 """Seconds in which to ask once more to leave."""
 _PAGES = ("pageup", "pagedown")
-_SCROLLING = ("up", "down", "home", "end", "ctrl+home", "ctrl+end")
-"""Keys that are the transcript's while it has the focus."""
 _MOVING = ("tab", "shift+tab")
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 
@@ -81,6 +81,10 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
         Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),
+        Binding("ctrl+f", "find", "Find in the transcript", show=False, priority=True),
+        Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
+        Binding("ctrl+down", "choose_block(1)", "Choose the block below", show=False, priority=True),
+        Binding("f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True),
         Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
         Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
     ]
@@ -205,11 +209,12 @@ class Shell(Guarded, App[CddError]):
 
     async def on_event(self, event: events.Event) -> None:
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
-        if is_alone and isinstance(event, events.Key | events.Paste):
+        is_typed = is_alone and isinstance(event, events.Key | events.Paste)
+        if is_typed and not isinstance(self.focused, FindInput):
+            assert isinstance(event, events.Key | events.Paste)
             self._note_key(event)
-            if self.asking.has_taken(event):
+            if self.asking.has_taken(event) or self._is_directed(event):
                 return
-            self._direct(event)
         await super().on_event(event)
 
     def _note_key(self, event: events.Key | events.Paste) -> None:
@@ -219,15 +224,19 @@ class Shell(Guarded, App[CddError]):
         if key not in _LEAVING:
             self._asked_to_leave = -inf
 
-    def _direct(self, event: events.Key | events.Paste) -> None:
-        """All that is typed but what scrolls the transcript is for the prompt, wherever the focus is."""
+    def _is_directed(self, event: events.Key | events.Paste) -> bool:
+        """All that is typed but what the focused widget keeps is for the prompt, wherever the focus is. Whether the key
+        has had its effect by that: End, with nothing typed, leads back to the end of the transcript."""
+        home, focused = self.home, self.focused
         key = event.key if isinstance(event, events.Key) else ""
-        focused = self.focused
-        is_its_own = (key in _SCROLLING and isinstance(focused, Transcript)) or (
-            key in StepList.KEYS and isinstance(focused, StepList)
-        )
+        is_end_of_all = key == "end" and not home.prompt.text and focused is not home.steps
+        if is_end_of_all and not home.transcript.is_following:
+            home.transcript.follow()
+            return True
+        is_its_own = isinstance(focused, Transcript | StepList) and focused.keeps(key)
         if not is_its_own and key not in _MOVING:
-            self.home.set_focus(self.home.prompt.area)
+            home.set_focus(home.prompt.area)
+        return False
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         prompt = self.home.prompt
@@ -353,7 +362,8 @@ class Shell(Guarded, App[CddError]):
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt; once more leaves."""
         prompt, turn, now = self.home.prompt, self._turn, self._clock.now()
-        if selected := self.screen.get_selected_text() or prompt.area.selected_text:
+        selected = self.screen.get_selected_text() or prompt.area.selected_text or self.home.transcript.chosen_text
+        if selected:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
             prompt.area.move_cursor(prompt.area.cursor_location)
@@ -475,6 +485,23 @@ class Shell(Guarded, App[CddError]):
         if line:
             prompt.put_away()
             prompt.replace(line)
+
+    def action_find(self) -> None:
+        if not self.home.query(FindBar):
+            self.home.mount(FindBar(self.home.transcript), before="#questions")
+
+    def action_choose_block(self, step: int) -> None:
+        self.home.transcript.choose_block(step)
+
+    def action_turn_diffs(self) -> None:
+        self.home.transcript.turn_diffs()
+
+    @work(group="editor", exclusive=True)
+    async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
+        try:
+            await edit_at_line(self, event.path, event.line)
+        except BadInput as error:
+            self.notify(f"{error.message}\n{error.hint}".strip(), severity="warning", markup=False)
 
     def action_toggle_thoughts(self) -> None:
         self.home.transcript.toggle_thoughts()

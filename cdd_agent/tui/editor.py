@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from textual.app import App
 
 _USUAL = ("notepad",) if os.name == "nt" else ("sensible-editor", "nano", "vi")
+_PLUS_LINE = (
+    *("vi", "vim", "nvim", "gvim", "view", "nano", "pico", "emacs", "emacsclient", "kak", "joe", "jed", "micro", "mg"),
+    *("ne", "sensible-editor"),
+)
+_GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
+_COLON_LINE = ("hx", "helix", "subl", "zed", "zeditor")
 _NAME_ONE = "Set $VISUAL or $EDITOR to a program that is there."
 
 
@@ -55,6 +61,22 @@ async def edited(app: App[Any], text: str) -> str:
             return file.read_bytes().decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"What {argv[0]} has left cannot be read: {error}") from error
+
+
+async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
+    """Open a file at a line. Raises `BadInput` as `edited` does."""
+    argv = editor_argv(os.environ)
+    await open_in_editor(app, argv, *at_line(argv[0], path, line))
+
+
+def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
+    """The arguments that open a file at a line, as far as it is known how the program is told that."""
+    name = Path(program).name.removesuffix(".exe")
+    if name in _PLUS_LINE:
+        return f"+{line}", str(path)
+    if name in _GOTO:
+        return "--goto", f"{path}:{line}"
+    return (f"{path}:{line}" if name in _COLON_LINE else str(path),)
 
 
 async def open_in_editor(app: App[Any], argv: list[str], *arguments: Path | str) -> None:

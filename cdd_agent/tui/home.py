@@ -17,6 +17,7 @@ from cdd_agent.events import (
     AgentChanged,
     Answer,
     BaselineStarted,
+    ChangesApplied,
     CheckpointStarted,
     Cleared,
     CommandOutput,
@@ -36,25 +37,27 @@ from cdd_agent.events import (
     StepsRedone,
     StepStarted,
     StepsUndone,
+    TestsFinished,
     TestsStarted,
     ThinkingDelta,
     ThinkingFinished,
     TicketsListed,
     Tone,
+    ToolFinished,
     ToolStarted,
 )
 from cdd_agent.git.status import current_branch
-from cdd_agent.sanitize import fenced
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
+from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import described, spec_in_full, thought
+from cdd_agent.wording import described, spec_in_full, thought, tool_use
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
@@ -88,7 +91,7 @@ class Home(GuardedWidget, Screen[None]):
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
         with Horizontal(id="main"):
-            yield Transcript()
+            yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
         yield Vertical(id="questions")
@@ -96,6 +99,7 @@ class Home(GuardedWidget, Screen[None]):
         yield ActivityBar(_KEYS)
 
     def on_mount(self) -> None:
+        self._actions = Actions(self.transcript)
         self.say_what_to_type()
         self.bar.branch = current_branch(self._root) or ""
 
@@ -165,23 +169,23 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyFinished():
                 transcript.settle()
                 self._say_what_was_spent()
-            case ToolStarted(call=call):
+            case ToolStarted():
                 transcript.settle()
-                activity.busy(call)
+                activity.busy(tool_use(event))
+            case ToolFinished() | ChangesApplied() | CommandOutput() | TestsFinished():
+                self._actions.show(event)
             case CheckpointStarted():
                 activity.busy("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:
-                transcript.add(BlockKind.MARKDOWN, fenced(diff, "diff"))
+                self._actions.show(event)
             case BaselineStarted(command=command):
                 activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
-                transcript.begin(BlockKind.OUTPUT)
+                self._actions.show(event)
                 activity.busy(f"Running {command}")
             case OwnCommandStarted(command=command):
                 transcript.begin(BlockKind.OUTPUT)
                 activity.busy(f"Running {command}")
-            case CommandOutput(text=text):
-                transcript.write(text)
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)
             case AgentChanged(agent=agent, ticket_slug=slug):

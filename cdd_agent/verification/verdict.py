@@ -82,6 +82,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
     """For a person to look at, also when the check passed."""
     tests: SuiteRun | None = None
+    counted: tuple[str, ...] = ()
+    """The tests among the failed ones that count."""
     to_show: frozenset[str] = frozenset()
     """Files that a model has to see to do better: those of tests that are to be restored."""
     evidence: Evidence | None = None
@@ -155,6 +157,7 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         advice="\n\n".join(objection.advice for objection in objections if objection.advice),
         notes=(*_notes(seen, asked, counted, targets, settings), *_notes_on_test_files(work)),
         tests=tests,
+        counted=counted,
         to_show=frozenset(work.tests.contents),
         evidence=before.reference.evidence(tests, reason) if tests else Evidence(reason),
     )

@@ -14,6 +14,7 @@ import pytest
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation, read_conversation
 from cdd_agent.commands.registry import handle
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.errors import BudgetExhausted
 from cdd_agent.events import (
     About,
@@ -142,9 +143,18 @@ async def test_a_change_of_files_is_made_and_told(project: Sandbox) -> None:
     )
     events = await say(project.replies(*script).session(), "say hello")
     assert project.text("greet.py") == 'GREETING = "hello"\n'
+    greet = FileDiff(
+        "greet.py", 1, 1, '--- greet.py\n+++ greet.py\n@@ -1 +1 @@\n-GREETING = "hi"\n+GREETING = "hello"\n'
+    )
+    new = FileDiff("src/new.py", 1, 0, "--- /dev/null\n+++ src/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
     assert [event for event in events if isinstance(event, ChangesApplied)] == [
-        ChangesApplied(None, (), ("greet.py",), ()),
-        ChangesApplied(None, ("src/new.py",), (), ()),
+        ChangesApplied(None, (), ("greet.py",), (), files=(greet,)),
+        ChangesApplied(None, ("src/new.py",), (), (), files=(new,)),
+    ]
+    finished = [event for event in events if isinstance(event, ToolFinished)]
+    assert [(event.tool, event.target, event.files) for event in finished] == [
+        ("edit_file", "greet.py", (greet,)),
+        ("create_file", "src/new.py", (new,)),
     ]
     assert project.frontend.asked == []  # type: ignore[attr-defined]  # `approval: edits`, the default
 
@@ -284,9 +294,7 @@ async def test_what_a_stopped_round_had_written_is_known(project: Sandbox) -> No
     both = (*create("one.py").tool_calls, ToolCall("2", "grep_files", '{"pattern": "x"}'))
     session = project.replies(ScriptedReply(tool_calls=both), "Fine.").session()
     events = await stop_at(handle(session, "make it"), lambda event: isinstance(event, ToolFinished))
-    assert [event for event in events if isinstance(event, ChangesApplied)] == [
-        ChangesApplied(None, ("one.py",), (), ())
-    ]
+    assert [event.created for event in events if isinstance(event, ChangesApplied)] == [("one.py",)]
     await say(session, "go on")
     assert "one.py" in asked_last(project)[-1].content
 

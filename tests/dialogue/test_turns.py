@@ -86,8 +86,13 @@ async def test_a_model_looks_and_then_speaks(root: Path) -> None:
     talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="I look."), SAYS)
     result = await heard(talk)
     assert result.turn.text == SAYS
-    assert result.of(ToolStarted) == [ToolStarted(None, "read_file(path=a.txt)")]
-    assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
+    assert result.of(ToolStarted) == [ToolStarted(None, "read_file(path=a.txt)", "read_file", "a.txt")]
+    (finished,) = result.of(ToolFinished)
+    assert isinstance(finished, ToolFinished)
+    assert (finished.call, finished.problem, finished.tool, finished.target) == (
+        *("read_file(path=a.txt)", "", "read_file", "a.txt"),
+    )
+    assert finished.output.strip() == "alpha"
     assert [message.role for message in result.added] == ["assistant", "tool", "assistant"]
     assert "alpha" in model.requests[1].messages[-1].content
     assert model.requests[1].messages[-1].tool_call_id == "call-0"
@@ -110,7 +115,9 @@ async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(root: Pat
     result = await heard(talk)
     assert result.turn.text == SAYS
     assert result.seen == f"{LOOKS}\n{SAYS}"
-    assert result.of(ToolFinished) == [ToolFinished(None, "read_file(path=a.txt)")]
+    assert [(event.call, event.problem) for event in result.of(ToolFinished) if isinstance(event, ToolFinished)] == [
+        ("read_file(path=a.txt)", "")
+    ]
     assert not model.requests[0].tools
     assert "```tool" in model.requests[0].messages[0].content
     assert "## grep_files" in model.requests[0].messages[0].content
@@ -245,11 +252,11 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) ->
 
 async def test_a_turn_that_goes_on_has_what_is_left_of_its_time(root: Path) -> None:
     now = iter(range(0, 1_000, 10))
-    talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=60))
+    talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=80))
     result = await heard(replace(talk, clock=lambda: float(next(now))), used=Used(seconds=55))
-    assert " 60 seconds " in model.requests[1].messages[-1].content
+    assert " 80 seconds " in model.requests[1].messages[-1].content
     (used,) = set(result.used)
-    assert used == Used(1, 65.0)
+    assert used == Used(1, 85.0)
 
 
 async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> None:

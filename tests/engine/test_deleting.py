@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.events import AttemptFailed, ChangesApplied, ChangesProposed, StepFinished
 from cdd_agent.wording import question
 from tests.engine.test_engine import of
@@ -17,7 +18,8 @@ async def test_a_step_deletes_a_file_that_it_names(sandbox: Sandbox) -> None:
     (sandbox.root / "old.txt").write_text("old\n")
     events = await run_all(sandbox)
     assert not (sandbox.root / "old.txt").exists()
-    assert of(ChangesApplied, events) == [ChangesApplied(1, (), (), (), ("old.txt",))]
+    gone = FileDiff("old.txt", 0, 1, "--- old.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n")
+    assert of(ChangesApplied, events) == [ChangesApplied(1, (), (), (), ("old.txt",), (gone,))]
     assert of(StepFinished, events)[0].files_deleted == ("old.txt",)
     found = sandbox.state()["step_executions"]["1"]
     assert (found["status"], found["files_modified"], found["files_deleted"]) == ("completed", [], ["old.txt"])

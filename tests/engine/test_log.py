@@ -9,12 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
+    ChangesApplied,
     CommandOutput,
     Event,
+    FailedTest,
     Notice,
     PlanOpened,
     ReplyDelta,
@@ -22,6 +25,8 @@ from cdd_agent.events import (
     StepFinished,
     StepStarted,
     StepView,
+    TestsFinished,
+    ToolFinished,
     to_json,
 )
 from cdd_agent.files.atomic import NotRead, NotWritten
@@ -62,6 +67,25 @@ def test_what_streams_is_not_logged(tmp_path: Path) -> None:
     log = log_with(tmp_path, [ReplyDelta(1, "x"), CommandOutput(1, "y")])
     assert list(log.entries()) == []
     assert not log.path.exists()
+
+
+def test_of_what_is_long_the_log_has_the_figures(tmp_path: Path) -> None:
+    file = FileDiff("a.py", 1, 0, "@@ -0,0 +1 @@\n+x\n")
+    failure = FailedTest("test_a.py::test_a", "assert 1 == 2", "test_a.py:2", "def test_a(): ...", is_old=False)
+    log = log_with(
+        tmp_path,
+        [
+            ToolFinished(1, "edit_file(…)", "", "edit_file", "a.py", output="very much", files=(file,)),
+            ChangesApplied(1, ("a.py",), (), (), files=(file,)),
+            TestsFinished(1, None, "failed", 1.0, (), "pytest", 0, 1, 0, (failure,)),
+        ],
+    )
+    short = FileDiff("a.py", 1, 0, "")
+    tool, changes, tests = (entry.event for entry in log.entries())
+    assert tool == ToolFinished(1, "edit_file(…)", "", "edit_file", "a.py", files=(short,))
+    assert changes == ChangesApplied(1, ("a.py",), (), (), files=(short,))
+    assert isinstance(tests, TestsFinished)
+    assert tests.failures == (FailedTest("test_a.py::test_a", "assert 1 == 2", "test_a.py:2", "", is_old=False),)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.engine import prompt
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.events import (
@@ -16,6 +17,7 @@ from cdd_agent.events import (
     Proposal,
     StepDiff,
     StepsUndone,
+    ToolFinished,
 )
 from cdd_agent.files.json_file import Damaged
 from cdd_agent.frontend import Nobody
@@ -61,7 +63,13 @@ async def test_a_model_looks_edits_tries_and_says_that_it_is_done(sandbox: Sandb
     events = await run(sandbox)
     assert finished(events).status is StepStatus.COMPLETED
     assert finished(events).verification is Verification.PASSED
-    assert [event for event in events if isinstance(event, ChangesApplied)] == [ChangesApplied(1, (), ("a.txt",), ())]
+    change = FileDiff("a.txt", 1, 1, "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-bad\n+good\n")
+    assert [event for event in events if isinstance(event, ChangesApplied)] == [
+        ChangesApplied(1, (), ("a.txt",), (), files=(change,))
+    ]
+    told = {event.tool: event for event in events if isinstance(event, ToolFinished)}
+    assert told["edit_file"].files == (change,)
+    assert (told["execute_command"].exit_code, told["execute_command"].output) == (0, "good\n")
     assert answers(sandbox, 3)[0]["stdout"] == "good\n"
     assert sandbox.text("a.txt") == "good\n"
     assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]

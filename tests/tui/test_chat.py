@@ -43,7 +43,7 @@ async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
         await person.answer("y")
         await person.until(lambda: not person.is_waiting)
         assert project.text("greet.py") == 'GREETING = "hello"\n'
-        for text in ("say hello", "edit_file(", "greet.py", "Says hello now."):
+        for text in ("say hello", "edit greet.py", "greet.py", "Says hello now."):
             assert text in person.screen
             assert text in person.screen
         assert "chat" in person.title
@@ -71,7 +71,7 @@ async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(project: Sandbox
         assert "Esc stops" not in person.activity
         await person.answer("y")
         await person.until((project.root / "began").exists)
-        await person.until(lambda: "execute_command(" in person.activity)
+        await person.until(lambda: "$ touch began" in person.activity)
         assert "Esc stops" in person.activity
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)

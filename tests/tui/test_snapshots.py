@@ -8,6 +8,7 @@ import pytest
 from textual.events import Paste
 from textual.pilot import Pilot
 
+from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.engine.effort import RunCost
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.events import (
@@ -18,6 +19,7 @@ from cdd_agent.events import (
     CriteriaShown,
     CriterionProof,
     Event,
+    FailedTest,
     Notice,
     OwnCommandFinished,
     OwnCommandStarted,
@@ -45,6 +47,7 @@ from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -141,6 +144,71 @@ def shop(tmp_path: Path) -> Sandbox:
     plan = f"# Implementation Plan: Monthly expense report\n\n## Implementation Steps\n\n{sections}\n"
     (root / "tickets" / SLUG / "plan.md").write_text(plan)
     return Sandbox(root)
+
+
+REPORT = FileDiff.of(
+    "tally/report.py",
+    b'def line(category, amount):\n    return f"{category:<10}{amount:>8}"\n',
+    b'def line(category, amount):\n    return f"{category:<10}{amount:>8.2f}"\n',
+)
+TOTALS = FileDiff.of(
+    "tally/totals.py",
+    b"""from collections import defaultdict
+
+
+def by_month(entries):
+    return sorted(entries)
+
+
+def by_category(entries):
+    groups = defaultdict(list)
+    for entry in entries:
+        groups[entry.category].append(entry)
+    return groups
+""",
+    b'''from collections import defaultdict
+from datetime import date
+
+
+def by_month(entries: list[Entry]) -> dict[date, list[Entry]]:
+    """The entries of each month, the latest first."""
+    groups = defaultdict(list)
+    for entry in entries:
+        groups[entry.date.replace(day=1)].append(entry)
+    return dict(sorted(groups.items(), reverse=True))
+
+
+def by_category(entries: list[Entry]) -> dict[str, list[Entry]]:
+    groups = defaultdict(list)
+    for entry in entries:
+        groups[entry.category].append(entry)
+    return dict(groups)
+''',
+)
+FAILURE = FailedTest(
+    "tests/test_report.py::test_amounts",
+    "AssertionError: assert 'food   12.5' == 'food  12.50'",
+    "tests/test_report.py:31",
+    ">   assert line('food', 12.5) == 'food  12.50'\nE   AssertionError: assert 'food   12.5' == 'food  12.50'",
+    is_old=False,
+)
+DONE: tuple[Event, ...] = (
+    StepStarted(3, TITLES[2], 1),
+    ToolFinished(3, "", tool="read_file", target="tests/test_report.py", first_line=1, last_line=40, output="import"),
+    ToolFinished(3, "", tool="grep_files", target="def by_", output="tally/totals.py:4: def by_month(entries):"),
+    ToolFinished(3, "", tool="edit_file", target="tally/totals.py", files=(TOTALS,)),
+    ToolFinished(3, "", tool="edit_file", target="tally/report.py", files=(REPORT,)),
+    ToolFinished(3, "", "exit code 1", "execute_command", "ruff check .", None, None, 0.3, 1, "Found 1 error.\n"),
+    ToolFinished(3, "", tool="execute_command", target="ruff format .", seconds=2.3, exit_code=0, output="1 left\n"),
+    ChangesApplied(3, (), ("tally/totals.py", "tally/report.py"), (), (), (TOTALS, REPORT)),
+    TestsStarted(3, CHECK),
+    CommandOutput(3, OUTPUT),
+    TestsFinished(3, None, f"`{CHECK}` failed (exit code 1)", 3.1, (), CHECK, 5, 1, 0, (FAILURE,)),
+    AttemptFailed(3, 1, f"`{CHECK}` failed (exit code 1)", will_retry=True),
+    TestsStarted(3, CHECK),
+    CommandOutput(3, "......\n6 passed\n"),
+    TestsFinished(3, Verification.PASSED, f"`{CHECK}` passed", 3.1, (), CHECK, 6, 0, 0),
+)
 
 
 def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None]], Awaitable[None]]:
@@ -290,9 +358,9 @@ CHAT: tuple[Event | str, ...] = (
     ReplyDelta(None, "I look at the test first."),
     ReplyFinished(None, None),
     ToolStarted(None, "read_file(path=tests/test_report.py)"),
-    ToolFinished(None, "read_file(path=tests/test_report.py)"),
+    ToolFinished(None, "read_file(path=tests/test_report.py)", "", "read_file", "tests/test_report.py"),
     ToolStarted(None, "execute_command(command=rm -r build)"),
-    ToolFinished(None, "execute_command(command=rm -r build)", "Command 'rm' is not allowed"),
+    ToolFinished(None, "execute_command(…)", "Command 'rm' is not allowed", "execute_command", "rm -r build"),
     ReplyDelta(None, "`amount` is formatted with `{:>8}`, which **does not pad** the cents:\n\n"),
     ReplyDelta(None, '```python\nf"{category:<10}{amount:>8.2f}"\n```\n'),
     ReplyFinished(None, None),
@@ -304,8 +372,8 @@ def test_a_chat_with_tools(shop: Sandbox, snap_compare: Compare) -> None:
         await saying(*CHAT)(pilot)
         await saying(
             ToolStarted(None, "edit_file(file_path=tally/report.py, find={amount:>8})"),
-            ToolFinished(None, "edit_file(file_path=tally/report.py, find={amount:>8})"),
-            ChangesApplied(None, (), ("tally/report.py",), ()),
+            ToolFinished(None, "edit_file(…)", "", "edit_file", "tally/report.py", files=(REPORT,)),
+            ChangesApplied(None, (), ("tally/report.py",), (), files=(REPORT,)),
             ReplyDelta(None, "It prints the cents now."),
             ReplyFinished(None, None),
             "!git status --short",
@@ -480,3 +548,40 @@ def test_thoughts(shop: Sandbox, snap_compare: Compare, keys: tuple[str, ...], a
         await pilot.press(*keys)
 
     assert snap_compare(shell(shop, opening=()), run_before=look)
+
+
+Keys = tuple[str, ...]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids="{0[0]}x{0[1]}".format)
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+def test_what_was_done(shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+    assert snap_compare(shell(shop, opening=()), run_before=showing(*DONE, theme=theme), terminal_size=size)
+
+
+def test_diffs_side_by_side(shop: Sandbox, snap_compare: Compare) -> None:
+    assert snap_compare(shell(shop, opening=()), run_before=showing(*DONE), terminal_size=(170, 40))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("ctrl+up", "enter"),
+        ("ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "enter"),
+        ("ctrl+f", *"entries"),
+        ("ctrl+f", *"import", "enter"),
+        ("pageup",),
+    ],
+    ids=["a check is opened", "a diff is opened", "found", "found in a folded block", "new lines below"],
+)
+def test_moving_in_what_was_done(shop: Sandbox, snap_compare: Compare, keys: Keys) -> None:
+    async def move(pilot: Pilot[None]) -> None:
+        await showing(*DONE)(pilot)
+        await pilot.press(*keys)
+        for bar in pilot.app.query(FindInput):
+            bar.cursor_blink = False
+        await pilot.pause()
+        if keys == ("pageup",):
+            await showing(Notice("Something new."))(pilot)
+
+    assert snap_compare(shell(shop, opening=()), run_before=move, terminal_size=(100, 30))

@@ -50,8 +50,10 @@ bug-login: Login fails
 Before step 1, `pytest`: 4 passed, 1 failed; these failures are not blamed on a step that is not about them (2.0 s)
 Step 1: Test it
 asking any/model
-read_file(path=login.py)
-! read_file(path=lost.py): lost.py does not exist
+read login.py:1-40
+! read lost.py: lost.py does not exist
+edit login.py +1 −1
+! $ ruff check .: exit code 1
 reply: 1,200 tokens in, 300 out
 created tests/test_login.py
 changed login.py
@@ -61,7 +63,7 @@ deleted old.py
 restored login.py
 ! edited since, left as it is: tests/test_login.py
 Step 1: Test it (attempt 2)
-✓ `pytest`: 5 passed (1.2 s)
+✓ `pytest` passed (1.2 s)
 ✓ Step 1 completed (1/2)
 committed as 0123456789
 ! `pytest`: 5 passed, 1 failed as before step 1 (1.0 s)

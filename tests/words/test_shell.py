@@ -15,19 +15,31 @@ SCREEN = """\
 bug-login: Login fails
 ○ 1. Test it
 ○ 2. Fix it
-Before step 1, pytest: 4 passed, 1 failed; these failures are not blamed on a step that is not about them (2.0 s)
+Before step 1, pytest: 4 passed, 1 failed; these failures are not blamed on a step that is not about
+them (2.0 s)
 ── Step 1: Test it
-│ read_file(path=login.py)
-! read_file(path=lost.py): lost.py does not exist
+▸ read login.py:1-40
+▾ read lost.py                                                                                failed
+lost.py does not exist
+▾ edit login.py                                                                                +1 −1
+1 - def login(): ...
+1 + def login(user): ...
+▾ $ ruff check .                                                                 exit code 1 · 0.3 s
+│ Found 1 error.
 created tests/test_login.py
 changed login.py
 deleted old.py
 ! not named in the plan for this step: notes.txt
+▾ ✗ tests/test_login.py::test_it
+assert 1 == 2
+tests/test_login.py:3
+… 1 more line
+$ pytest                                                                ✗ 1 failed, 4 passed · 2 s
 ! Attempt 1 failed: pytest failed (exit code 1). Asking again.
 │ restored login.py
 ! edited since, left as it is: tests/test_login.py
 ── Step 1: Test it (attempt 2)
-✓ pytest: 5 passed (1.2 s)
+$ pytest                                                                          ✓ 5 passed · 1 s
 ✓ Step 1 completed (1/2)
 committed as 0123456789
 ! pytest: 5 passed, 1 failed as before step 1 (1.0 s)

@@ -17,6 +17,8 @@ class BlockKind(StrEnum):
     ERROR = "error"
     OUTPUT = "output"
     THOUGHTS = "thoughts"
+    ACTION = "action"
+    """What was done: a header that folds what came of it."""
     MARKDOWN = "markdown"
     HEADING = "heading"
 
@@ -33,8 +35,8 @@ _INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
 def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptLine]:
-    """Status blocks stand close together, and so does output."""
-    together = above is below is BlockKind.OUTPUT or {above, below} <= _STATUS
+    """Status blocks stand close together, and so do outputs, and actions."""
+    together = (above is below and below in (BlockKind.OUTPUT, BlockKind.ACTION)) or {above, below} <= _STATUS
     return [] if above is None or together else [TranscriptLine()]
 
 
@@ -50,7 +52,9 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
                 shown, marks = _without_backticks(shown)
             elif kind is BlockKind.HEADING:
                 shown += " "
-            yield TranscriptLine(text=shown, marks=marks, ink=f"{kind}-text", gutter=gutter, hang=hang, fill=fill)
+            yield TranscriptLine(
+                text=shown, marks=marks, ink=f"{kind}-text", gutter=gutter, hang=hang, fill=fill, is_prose=True
+            )
             gutter = hang
 
 

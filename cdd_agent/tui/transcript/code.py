@@ -18,7 +18,7 @@ _UNDECIDED = re.compile(r" {0,3}(`+|~+)")
 
 
 @dataclass(slots=True, eq=False)
-class _Window:
+class CodeWindow:
     """Neighbouring lines of code that are coloured together, when one of them is first drawn.
 
     Until its last line has come, each line is coloured by itself, so a stream never colours a line twice.
@@ -34,10 +34,14 @@ class _Window:
         self.size += len(text)
         self.closed = len(self.texts) >= _WINDOW_LINES or self.size >= 2 * MAX_UNSETTLED
 
+    def inks(self, number: int) -> Sequence[Mark]:
+        """Of one of its lines."""
+        return _window_inks(self)[number] if self.closed else _line_inks(self.language, self.texts[number])
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class _CodeLine(TranscriptLine):
-    window: _Window
+    window: CodeWindow
     number: int
 
     @property
@@ -45,13 +49,11 @@ class _CodeLine(TranscriptLine):
         return self.window.closed
 
     def inks(self) -> Sequence[Mark]:
-        if self.window.closed:
-            return _window_inks(self.window)[self.number]
-        return _line_inks(self.window.language, self.text)
+        return self.window.inks(self.number) if self.window.closed else _line_inks(self.window.language, self.text)
 
 
 @lru_cache(maxsize=32)
-def _window_inks(window: _Window) -> list[list[Mark]]:
+def _window_inks(window: CodeWindow) -> list[list[Mark]]:
     return coloured(window.language, window.texts)
 
 
@@ -70,7 +72,7 @@ class CodeBlock:
         self._gutter = (*gutter, (" ", "code"))
         self._hang = (*hang, (" ", "code"))
         self._wrapped = (*hang, ("↳", "code wrapped"))
-        self._window = _Window(self._language)
+        self._window = CodeWindow(self._language)
 
     def title(self) -> list[TranscriptLine]:
         if not self._path:
@@ -84,19 +86,19 @@ class CodeBlock:
 
     def line(self, text: str) -> TranscriptLine:
         if self._window.closed:
-            self._window = _Window(self._language)
+            self._window = CodeWindow(self._language)
         text = sanitize_for_display(text)
         self._window.add(text)
         return self._line(text, self._window)
 
     def preview(self, text: str) -> TranscriptLine:
         """A line that is still being written."""
-        return self._line(sanitize_for_display(text), _Window(self._language))
+        return self._line(sanitize_for_display(text), CodeWindow(self._language))
 
     def close(self) -> None:
         self._window.closed = True
 
-    def _line(self, text: str, window: _Window) -> TranscriptLine:
+    def _line(self, text: str, window: CodeWindow) -> TranscriptLine:
         return _CodeLine(
             text=text,
             ink="code",

@@ -68,3 +68,12 @@ def _lexer(language: str) -> "Lexer | None":
         return get_lexer_by_name(language)
     except ClassNotFound:
         return None
+
+
+@lru_cache(maxsize=256)
+def language_of(path: str) -> str:
+    """The language of a file by its name; empty where none is known."""
+    from pygments.lexers import find_lexer_class_for_filename
+
+    lexer = find_lexer_class_for_filename(path.rpartition("/")[2])
+    return lexer.aliases[0] if lexer is not None and lexer.aliases else ""

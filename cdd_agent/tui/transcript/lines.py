@@ -15,6 +15,9 @@ from cdd_agent.tui.transcript.wrapping import wrap
 MIN_ROOM = 4
 """Cells that text is given in every row, however narrow the screen is."""
 
+READING_WIDTH = 100
+"""Cells of a row of prose, at most, however wide the screen is; code, output and tables take all there are."""
+
 Ink: TypeAlias = str
 """Names of looks, separated by spaces; empty for plain text."""
 Piece: TypeAlias = tuple[str, Ink]
@@ -57,6 +60,7 @@ class TranscriptLine:
     fill: Piece = (" ", "")
     """A character that fills the last row to its end; a space fills every row."""
     by_words: bool = True
+    is_prose: bool = False
 
     @property
     def final(self) -> bool:
@@ -66,8 +70,13 @@ class TranscriptLine:
     def inks(self) -> Sequence[Mark]:
         return self.marks
 
+    def laid_out(self) -> Sequence["TranscriptLine"]:
+        """The lines that its rows are of: others than itself where they depend on the width."""
+        return (self,)
+
     def room(self, width: int) -> int:
         """The cells that are left for text beside the gutter."""
+        width = min(width, READING_WIDTH) if self.is_prose else width
         return max(width - sum(cell_len(text) for text, _ in self.gutter), MIN_ROOM)
 
     def rows(self, width: int) -> list[Row]:

@@ -1,17 +1,22 @@
 """The block that is being written, from chunks of text to parts of settled lines."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between
+from cdd_agent.tui.transcript.folded_output import FoldedOutput, thoughts
+from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.output import OutputLines
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, Part
-from cdd_agent.tui.transcript.thoughts import ThoughtsHeader, ThoughtsLines
+
+MOST_HELD = 1_000_000
+"""Characters of text that is kept for copying while none of its lines is settled: of more, the last."""
 
 
-class _LineMaker(Protocol):
+class LineMaker(Protocol):
     """Makes lines of text that arrives in chunks. Every way to cut the text gives the same lines."""
 
     def feed(self, text: str) -> list[TranscriptLine]:
@@ -24,35 +29,43 @@ class _LineMaker(Protocol):
         """The lines that were left."""
 
 
-GROWING: dict[BlockKind, type[_LineMaker]] = {
+GROWING: dict[BlockKind, Callable[[], LineMaker]] = {
     BlockKind.MARKDOWN: MarkdownLines,
     BlockKind.OUTPUT: OutputLines,
-    BlockKind.THOUGHTS: ThoughtsLines,
+    BlockKind.THOUGHTS: thoughts,
 }
 
 
 class LiveBlock:
     """Its text waits here until there is time to handle it, in parts of bounded size."""
 
-    def __init__(self, kind: BlockKind, above: BlockKind | None) -> None:
+    def __init__(self, kind: BlockKind, above: BlockKind | None, maker: LineMaker | None = None) -> None:
         self.kind = kind
         self.begun = False
-        """Whether any of its text has been handled."""
+        """Whether any of its text is in a part."""
         self.shown = False
         """Whether any of its lines has been settled."""
         self._space = space_between(above, kind)
-        self._maker = GROWING[kind]()
+        self._maker = maker or GROWING[kind]()
         self._chunks: deque[str] = deque()
         """Text that waits."""
+        self._held: deque[str] = deque()
+        """Text that was handled, and of which no line is settled yet."""
+        self._held_size = 0
+
+    def comes_after(self, above: BlockKind) -> None:
+        """Something was put above it."""
+        self._space = space_between(above, self.kind)
 
     @property
-    def header(self) -> ThoughtsHeader | None:
-        """Of a block of thoughts."""
-        return self._maker.header if isinstance(self._maker, ThoughtsLines) else None
+    def header(self) -> FoldHeader | None:
+        """Of a block that folds."""
+        return self._maker.header if isinstance(self._maker, FoldedOutput) else None
 
     @property
-    def waiting(self) -> str:
-        return "".join(self._chunks)
+    def rest(self) -> str:
+        """All its text that is in no part."""
+        return "".join((*self._held, *self._chunks))
 
     @property
     def is_waiting(self) -> bool:
@@ -61,26 +74,35 @@ class LiveBlock:
     def write(self, text: str) -> None:
         self._chunks += (text[start : start + PART_SIZE] for start in range(0, len(text), PART_SIZE))
 
-    def next_part(self) -> Part:
-        """Handle some of the text that waits."""
+    def next_part(self) -> Part | None:
+        """Handle some of the text that waits; None where nothing is settled by it."""
         texts = list[str]()
         size = 0
         while self._chunks and size < PART_SIZE:
             texts.append(self._chunks.popleft())
             size += len(texts[-1])
         source = "".join(texts)
-        part = Part(source, self._settled(self._maker.feed(source)), begins=not self.begun)
-        self.begun = True
-        return part
+        lines = self._settled(self._maker.feed(source))
+        self._held.append(source)
+        self._held_size += size
+        while self._held_size > MOST_HELD:
+            self._held_size -= len(self._held.popleft())
+        return self._part(lines) if lines else None
 
     def finish(self) -> list[Part]:
         """Handle all text that is left."""
         parts = list[Part]()
         while self._chunks:
-            parts.append(self.next_part())
-        if rest := self._settled(self._maker.finish()):
-            parts.append(Part("", rest, begins=False))
-        return parts
+            parts += filter(None, (self.next_part(),))
+        rest = self._settled(self._maker.finish())
+        return [*parts, self._part(rest)] if rest or self._held else parts
+
+    def _part(self, lines: list[TranscriptLine]) -> Part:
+        fold = self.header.fold if self.header is not None else None
+        part = Part("".join(self._held), lines, begins=not self.begun, fold=fold)
+        self._held.clear()
+        self._held_size, self.begun = 0, True
+        return part
 
     def tail(self) -> list[TranscriptLine]:
         """How the handled text looks that is not settled."""

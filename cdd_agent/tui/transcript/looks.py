@@ -14,6 +14,14 @@ LOOKS = {
     "heading": "color: $primary;",
     "heading-text": "color: $text-primary; text-style: bold;",
     "output": "color: $text-muted;",
+    "action": "",
+    "verb": "color: $text-muted;",
+    "problem": "color: $text-error;",
+    "remark": "color: $text-muted;",
+    "hit": "color: $background; background: $warning;",
+    "current": "color: $background; background: $success; text-style: bold underline;",
+    "place": "text-style: underline;",
+    "news": "color: $background; background: $primary; text-style: bold;",
     "thoughts": "color: $text-muted; text-style: italic;",
     "left-out": "color: $text-muted;",
     # Markdown
@@ -46,6 +54,14 @@ LOOKS = {
     "builtin": "color: $text-secondary;",
     "deleted": "color: $text-error;",
     "inserted": "color: $text-success;",
+    # Diffs
+    "diff": "",
+    "removed": "background: $error 15%;",
+    "added": "background: $success 15%;",
+    "removed-word": "background: $error 40%; text-style: bold;",
+    "added-word": "background: $success 40%; text-style: bold;",
+    "line-number": "color: $foreground 50%;",
+    "hunk": "color: $text-muted; text-style: italic;",
 }
 
 LOOKS_CSS = "".join(f"Transcript > .transcript--{ink} {{ {look} }}\n" for ink, look in LOOKS.items() if look)

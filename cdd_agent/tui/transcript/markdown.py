@@ -127,7 +127,8 @@ class _LineWriter:
     def _prose(self, inline: "Token", ink: Ink) -> Iterator[TranscriptLine]:
         ink = " ".join(filter(None, (*(container.ink for container in self._open), ink)))
         for text, marks in inline_texts(inline):
-            yield TranscriptLine(text=text, marks=marks, ink=ink, gutter=self._gutter(), hang=self._hang())
+            gutter, hang = self._gutter(), self._hang()
+            yield TranscriptLine(text=text, marks=marks, ink=ink, gutter=gutter, hang=hang, is_prose=True)
 
     def _code(self, token: "Token") -> Iterator[TranscriptLine]:
         code = CodeBlock(token.info, self._gutter(), self._hang())

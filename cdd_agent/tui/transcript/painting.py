@@ -1,6 +1,7 @@
 """Rows drawn as strips of the screen. Every cell says where in the text it is, so that text can be selected."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rich.segment import Segment
 from rich.style import Style
@@ -9,6 +10,9 @@ from textual.widget import Widget
 
 from cdd_agent.tui.transcript.lines import MIN_ROOM, Gutter, Ink, Row, TranscriptLine, clip
 from cdd_agent.tui.transcript.looks import component_class
+
+Overlay = tuple[int, int, Style]
+"""A style that comes on top of a part of a line's text."""
 
 
 class RowPainter:
@@ -26,50 +30,52 @@ class RowPainter:
         self._styles.clear()
 
     def blank(self, width: int) -> Strip:
-        return Strip.blank(width, self._style(""))
+        return Strip.blank(width, self.style(""))
 
-    def strip(self, row: Row, number: int, width: int, selected: tuple[int, int] | None = None) -> Strip:
+    def strip(self, row: Row, number: int, width: int, overlays: Sequence[Overlay] = ()) -> Strip:
         line, start, end = row
         gutter = Strip(self._gutter(line.hang if start else line.gutter, number, width))
-        text = Strip(self._text(row, selected)).apply_offsets(0, number)
+        text = Strip(self._text(row, overlays)).apply_offsets(0, number)
         space = width - gutter.cell_length - text.cell_length
         char, ink = line.fill
         if char != " " and end < len(line.text):
             char, ink = " ", ""
         place = Segment("", Style.from_meta({"offset": (end - start, number)}))  # where the row's end can be selected
-        fill = Strip([place, Segment(char * max(space, 0), self._style(ink))])
+        fill = Strip([place, Segment(char * max(space, 0), self.style(ink))])
         strip = Strip.join([gutter, text, fill])
         return strip if space >= 0 else strip.crop(0, width)
 
     def _gutter(self, gutter: Gutter, number: int, width: int) -> Iterator[Segment]:
         """Every cell leads to the beginning of the text, so that a selection holds no gutters."""
         place = Style.from_meta({"offset": (0, number)})
-        cells = [Segment(char, self._style(ink) + place) for text, ink in gutter for char in text]
+        cells = [Segment(char, self.style(ink) + place) for text, ink in gutter for char in text]
         yield from cells[: max(width - MIN_ROOM, 0)]
 
-    def _text(self, row: Row, selected: tuple[int, int] | None) -> Iterator[Segment]:
-        line, start, end = row
-        if selected is None:
-            yield from self._segments(line, start, end)
-            return
-        first = min(start + selected[0], end)
-        last = end if selected[1] == -1 else min(start + selected[1], end)
-        style = self._widget.screen.get_component_rich_style("screen--selection")
-        yield from self._segments(line, start, first)
-        yield from Segment.apply_style(self._segments(line, first, last), post_style=style)
-        yield from self._segments(line, last, end)
-
-    def _segments(self, line: TranscriptLine, start: int, end: int) -> Iterator[Segment]:
-        for begin, stop, ink in clip(line.inks(), start, end):
-            if start < begin:
-                yield Segment(line.text[start:begin], self._style(line.ink))
-            yield Segment(line.text[begin:stop], self._style(f"{line.ink} {ink}"))
-            start = stop
-        if start < end:
-            yield Segment(line.text[start:end], self._style(line.ink))
-
-    def _style(self, ink: Ink) -> Style:
+    def style(self, ink: Ink) -> Style:
         if (style := self._styles.get(ink)) is None:
             style = self._widget.get_visual_style(*map(component_class, ink.split())).rich_style
             self._styles[ink] = style
         return style
+
+    def _text(self, row: Row, overlays: Sequence[Overlay]) -> Iterator[Segment]:
+        line, start, end = row
+        if not overlays:
+            yield from self._segments(line, start, end)
+            return
+        within = [(max(first, start), min(last, end), style) for first, last, style in overlays]
+        within = [(first, last, style) for first, last, style in within if first < last]
+        places = {start, end, *(place for first, last, _ in within for place in (first, last))}
+        for first, last in pairwise(sorted(places)):
+            styles = [style for begin, stop, style in within if begin <= first and last <= stop]
+            yield from Segment.apply_style(
+                self._segments(line, first, last), post_style=Style.combine(styles) if styles else None
+            )
+
+    def _segments(self, line: TranscriptLine, start: int, end: int) -> Iterator[Segment]:
+        for begin, stop, ink in clip(line.inks(), start, end):
+            if start < begin:
+                yield Segment(line.text[start:begin], self.style(line.ink))
+            yield Segment(line.text[begin:stop], self.style(f"{line.ink} {ink}"))
+            start = stop
+        if start < end:
+            yield Segment(line.text[start:end], self.style(line.ink))

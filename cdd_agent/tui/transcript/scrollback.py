@@ -1,13 +1,15 @@
 """The rows that have been written, for one width. Beyond a limit the oldest text is left out, part by part."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from cdd_agent.tui.transcript.folds import Fold, Opening
 from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 
 MAX_LINES = 20_000
-"""Rows that are kept; beyond, the oldest text is left out."""
+"""Rows that are kept, and lines that are folded; beyond, the oldest text is left out."""
 
 PART_SIZE = 4_000
 """Characters that are handled, and later left out, together."""
@@ -22,6 +24,45 @@ class Part:
     begins: bool
     """Whether it is the first of its block."""
     rows: int = 0
+    fold: Fold | None = None
+    """By which all of its block opens and folds."""
+
+    @property
+    def weight(self) -> int:
+        """What it adds to what is kept: rows, or, of what is folded, lines."""
+        return max(self.rows, len(self.lines))
+
+
+class Block(NamedTuple):
+    """A block as it lies now."""
+
+    top: int
+    """The row of the space above it, or its own first."""
+    parts: list[Part]
+
+    @property
+    def y(self) -> int:
+        """Its first row."""
+        return self.top + self._space
+
+    @property
+    def end(self) -> int:
+        """The first row below it."""
+        return self.top + sum(part.rows for part in self.parts)
+
+    @property
+    def first(self) -> TranscriptLine:
+        """Its first line: by that it is known, as long as it is kept."""
+        return self.parts[0].lines[self._space]
+
+    @property
+    def source(self) -> str:
+        return "".join(part.source for part in self.parts)
+
+    @property
+    def _space(self) -> int:
+        lines = enumerate(self.parts[0].lines)
+        return next((place for place, line in lines if line.text or line.gutter), 0)
 
 
 class Scrollback:
@@ -38,6 +79,8 @@ class Scrollback:
         """Of the rows; 0 until there is a place on the screen."""
         self._max_rows = max_rows
         self._parts: deque[Part] = deque()
+        self._weight = 0
+        """Of all parts."""
         self._left_out = False
 
     def place(self, parts: Iterable[Part], tail: Iterable[TranscriptLine]) -> int:
@@ -52,14 +95,55 @@ class Scrollback:
         """Break all lines again."""
         self.width = width
         self.rows = self._notice() if self._left_out else []
+        self._weight = 0
         for part in self._parts:
             self._break(part)
+            self._weight += part.weight
         return self._end_with(tail)
+
+    def break_again(self, fold: Fold) -> tuple[int, int]:
+        """Break the lines of a fold again, which is open further or less far. Returns where the first row is that may
+        be another one, and how many more rows there are now; (-1, 0) where it is not among what is settled."""
+        y, first, more = int(self._left_out), -1, 0
+        for part in self._parts:
+            if part.fold is fold:
+                rows = self._broken(part.lines)
+                self.rows[y : y + part.rows] = rows
+                first = y if first < 0 else first
+                more += len(rows) - part.rows
+                self._weight -= part.weight
+                part.rows = len(rows)
+                self._weight += part.weight
+            elif first >= 0:
+                break
+            y += part.rows
+        self.settled += more
+        return first, more
+
+    def blocks(self) -> list[Block]:
+        """The blocks of which anything is shown, from the first one that is kept from its beginning."""
+        blocks, y = list[Block](), int(self._left_out)
+        for part in self._parts:
+            if part.begins and part.rows:
+                blocks.append(Block(y, [part]))
+            elif blocks and not part.begins:
+                blocks[-1].parts.append(part)
+            y += part.rows
+        return blocks
+
+    def row_of(self, line: TranscriptLine, place: int) -> int | None:
+        """The row that shows this place of a line."""
+        shown = (y for y, row in enumerate(self.rows) if row.line is line and row.start <= place < max(row.end, 1))
+        return next(shown, None)
+
+    def lines(self) -> Iterator[TranscriptLine]:
+        """All that are settled and kept, folded or not."""
+        return (line for part in self._parts for line in part.lines)
 
     def clear(self) -> None:
         self.rows.clear()
         self._parts.clear()
-        self.settled = 0
+        self.settled = self._weight = 0
         self._left_out = False
 
     def sources(self) -> list[str]:
@@ -93,10 +177,13 @@ class Scrollback:
         last = self._parts[-1] if self._parts else None
         if last is None or part.begins or len(last.source) + len(part.source) > PART_SIZE:
             self._parts.append(part)
+            self._weight += part.weight
         else:  # a slow stream comes in very small parts
+            self._weight -= last.weight
             last.source += part.source
             last.lines += part.lines
             last.rows += part.rows
+            self._weight += last.weight
 
     def _end_with(self, tail: Iterable[TranscriptLine]) -> int:
         self.settled = len(self.rows)
@@ -104,10 +191,13 @@ class Scrollback:
         return self._leave_out()
 
     def _leave_out(self) -> int:
-        excess = self.settled - self._max_rows
         gone = 0
-        while gone < excess and len(self._parts) > 1:
-            gone += self._parts.popleft().rows
+        while self._weight > self._max_rows and len(self._parts) > 1:
+            part = self._parts.popleft()
+            self._weight -= part.weight
+            gone += part.rows
+            if part.fold is not None:  # what is left of its block has nothing to be opened by
+                part.fold.opening = Opening.ALL
         if not gone:
             return 0
         if self._left_out:

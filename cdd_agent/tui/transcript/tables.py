@@ -1,7 +1,7 @@
 """A Markdown table: a grid where there is room for its columns, else one line for each cell."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -20,12 +20,17 @@ class Table(TranscriptLine):
     head: list[Cell]
     body: list[list[Cell]]
     aligns: list[str]
+    _lines: list[TranscriptLine] = field(default_factory=list)
+    """Those of the last width."""
+
+    def laid_out(self) -> Sequence[TranscriptLine]:
+        return self._lines
 
     def rows(self, width: int) -> list[Row]:
         room = self.room(width) - 3 * (len(self.head) - 1)
-        lines = self._grid(room) if room >= MIN_ROOM * len(self.head) else self._records()
+        self._lines = list(self._grid(room) if room >= MIN_ROOM * len(self.head) else self._records())
         rows: list[Row] = []
-        for line in lines:
+        for line in self._lines:
             line.gutter, line.hang = self.hang if rows else self.gutter, self.hang
             rows += line.rows(width)
         return rows

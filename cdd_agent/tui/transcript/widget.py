@@ -4,34 +4,57 @@ Text becomes lines once and lines become rows once; only the rows on the screen 
 given is never markup, and its control characters are shown, not obeyed.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
 from time import perf_counter
 from typing import ClassVar
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.events import Click
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
-from cdd_agent.tui.transcript.lines import TranscriptLine
+from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.finding import Finder
+from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
+from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine, Opening
+from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.looks import LOOKS, LOOKS_CSS, component_class
-from cdd_agent.tui.transcript.painting import RowPainter
-from cdd_agent.tui.transcript.scrollback import MAX_LINES, Part, Scrollback
-from cdd_agent.tui.transcript.thoughts import ThoughtsHeader
+from cdd_agent.tui.transcript.painting import Overlay, RowPainter
+from cdd_agent.tui.transcript.places import FilePlace, WebPlace, file_places, in_project, web_places
+from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, Part, Scrollback
 
+_CHOSEN = Style(reverse=True)
+"""Of the block that is chosen, its first row: seen without colours, too."""
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
+_SCROLLING = frozenset({"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"})
+"""Keys that are the transcript's while it has the focus."""
+_ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
+"""Keys that are its own while a block is chosen."""
 
 
 class Transcript(GuardedWidget, ScrollView, can_focus=True):
     """An append-only log. It stays at its end while text arrives, unless the person has scrolled up."""
 
     ALLOW_SELECT = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "turn_block", "Open or fold the block", show=False),
+        Binding("right", "open_block", "Open the block", show=False),
+        Binding("left", "fold_block", "Fold the block", show=False),
+    ]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(map(component_class, LOOKS))
     DEFAULT_CSS = (
         """
@@ -48,14 +71,24 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         + LOOKS_CSS
     )
 
+    class FileChosen(Message):
+        """The person wants to see a line of a file of the project."""
+
+        def __init__(self, path: Path, line: int) -> None:
+            super().__init__()
+            self.path, self.line = path, line
+
     def __init__(
         self,
+        root: Path | None = None,
         *,
         id: str | None = None,  # noqa: A002  # Textual's name
         classes: str | None = None,
         max_lines: int = MAX_LINES,
     ) -> None:
+        """`root` is the project's folder: lines of its files can be chosen by a click."""
         super().__init__(id=id, classes=classes)
+        self._root = root
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
@@ -64,11 +97,19 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The latest, as long as it is not known what they came to."""
         self._drawing_is_due = False
         self._following = True
+        self._seen = 0
+        """The number of the row below those that were there when the person scrolled up."""
         self._row_offset = 0
         """What to add to a row's place to get a number that stays when old rows are left out."""
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
+        self._chosen: TranscriptLine | None = None
+        """The first line of the block that is chosen by keys."""
+        self._chosen_row = -1
+        self.diff_layout = DiffLayout()
+        """How the diffs in it are laid out."""
+        self.finder = Finder(self._scrollback, self._turn, self._show_found)
 
     # --- content
 
@@ -98,13 +139,34 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         live.write(text)
         self._draw_soon()
 
+    def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
+        """Append a block that folds; or put it above output that still comes, as long as that is folded."""
+        live = self._live
+        if live is None or not above_live or live.header is None or live.begun:
+            self.settle()
+            live = None
+        lines = [*space_between(self._last_kind, BlockKind.ACTION), *block.lines()]
+        self._last_kind = BlockKind.ACTION
+        if live is not None:
+            live.comes_after(BlockKind.ACTION)
+        self._place([Part(block.source, lines, begins=True, fold=block.header.fold)])
+
+    def begin_output(self, header: FoldHeader, *, glimpse: int, sample: int) -> None:
+        """Open a block that grows below a header; `FoldedOutput` says how much of it is shown."""
+        self.settle()
+        self._live = LiveBlock(BlockKind.ACTION, self._last_kind, FoldedOutput(header, glimpse, sample))
+        self._place([])
+
     def think(self, text: str, measure: str) -> None:
         """Add to thoughts, of which only a line with their `measure` is shown until it is opened."""
         if self._live is None or self._live.kind is not BlockKind.THOUGHTS:
             self.begin(BlockKind.THOUGHTS)
         assert self._live is not None
+        assert isinstance(self._live.header, ThoughtsHeader)
         self._thoughts = self._live.header
-        self._measure_thoughts(measure)
+        self._thoughts.measure = measure
+        if self._live.begun:
+            self.lay_out(self._thoughts)
         self._live.write(text)
         self._draw_soon()
 
@@ -112,22 +174,29 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """Say of the latest thoughts what they came to; False: there are none."""
         if self._thoughts is None:
             return False
-        self._measure_thoughts(measure)
+        self._thoughts.measure = measure
+        self.lay_out(self._thoughts)
         self._thoughts = None
         return True
 
-    def _measure_thoughts(self, measure: str) -> None:
-        if self._thoughts is not None:
-            self._thoughts.update(measure)
-            self._strips.clear()
-            self.refresh()
+    @property
+    def is_growing(self) -> bool:
+        """There is a live block."""
+        return self._live is not None
+
+    def lay_out(self, header: FoldHeader) -> None:
+        """What a header says has changed."""
+        header.lay_out(self._scrollback.width)
+        self._strips.clear()
+        self.refresh()
 
     def settle(self) -> None:
         """Close the live block, if there is one."""
         if (live := self._live) is None:
             return
         if live.header is not None:
-            live.header.update(is_over=True)
+            live.header.is_over = True
+            self.lay_out(live.header)
         parts = live.finish()
         if live.shown:
             self._last_kind = live.kind
@@ -140,7 +209,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def clear(self) -> None:
-        self._live = self._last_kind = self._thoughts = None
+        self._live = self._last_kind = self._thoughts = self._chosen = None
+        self._seen = 0
         self._scrollback.clear()
         self._strips.clear()
         self._row_offset = 0
@@ -150,10 +220,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def plain_text(self) -> str:
         """The sources of all blocks that are kept, as they were given."""
         blocks = self._scrollback.sources()
-        if self._live is not None and self._live.is_waiting:
+        if self._live is not None and (rest := self._live.rest):
             if not self._live.begun:
                 blocks.append("")
-            blocks[-1] += self._live.waiting
+            blocks[-1] += rest
         return "\n".join(blocks)
 
     def _open(self, kind: BlockKind) -> LiveBlock:
@@ -172,7 +242,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         deadline = perf_counter() + _FRAME
         parts = list[Part]()
         while live.is_waiting and perf_counter() < deadline:
-            parts.append(live.next_part())
+            if (part := live.next_part()) is not None:
+                parts.append(part)
         self._place(parts)
         if live.is_waiting:
             self._draw_soon()
@@ -184,32 +255,180 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         following = self._is_following()
         first = self._scrollback.settled
         moved = self._scrollback.place(parts, self._tail())
+        self.finder.is_old = True
         self._show(first, moved=moved, following=following)
 
-    # --- thoughts, opened and folded
+    # --- blocks, opened and folded
 
     def toggle_thoughts(self) -> None:
         """Open or fold the last thoughts in sight; if there are none, those nearest above."""
         bottom = self.scroll_offset.y + self.size.height
         for row in reversed(self._scrollback.rows[:bottom]):
             if isinstance(row.line, ThoughtsHeader):
-                self._toggle(row.line)
+                self._turn(row.line.fold)
                 return
+
+    def keeps(self, key: str) -> bool:
+        """Whether a key is the transcript's while it has the focus; all others are for the prompt."""
+        return key in _SCROLLING or (self._chosen is not None and key in _ON_A_BLOCK)
+
+    def choose_block(self, step: int) -> None:
+        """Choose the block before the one that is chosen (-1), or after it (1); at first, the last one in sight."""
+        blocks = self._blocks()
+        if self._chosen is not None:
+            place = min(max(self._place_of_chosen(blocks) + step, 0), len(blocks) - 1)
+        else:
+            bottom = self.scroll_offset.y + self.size.height
+            place = bisect_left(blocks, bottom, key=lambda block: block.y) - 1
+        if place >= 0:
+            self.focus(scroll_visible=False)
+            self._choose(blocks[place])
+
+    def _place_of_chosen(self, blocks: Sequence[Block]) -> int:
+        return bisect_right(blocks, self._chosen_row - self._row_offset, key=lambda block: block.top) - 1
+
+    @property
+    def chosen_text(self) -> str:
+        """All of the block that is chosen, folded or not, as it was given."""
+        if self._chosen is None:
+            return ""
+        blocks = self._blocks()
+        place = self._place_of_chosen(blocks)
+        return blocks[place].source if place >= 0 else ""  # it was left out
+
+    def on_blur(self) -> None:
+        self._choose(None)
+
+    def action_turn_block(self) -> None:
+        if isinstance(self._chosen, FoldHeader):
+            self._turn(self._chosen.fold)
+
+    def action_open_block(self) -> None:
+        if isinstance(self._chosen, FoldHeader) and self._chosen.fold.opening is not Opening.ALL:
+            self._turn(self._chosen.fold)
+
+    def action_fold_block(self) -> None:
+        if isinstance(self._chosen, FoldHeader):
+            self._turn(self._chosen.fold, Opening.HEADER)
+
+    def turn_diffs(self) -> None:
+        """Diffs side by side, where there is room for it, or in one column."""
+        self.diff_layout.is_side_by_side = not self.diff_layout.is_side_by_side
+        self._fit(self._scrollback.width, self._is_following())
+
+    def _blocks(self) -> list[Block]:
+        blocks = self._scrollback.blocks()
+        if (live := self._live) is not None and live.header is not None and not live.begun:
+            below = enumerate(self._scrollback.rows[self._scrollback.settled :], self._scrollback.settled)
+            top = next(y for y, row in below if row.line is live.header)
+            part = Part(live.rest, [live.header], begins=True, rows=len(self._scrollback.rows) - top)
+            blocks.append(Block(top, [part]))
+        return blocks
+
+    def _choose(self, block: Block | None) -> None:
+        if (block.first if block else None) is self._chosen:
+            return
+        self._chosen = block.first if block else None
+        self._chosen_row = block.y + self._row_offset if block else -1
+        self._strips.clear()
+        self.refresh()
+        if block is not None:
+            self._bring_into_sight(block.y, block.end)
+
+    def _find_chosen_row(self) -> None:
+        """The rows have been broken otherwise."""
+        if self._chosen is not None:
+            line = next(iter(self._chosen.laid_out()), self._chosen)
+            rows = (y for y, row in enumerate(self._scrollback.rows, self._row_offset) if row.line is line)
+            self._chosen_row = next(rows, -1)
+            if self._chosen_row < 0:  # it was left out
+                self._chosen = None
+
+    def _bring_into_sight(self, y: int, end: int) -> None:
+        """The row, and what is below it as far as there is room."""
+        top, height = self.scroll_offset.y, self.size.height
+        if y < top or end - y >= height:
+            self.scroll_to(y=y, animate=False, force=True)
+        elif end > top + height:
+            self.scroll_to(y=end - height, animate=False, force=True)
+
+    def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
+        """What is above keeps its place; what still comes is followed."""
+        if not fold.has_more:
+            return
+        live = self._live.header if self._live is not None else None
+        self._set_following(live is not None and live.fold is fold and self._is_following())
+        if opening is None:
+            fold.turn()
+        else:
+            fold.opening = opening
+        self._break_again(fold, following=self._following)
+
+    def _break_again(self, fold: Fold, *, following: bool) -> None:
+        self.finder.is_old = True
+        y, more = self._scrollback.break_again(fold)
+        if y >= 0 and y + self._row_offset < self._seen:
+            self._seen += more
+        self._strips.clear()
+        first = min(y, self._scrollback.settled) if y >= 0 else self._scrollback.settled
+        moved = self._scrollback.place([], self._tail())
+        above = more if 0 <= y < self.scroll_offset.y and not following else 0
+        self._show(first, moved=moved, following=following)
+        if above or self.scroll_target_y > self.max_scroll_y:
+            self.scroll_to(y=min(self.scroll_target_y + above, self.max_scroll_y), animate=False, force=True)
+        self._find_chosen_row()
+        self.refresh()
+
+    # --- finding
+
+    def find(self, text: str) -> None:
+        """Look for a text, from what is on the screen on; no text: look for nothing any more."""
+        self.finder.find(text, self.scroll_offset.y)
+
+    def _show_found(self, y: int | None) -> None:
+        if y is not None:
+            self._set_following(False)
+            if not self.scroll_offset.y <= y < self.scroll_offset.y + self.size.height:
+                self.scroll_to(y=max(y - self.size.height // 2, 0), animate=False, force=True)
+        self._strips.clear()
+        self.refresh()
+
+    # --- places that lead elsewhere
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
         rows = self._scrollback.rows
-        if offset is None or self.text_selection is not None or (y := offset.y + self.scroll_offset.y) >= len(rows):
+        if offset is None or self.text_selection is not None:
             return
-        if isinstance(header := rows[y].line, ThoughtsHeader):
-            self._toggle(header)
+        if offset.y == self.size.height - 1 and self._new_rows and offset.x >= self.size.width - len(self._news):
+            self.follow()
+        elif (y := offset.y + self.scroll_offset.y) < len(rows):
+            if event.ctrl:
+                self._go_to(rows[y], offset.x)
+            elif isinstance(line := rows[y].line, FoldHeader | MoreLine):
+                self._turn(line.fold)
 
-    def _toggle(self, header: ThoughtsHeader) -> None:
-        """What is above keeps its place; thoughts that still come are followed."""
-        is_live = self._live is not None and self._live.header is header
-        self._following = is_live and self._is_following()
-        header.update(is_open=not header.is_open)
-        self._fit(self._scrollback.width, self._following)
+    def _go_to(self, row: Row, x: int) -> None:
+        line, start, end = row
+        x -= sum(cell_len(text) for text, _ in (line.hang if start else line.gutter))
+        at = (
+            next((place for place in range(start, end) if cell_len(line.text[start : place + 1]) > x), end)
+            if x >= 0
+            else -1
+        )
+        for place in self._places(line):
+            if place.start <= at < place.end:
+                if isinstance(place, WebPlace):
+                    self.app.open_url(place.address)
+                elif self._root is not None and (path := in_project(self._root, place.path)):
+                    self.post_message(self.FileChosen(path, place.line))
+                return
+
+    def _places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
+        """What in a line can be gone to."""
+        yield from web_places(line.text)
+        if (root := self._root) is not None:
+            yield from (place for place in file_places(line.text) if in_project(root, place.path))
 
     # --- the part of it that is on the screen
 
@@ -226,6 +445,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if top < self.size.height:
             self._shows_unfinal = False
             self.refresh(Region(0, top, self.size.width, self.size.height - top))
+        elif not following:
+            self.refresh(Region(0, self.size.height - 1, self.size.width, 1))  # says how much is new
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
         """A bar that was not there when the text scrolled does not know how far it has."""
@@ -240,7 +461,29 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._following or self.scroll_target_y >= self.max_scroll_y
 
     def watch_scroll_target_y(self) -> None:
-        self._following = self.scroll_target_y >= self.max_scroll_y
+        self._set_following(self.scroll_target_y >= self.max_scroll_y)
+
+    def _set_following(self, following: bool) -> None:
+        if self._following and not following:
+            self._seen = len(self._scrollback.rows) + self._row_offset
+        if self._following != following:
+            self._following = following
+            self.refresh()
+
+    @property
+    def is_following(self) -> bool:
+        """It stays at its end."""
+        return self._is_following()
+
+    @property
+    def _new_rows(self) -> int:
+        """Rows that came since the person scrolled up."""
+        return 0 if self._is_following() else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+
+    @property
+    def _news(self) -> str:
+        count = self._new_rows
+        return f" ↓ {count:,} new line{'s' * (count > 1)} · End "
 
     def on_resize(self) -> None:
         following = self._is_following()
@@ -253,14 +496,25 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         above = self._scrollback.rows[: self.scroll_offset.y + 1]
         self._strips.clear()
         moved = self._scrollback.fit(width, self._tail())
+        self.finder.is_old = True
+        self._seen = len(self._scrollback.rows) + self._row_offset
         self._show(0, moved=moved, following=following)
         if not following:
             self.scroll_to(y=self._scrollback.place_of(above), animate=False, force=True)
+        self._find_chosen_row()
         if self._live is not None and self._live.is_waiting:  # written before there was a place on the screen
             self._draw_soon()
 
     def render_line(self, y: int) -> Strip:
-        y += self.scroll_offset.y
+        strip = self._strip(y + self.scroll_offset.y)
+        if y == self.size.height - 1 and self._new_rows:
+            news = self._news
+            room = max(self._scrollback.width - len(news), 0)
+            chip = Strip([Segment(news, self._painter.style("news"))])
+            strip = Strip.join([strip.crop(0, room), chip]).crop(0, self._scrollback.width)
+        return strip
+
+    def _strip(self, y: int) -> Strip:
         shown = self._scrollback
         if y >= len(shown.rows):
             return self._painter.blank(shown.width)
@@ -268,17 +522,34 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         row = shown.rows[y]
         selection = self.text_selection
         span = selection.get_span(number) if selection is not None else None
-        if span is not None:
-            return self._painter.strip(row, number, shown.width, span)
         settled = y < shown.settled
-        if settled and (strip := self._strips.get(number)) is not None:
+        if span is None and settled and (strip := self._strips.get(number)) is not None:
             return strip
-        strip = self._painter.strip(row, number, shown.width)
+        overlays = list(self._overlays(row, number))
+        if span is not None:
+            first, last = span
+            style = self.screen.get_component_rich_style("screen--selection")
+            overlays.append((row.start + first, row.end if last == -1 else row.start + last, style))
+        strip = self._painter.strip(row, number, shown.width, overlays)
+        if number == self._chosen_row:
+            strip = Strip(Segment.apply_style(strip, post_style=_CHOSEN), strip.cell_length)
+        if span is not None:
+            return strip
         if settled and row.line.final:
             self._strips[number] = strip
         else:
             self._shows_unfinal = True
         return strip
+
+    def _overlays(self, row: Row, number: int) -> Iterator[Overlay]:
+        """What stands out in a line: where it leads, and what was looked for."""
+        for place in self._places(row.line):
+            if isinstance(place, WebPlace):
+                yield place.start, place.end, _link(place.address)
+            else:
+                yield place.start, place.end, self._painter.style("place")
+        for start, end, is_current in self.finder.marks(row.line):
+            yield start, end, self._painter.style("hit current" if is_current else "hit")
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -306,6 +577,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
+
+
+@lru_cache(maxsize=256)
+def _link(address: str) -> Style:
+    """The same for each drawing: a terminal is sent only what is different."""
+    return Style(link=address)
 
 
 if __name__ == "__main__":

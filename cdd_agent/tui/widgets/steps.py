@@ -63,8 +63,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         Binding("end", "walk(1000000)", show=False),
         Binding("enter", "open", show=False),
     ]
-    KEYS: ClassVar[tuple[str, ...]] = ("up", "down", "home", "end", "enter")
-    """Those that are the list's while it has the focus."""
 
     @dataclass
     class Opened(Message):
@@ -81,6 +79,10 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         """The step that the person has walked to, by its place; None: the one that matters now."""
         self._is_folded = False
         self.display = False
+
+    def keeps(self, key: str) -> bool:
+        """Whether a key is the list's while it has the focus."""
+        return key in ("up", "down", "home", "end", "enter")
 
     def show(self, steps: Iterable[StepView]) -> None:
         """Show these steps; none hides the list."""

@@ -1,0 +1,197 @@
+"""The lines of a diff: numbered, coloured by language, the changed words marked; side by side where there is room.
+
+`diff_reading.py` makes them of any unified diff.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from functools import lru_cache
+from itertools import pairwise, zip_longest
+
+from rich.cells import cell_len
+
+from cdd_agent.tui.transcript.code import CodeWindow
+from cdd_agent.tui.transcript.lines import Ink, Mark, Row, TranscriptLine, clip
+from cdd_agent.tui.transcript.wrapping import wrap
+
+SIDE_BY_SIDE_WIDTH = 140
+"""Cells from which on there is room for two columns."""
+_MOST_WORDS = 120
+"""In which two lines are compared word by word; beyond, what is between their common ends counts as changed."""
+_ALIKE = 0.35
+"""From how much in common on, two lines are told as one that changed."""
+WORD = re.compile(r"\w+|\s+|[^\w\s]")
+SIGN_INKS = {" ": "", "-": "deleted", "+": "inserted"}
+LINE_INKS = {" ": "diff", "-": "diff removed", "+": "diff added"}
+_WORD_INKS = {"-": "removed-word", "+": "added-word"}
+
+
+@dataclass
+class DiffLayout:
+    """Whether the diffs of a transcript are shown side by side where there is room for it. The lines look here."""
+
+    is_side_by_side: bool = True
+
+    def splits(self, width: int) -> bool:
+        return self.is_side_by_side and width >= SIDE_BY_SIDE_WIDTH
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class DiffLine(TranscriptLine):
+    """A line of a file, as it was or is. Side by side, what was added is shown by the line that it stands beside."""
+
+    sign: str
+    number: int
+    """In the file as it is; of a removed line, as it was."""
+    number_before: int
+    """In the file as it was, of a line that did not change."""
+    digits: int
+    window: CodeWindow
+    place: int
+    """In the window."""
+    layout: DiffLayout
+    beside: "DiffLine | None" = None
+    """What stands on the other side, side by side."""
+    was: "DiffLine | None" = None
+    """The line that became this one, or that this one became."""
+    _lines: Sequence[TranscriptLine] | None = None
+    """Those that its rows are of; None: itself."""
+
+    def laid_out(self) -> Sequence[TranscriptLine]:
+        return (self,) if self._lines is None else self._lines
+
+    def rows(self, width: int) -> list[Row]:
+        if not self.layout.splits(width):
+            self._lines = None
+            return [Row(self, start, end) for start, end in wrap(self.text, self.room(width), by_words=False)]
+        if self.sign == "+" and self.beside is not None:
+            self._lines = ()
+            return []
+        old = None if self.sign == "+" else self
+        new = self.beside if self.sign == "-" else self
+        self._lines = list(_side_by_side(old, new, (width - 1) // 2))
+        return [Row(line, 0, len(line.text)) for line in self._lines]
+
+    def inks(self) -> Sequence[Mark]:
+        code = self.window.inks(self.place)
+        if self.was is None or self.sign == " ":
+            return code
+        old, new = (self, self.was) if self.sign == "-" else (self.was, self)
+        before, after = changed_words(old.text, new.text)
+        return _on_top(code, before if self.sign == "-" else after, _WORD_INKS[self.sign], len(self.text))
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _TwoColumns(TranscriptLine):
+    """One row of two lines beside each other."""
+
+    halves: tuple["_Half", "_Half"]
+
+    def inks(self) -> Sequence[Mark]:
+        left, right = self.halves
+        return [*left.marks(0), *right.marks(len(left.text))]
+
+
+@dataclass(slots=True, eq=False)
+class _Half:
+    """What one column holds of a line, with its number where it begins."""
+
+    line: DiffLine | None
+    part: tuple[int, int]
+    number: int
+    width: int
+    gutter: str = field(init=False, default="")
+    text: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        if (line := self.line) is not None:
+            start, end = self.part
+            self.gutter = " " * (line.digits + 1) + "↳ " if start else f"{self.number:>{line.digits}} {line.sign} "
+            self.text = self.gutter + line.text[start:end]
+        self.text += " " * (self.width - cell_len(self.text))
+
+    def marks(self, shift: int) -> Iterator[Mark]:
+        """Its inks, the whole column's beneath them."""
+        if (line := self.line) is None:
+            return
+        ink, first = LINE_INKS[line.sign], shift + len(self.gutter)
+        yield shift, first, f"{ink} {SIGN_INKS[line.sign] or 'line-number'}"
+        place = first
+        for begin, stop, code in clip(line.inks(), *self.part, first - self.part[0]):
+            if place < begin:
+                yield place, begin, ink
+            yield begin, stop, f"{ink} {code}"
+            place = stop
+        if place < shift + len(self.text):
+            yield place, shift + len(self.text), ink
+
+
+def _side_by_side(old: DiffLine | None, new: DiffLine | None, column: int) -> Iterator[TranscriptLine]:
+    """The rows of two lines, of which one may be missing. A line that did not change is on both sides."""
+    parts = [wrap(line.text, max(column - line.digits - 3, 1), by_words=False) if line else [] for line in (old, new)]
+    number = new.number_before if new is not None and new is old else old.number if old else 0
+    for left, right in zip_longest(*parts, fillvalue=None):
+        halves = (
+            _Half(old if left else None, left or (0, 0), number, column),
+            _Half(new if right else None, right or (0, 0), new.number if new else 0, column),
+        )
+        yield _TwoColumns(text=halves[0].text + halves[1].text, halves=halves, by_words=False)
+
+
+def _on_top(below: Sequence[Mark], spans: Sequence[tuple[int, int]], ink: Ink, length: int) -> list[Mark]:
+    """The marks, with one more ink on some spans; both are in order."""
+    ends = [(start, end) for start, end, _ in below] + list(spans)
+    places = sorted({0, length, *(place for span in ends for place in span)})
+    marks = list[Mark]()
+    first, over = 0, 0
+    for start, end in pairwise(places):
+        while first < len(below) and below[first][1] <= start:
+            first += 1
+        while over < len(spans) and spans[over][1] <= start:
+            over += 1
+        inks = [below[first][2]] if first < len(below) and below[first][0] <= start else []
+        inks += [ink] if over < len(spans) and spans[over][0] <= start else []
+        if inks:
+            marks.append((start, end, " ".join(inks)))
+    return marks
+
+
+@lru_cache(maxsize=1024)
+def changed_words(before: str, after: str) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
+    """Where the words are that two lines do not have in common; nowhere, if they have too little in common."""
+    old, new = WORD.findall(before), WORD.findall(after)
+    head = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    most = min(len(old), len(new)) - head
+    tail = next((n for n, (a, b) in enumerate(zip(reversed(old), reversed(new), strict=False)) if a != b), most)
+    tail = min(tail, most)
+    inner = old[head : len(old) - tail], new[head : len(new) - tail]
+    if max(map(len, inner)) > _MOST_WORDS:
+        same = [(0, 0, head), (len(old) - tail, len(new) - tail, tail)]
+    else:
+        matcher = SequenceMatcher(None, *inner, autojunk=False)
+        blocks = [(a + head, b + head, size) for a, b, size in matcher.get_matching_blocks()]
+        same = [(0, 0, head), *blocks, (len(old) - tail, len(new) - tail, tail)]
+    common = sum(len(word.strip()) for start, _, size in same for word in old[start : start + size])
+    whole = sum(len(word.strip()) for word in (*old, *new))
+    if not whole or 2 * common / whole < _ALIKE:
+        return (), ()
+    return (
+        _spans(old, [(start, start + size) for start, _, size in same]),
+        _spans(new, [(start, start + size) for _, start, size in same]),
+    )
+
+
+def _spans(words: list[str], same: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where the words are, in characters, that are not among the same; with the space between them."""
+    kept = {place for start, end in same for place in range(start, end)}
+    spans, at = list[tuple[int, int]](), 0
+    for place, word in enumerate(words):
+        if place not in kept:
+            if spans and (spans[-1][1] == at):
+                spans[-1] = (spans[-1][0], at + len(word))
+            else:
+                spans.append((at, at + len(word)))
+        at += len(word)
+    return spans

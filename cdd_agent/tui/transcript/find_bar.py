@@ -1,0 +1,75 @@
+"""The line in which one types what to look for in the transcript. It is there only while one looks."""
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widgets import Input, Static
+
+from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.transcript.widget import Transcript
+
+
+class FindInput(GuardedWidget, Input):
+    """What to look for. Its keys are its own."""
+
+
+class FindBar(GuardedWidget, Horizontal):
+    """Looks while one types: Enter goes on, Shift+Enter or Up back, Escape closes."""
+
+    DEFAULT_CSS = """
+    FindBar { height: 1; background: $panel; padding: 0 1; }
+    FindBar FindInput { width: 1fr; border: none; height: 1; padding: 0; background: $panel; }
+    FindBar FindInput:focus { border: none; }
+    FindBar Static { width: auto; color: $text-muted; padding: 0 0 0 1; }
+    FindBar #label { padding: 0 1 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,down,f3", "step(1)", "The next one", show=False, priority=True),
+        Binding("shift+enter,up,shift+f3", "step(-1)", "The one before", show=False, priority=True),
+        Binding("escape", "close", "Close", show=False, priority=True),
+    ]
+
+    def __init__(self, transcript: Transcript) -> None:
+        super().__init__()
+        self._transcript = transcript
+
+    def compose(self) -> ComposeResult:
+        yield Static("Find", id="label", markup=False)
+        yield FindInput(select_on_focus=False)
+        yield Static(id="count", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(FindInput).focus()
+        self._say_how_many()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._transcript.find(event.value)
+        self._say_how_many()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """A click elsewhere: the person has found it."""
+        event.stop()
+        self.action_close()
+
+    def action_step(self, step: int) -> None:
+        self._transcript.finder.step(step)
+        self._say_how_many()
+
+    def action_close(self) -> None:
+        if self.is_attached:
+            self._transcript.finder.end()
+            self.remove()
+
+    def _say_how_many(self) -> None:
+        current, count = self._transcript.finder.found
+        looked_for = self.query_one(FindInput).value
+        words = f"{current:,} of {count:,}" if count else "nothing found" if looked_for else ""
+        keys = "Enter next · ↑ previous · Esc closes"
+        self.query_one("#count", Static).update(f"{words} · {keys}" if words else keys)

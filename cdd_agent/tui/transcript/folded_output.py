@@ -1,0 +1,83 @@
+"""Output below a header, as it comes: a model's thoughts, and what a check prints."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldedLine, FoldHeader, Opening
+from cdd_agent.tui.transcript.lines import TranscriptLine
+from cdd_agent.tui.transcript.output import OutputLines
+
+MOST_LINES = 5_000
+"""That are kept of output while it comes and is folded: of more, the last."""
+
+
+class FoldedOutput:
+    """While it is folded, nothing of it is settled before its end: its header may still change, other blocks may come
+    above it, and of endless output only the last lines are kept. Once opened, it is settled line by line."""
+
+    def __init__(self, header: FoldHeader, glimpse: int = 0, sample: int = 0) -> None:
+        """Of folded output, so many lines are shown while it comes: a `glimpse`; later, where it is opened a little, a
+        `sample`."""
+        self.header = header
+        self._glimpse, self._sample = glimpse, sample
+        self._output = OutputLines()
+        self._kept: deque[TranscriptLine] = deque(maxlen=MOST_LINES)
+        self._dropped = 0
+        self._is_settling = False
+
+    def feed(self, text: str) -> list[TranscriptLine]:
+        lines = self._output.feed(text)
+        if self._is_settling:
+            return self._below(lines)
+        self._dropped += max(len(self._kept) + len(lines) - MOST_LINES, 0)
+        self._kept += lines
+        if self.header.fold.opening is not Opening.ALL:
+            return []
+        self._is_settling = True
+        return [self.header, *self._below(self._taken())]
+
+    def tail(self) -> list[TranscriptLine]:
+        rest = self._output.tail()
+        if self._is_settling:
+            return self._below(rest)
+        shown = [*self._kept, *rest]
+        if self.header.fold.opening is not Opening.ALL:
+            shown = shown[max(len(shown) - self._glimpse, 0) :]
+        return [self.header, *shown]
+
+    def finish(self) -> list[TranscriptLine]:
+        rest = self._output.finish()
+        if self._is_settling:
+            return self._below(rest)
+        return Foldable(self.header, [*self._taken(), *rest], "", self._sample).lines()
+
+    def _taken(self) -> list[TranscriptLine]:
+        left_out = f"… {self._dropped:,} earlier lines are left out"
+        first = [TranscriptLine(text=left_out, ink="left-out")] if self._dropped else []
+        lines = [*first, *self._kept]
+        self._kept.clear()
+        return lines
+
+    def _below(self, lines: Sequence[TranscriptLine]) -> list[TranscriptLine]:
+        return [FoldedLine(fold=self.header.fold, line=line) for line in lines]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ThoughtsHeader(FoldHeader):
+    """Says how much was thought."""
+
+    title: str = ""
+    measure: str = ""
+    """In words."""
+    is_over: bool = False
+
+    def lay_out(self, width: int) -> None:
+        hint = "" if self.is_over else f"  Ctrl+T {'folds' if self.fold.opening else 'opens'}"
+        self.title = f"{'Thought for' if self.is_over else 'Thinking …'} {self.measure}{hint}"
+        FoldHeader.lay_out(self, width)
+
+
+def thoughts() -> FoldedOutput:
+    """What a model thinks, from its beginning."""
+    return FoldedOutput(ThoughtsHeader(fold=Fold(), ink="thoughts"))

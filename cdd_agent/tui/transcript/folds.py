@@ -1,0 +1,138 @@
+"""Blocks that fold: a header that stays, and below it lines of which all, some or none are shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from rich.cells import cell_len, set_cell_size
+
+from cdd_agent.tui.transcript.lines import READING_WIDTH, Ink, Mark, Row, TranscriptLine, blank, clip
+
+
+class Opening(IntEnum):
+    """How far a block is opened."""
+
+    HEADER = 0
+    SOME = 1
+    """A sample: the first lines of what is below the header, or the last."""
+    ALL = 2
+
+
+@dataclass(slots=True, eq=False)
+class Fold:
+    """What a header and the lines below it have in common."""
+
+    opening: Opening = Opening.HEADER
+    has_sample: bool = False
+    """Some of its lines are worth showing without the others."""
+    has_more: bool = True
+    """There is something below the header."""
+
+    def turn(self) -> None:
+        """Open further; fold what is open."""
+        if self.opening is Opening.ALL:
+            self.opening = Opening.HEADER
+        elif self.opening is Opening.HEADER and self.has_sample:
+            self.opening = Opening.SOME
+        else:
+            self.opening = Opening.ALL
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class FoldedLine(TranscriptLine):
+    """A line below a header, which has rows only while the block is opened that far."""
+
+    fold: Fold
+    line: TranscriptLine
+    since: Opening = Opening.ALL
+
+    def rows(self, width: int) -> list[Row]:
+        return self.line.rows(width) if self.fold.opening >= self.since else []
+
+    def laid_out(self) -> Sequence[TranscriptLine]:
+        return self.line.laid_out()
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class MoreLine(TranscriptLine):
+    """Says how many lines are left out of a sample. A click on it opens them."""
+
+    fold: Fold
+
+    def rows(self, width: int) -> list[Row]:
+        del width
+        return [Row(self, 0, len(self.text))] if self.fold.opening is Opening.SOME else []
+
+    def laid_out(self) -> Sequence[TranscriptLine]:
+        return ()  # no text of the block's
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class FoldHeader(TranscriptLine):
+    """The line that stays. It is always one row: a remark stands at its right, and of a long title the end is cut."""
+
+    fold: Fold
+    title: str
+    """Without control characters."""
+    remark: str = ""
+    remark_ink: Ink = ""
+    title_marks: Sequence[Mark] = ()
+    is_over: bool = True
+    """Nothing of it will change any more but how far it is open."""
+
+    @property
+    def final(self) -> bool:
+        return self.is_over
+
+    def rows(self, width: int) -> list[Row]:
+        self.lay_out(width)
+        return [Row(self, 0, READING_WIDTH)]
+
+    def lay_out(self, width: int) -> None:
+        """Make its text anew, in the row that it has."""
+        glyph = " " if not self.fold.has_more else "▾" if self.fold.opening else "▸"
+        self.gutter = ((f"{glyph} ", self.ink),)
+        self.hang = blank(self.gutter)
+        room = self.room(min(width, READING_WIDTH))
+        remark = self.remark if cell_len(self.remark) <= room // 2 else ""
+        self.text = shortened(self.title, room - cell_len(remark) - 2 * bool(remark))
+        self.marks = list(clip(self.title_marks, 0, len(self.text)))
+        if remark:
+            self.text = set_cell_size(self.text, room - cell_len(remark)) + remark
+            self.marks.append((len(self.text) - len(remark), len(self.text), self.remark_ink))
+
+
+def shortened(text: str, room: int) -> str:
+    """The beginning of a text, with a sign that it goes on, in so many cells."""
+    return text if cell_len(text) <= room else f"{set_cell_size(text, max(room - 1, 0)).rstrip()}…"
+
+
+@dataclass(frozen=True)
+class Foldable:
+    """A block that is complete: its header, and what is below it."""
+
+    header: FoldHeader
+    body: Sequence[TranscriptLine]
+    source: str
+    """All of it as text: what is copied."""
+    sample: int = 0
+    """How many lines of the body are worth showing without the others: the first ones, or if negative the last."""
+
+    def lines(self) -> list[TranscriptLine]:
+        fold, count = self.header.fold, len(self.body)
+        fold.has_more = count > 0
+        fold.has_sample = 0 < abs(self.sample) < count
+        if fold.opening is Opening.SOME and not fold.has_sample:
+            fold.opening = Opening.ALL
+        first, end = (0, self.sample) if self.sample >= 0 else (count + self.sample, count)
+        lines: list[TranscriptLine] = [
+            FoldedLine(fold=fold, line=line, since=Opening.SOME if first <= place < end else Opening.ALL)
+            for place, line in enumerate(self.body)
+        ]
+        if fold.has_sample:
+            left = count - abs(self.sample)
+            more = MoreLine(
+                fold=fold, text=f"… {left:,} more line{'s' * (left > 1)}", ink="left-out", gutter=((" " * 4, ""),)
+            )
+            lines.insert(end if self.sample > 0 else first, more)
+        return [self.header, *lines]

@@ -1,0 +1,67 @@
+"""What in a text leads elsewhere: addresses of the web, and lines of files."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`\x00-\x20]+")
+_AFTER_ADDRESS = ".,;:!?"
+_FILE = re.compile(r"(?<![\w/.@+-])((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}):(\d{1,7})(?!\w)")
+_TRACEBACK = re.compile(r'File "([^"]{1,500})", line (\d{1,7})')
+_LONGEST_ADDRESS = 2_000
+
+
+class WebPlace(NamedTuple):
+    """An address in a text."""
+
+    start: int
+    end: int
+    address: str
+    """As a terminal can be given it."""
+
+
+class FilePlace(NamedTuple):
+    """A file's line, named in a text."""
+
+    start: int
+    end: int
+    path: str
+    line: int
+
+
+def web_places(text: str) -> Iterator[WebPlace]:
+    for found in _ADDRESS.finditer(text) if "://" in text else ():
+        address = found[0].rstrip(_AFTER_ADDRESS)
+        while address.endswith(")") and address.count(")") > address.count("("):
+            address = address[:-1].rstrip(_AFTER_ADDRESS)
+        if len(address) <= _LONGEST_ADDRESS:
+            yield WebPlace(found.start(), found.start() + len(address), quote(address, safe="%/:=&?~#+!$,;'@()*[]"))
+
+
+def file_places(text: str) -> Iterator[FilePlace]:
+    """Whether there is such a file, nobody has looked."""
+    if ":" in text:
+        for found in _FILE.finditer(text):
+            yield FilePlace(found.start(), found.end(), found[1], int(found[2]))
+    for found in _TRACEBACK.finditer(text) if 'File "' in text else ():
+        yield FilePlace(found.start(), found.end(), found[1], int(found[2]))
+
+
+@lru_cache(maxsize=512)
+def _known(root: Path, path: str) -> Path:
+    """Raises `FileNotFoundError`, which is not remembered: the file may come."""
+    place = (root / path).resolve()
+    if not place.is_relative_to(root.resolve()) or not place.is_file():
+        raise FileNotFoundError(path)
+    return place
+
+
+def in_project(root: Path, path: str) -> Path | None:
+    """The file of that name, where the project has it."""
+    try:
+        return _known(root, path)
+    except (OSError, ValueError, RuntimeError):  # also a name that no file can have, and links in a circle
+        return None

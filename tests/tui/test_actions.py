@@ -1,0 +1,208 @@
+"""What was done, as people see it: tools' calls, files that were written, checks and the tests that failed."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+
+from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.events import (
+    ChangesApplied,
+    CommandOutput,
+    FailedTest,
+    TestsFinished,
+    TestsStarted,
+    ToolFinished,
+)
+from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tui.transcript.actions import Actions
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
+from tests.engine.tool_steps import calls, execute, replace
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.tui.person import person_at
+from tests.tui.test_transcript import numbered, screen, shown
+
+LONG = FileDiff.of("src/a.py", None, "".join(f"line_{n} = {n}\n" for n in range(30)).encode())
+SHORT = FileDiff.of("b.py", b"x = 1\n", b"x = 2\n")
+GONE = FileDiff.of("c.py", b"x = 1\n", None)
+TEXT = "def test_two():\nE  assert 500 == 409"
+FAILED = FailedTest("tests/test_a.py::test_two", "assert 500 == 409", "tests/test_a.py:31", TEXT, False)
+
+
+@asynccontextmanager
+async def acting(width: int = 80, height: int = 40) -> AsyncIterator[tuple[Actions, Transcript, Pilot[None]]]:
+    async with shown(width, height) as (transcript, pilot):
+        yield Actions(transcript), transcript, pilot
+
+
+def words(transcript: Transcript) -> list[str]:
+    """The rows of the screen, with runs of spaces joined."""
+    return [" ".join(row.split()) for row in screen(transcript) if row]
+
+
+@pytest.mark.parametrize(
+    ("event", "header"),
+    [
+        (ToolFinished(1, "x", tool="read_file", target="src/a.py", first_line=3, last_line=9), "read src/a.py:3-9"),
+        (ToolFinished(1, "x", tool="read_file", target="src/a.py", first_line=3), "read src/a.py:3-"),
+        (ToolFinished(1, "x", tool="list_files"), "list"),
+        (ToolFinished(1, "x", tool="grep_files", target="def \x1b[31mby_", output="a.py:1"), "▸ search def by_"),
+        (ToolFinished(1, "x", tool="execute_command", target="ls -l", exit_code=0, seconds=0.24), "$ ls -l 0.2 s"),
+        (
+            ToolFinished(1, "x", "exit code 2", "execute_command", "make", exit_code=2, seconds=61, output="no"),
+            "▾ $ make exit code 2 · 61 s",
+        ),
+        (ToolFinished(1, "x", "it is not there", "read_file", "c.py"), "▾ read c.py failed"),
+        (ToolFinished(1, "old_log(path=a)"), "old_log(path=a)"),
+        (ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,)), "▾ edit b.py +1 −1"),
+    ],
+)
+async def test_each_call_is_a_line_in_words(event: ToolFinished, header: str) -> None:
+    async with acting() as (actions, transcript, _):
+        actions.show(event)
+        assert words(transcript)[0] == header
+
+
+async def test_of_a_long_edit_twelve_lines_are_shown_and_the_rest_on_opening() -> None:
+    async with acting() as (actions, transcript, pilot):
+        actions.show(ToolFinished(1, "x", tool="create_file", target="src/a.py", files=(LONG,)))
+        await pilot.pause()
+        first, *lines, more = words(transcript)
+        assert (first, more) == ("▾ create src/a.py +30", "… 18 more lines")
+        assert (len(lines), lines[0]) == (12, "1 + line_0 = 0")
+        await pilot.click(Transcript, offset=(4, 0))
+        await pilot.pause()
+        assert "30 + line_29 = 29" in words(transcript)
+        transcript.choose_block(-1)
+        assert transcript.chosen_text == f"create src/a.py\n{LONG.diff}"
+
+
+async def test_of_a_failed_command_the_last_lines_are_shown() -> None:
+    async with acting() as (actions, transcript, _):
+        actions.show(
+            ToolFinished(1, "x", "exit code 1", "execute_command", "make", exit_code=1, output=numbered(30) + "\n")
+        )
+        assert words(transcript)[1:] == ["… 22 more lines", *(f"│ line {n}" for n in range(22, 30))]
+
+
+async def test_files_that_a_reply_wrote_are_lines_that_open_to_what_is_different_in_them() -> None:
+    async with acting() as (actions, transcript, pilot):
+        actions.show(ChangesApplied(1, ("src/a.py",), ("b.py",), ("b.py",), ("c.py",), (LONG, SHORT, GONE)))
+        assert words(transcript) == [
+            "▸ create src/a.py +30",
+            "▸ edit b.py +1 −1",
+            "▸ delete c.py −1",
+            "! not named in the plan for this step: b.py",
+        ]
+        await pilot.click(Transcript, offset=(4, 1))
+        await pilot.click(Transcript, offset=(4, 0))
+        rows = words(transcript)
+        assert rows[12:17] == ["12 + line_11 = 11", "… 18 more lines", "▾ edit b.py +1 −1", "1 - x = 1", "1 + x = 2"]
+
+
+async def test_what_calls_wrote_is_not_shown_again_but_summed_up_for_a_step() -> None:
+    async with acting() as (actions, transcript, pilot):
+        actions.show(ToolFinished(None, "x", tool="edit_file", target="b.py", files=(SHORT,)))
+        actions.show(ChangesApplied(None, (), ("b.py",), (), files=(SHORT,)))
+        assert len(words(transcript)) == 3
+        actions.show(ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,)))
+        actions.show(ChangesApplied(1, (), ("b.py",), (), files=(SHORT,)))
+        assert words(transcript)[6:] == ["▸ written: 1 file +1 −1"]
+        transcript.choose_block(-1)
+        await pilot.press("enter")
+        assert words(transcript)[7:] == ["b.py +1 −1", "1 - x = 1", "1 + x = 2"]
+
+
+async def test_a_check_that_passes_is_one_line() -> None:
+    async with acting() as (actions, transcript, pilot):
+        actions.show(TestsStarted(1, "pytest -q"))
+        actions.show(CommandOutput(1, "....\n4 passed in 0.1s\n"))
+        await pilot.pause()
+        assert words(transcript) == ["▸ $ pytest -q", "│ ....", "│ 4 passed in 0.1s"]
+        reason = "`pytest -q` passed"
+        actions.show(TestsFinished(1, Verification.PASSED, reason, 3.2, (), "pytest -q", passed=4, failed=0, skipped=1))
+        assert words(transcript) == ["▸ $ pytest -q ✓ 4 passed, 1 skipped · 3 s"]
+        await pilot.click(Transcript, offset=(4, 0))
+        assert words(transcript)[1:] == ["│ ....", "│ 4 passed in 0.1s"]
+
+
+async def test_of_failed_tests_the_assertion_comes_first_and_the_output_is_folded() -> None:
+    old = FailedTest("tests/test_b.py::test_old", "", "", "", True)
+    async with acting() as (actions, transcript, pilot):
+        actions.show(TestsStarted(1, "pytest"))
+        actions.show(CommandOutput(1, numbered(50)))
+        actions.show(TestsFinished(1, None, "`pytest` failed", 3.2, (), "pytest", 43, 2, 0, (FAILED, old)))
+        await pilot.pause()
+        assert words(transcript) == [
+            "▾ ✗ tests/test_a.py::test_two",
+            "assert 500 == 409",
+            "tests/test_a.py:31",
+            "… 2 more lines",
+            "✗ tests/test_b.py::test_old (failed before too)",
+            "▸ $ pytest ✗ 2 failed, 43 passed · 3 s",
+        ]
+        await pilot.click(Transcript, offset=(4, 0))
+        assert "│ def test_two():" in words(transcript)
+
+
+@pytest.mark.parametrize(
+    ("verification", "reason", "said"),
+    [
+        (Verification.BASELINE, "`make`: 4 passed, 1 failed as before step 1", "! `make`: 4 passed"),
+        (Verification.NONE, "`make` found no tests", "! Unverified: `make`"),
+        (Verification.PASSED, "`make` passed, by its exit code alone", "✓ `make` passed, by its exit code alone"),
+    ],
+)
+async def test_what_else_a_check_says_is_said(verification: Verification, reason: str, said: str) -> None:
+    async with acting() as (actions, transcript, _):
+        actions.show(TestsStarted(1, "make"))
+        actions.show(TestsFinished(1, verification, reason, 0.2, ("look here",), "make"))
+        rows = words(transcript)
+        assert rows[0].startswith("$ make")
+        assert rows[1].startswith(said.replace("`", ""))
+        assert rows[2] == "! look here"
+
+
+async def test_output_goes_on_below_what_is_told_in_between() -> None:
+    async with acting() as (actions, transcript, pilot):
+        actions.show(TestsStarted(1, "make"))
+        actions.show(CommandOutput(1, "first\n"))
+        transcript.add(BlockKind.NOTE, "a note")
+        actions.show(CommandOutput(1, "**second**\n"))
+        actions.show(TestsFinished(1, Verification.PASSED, "`make` passed", 0.2, (), "make"))
+        await pilot.pause()
+        assert words(transcript) == ["▸ $ make ✓ passed · 0.2 s", "a note", "│ **second**"]
+
+
+async def test_a_step_with_tools_in_the_shell(sandbox: Sandbox) -> None:
+    """From the model's calls to the screen: with real files, a real command and a real check."""
+    sandbox.write(Step("a.txt", check("a.txt", "good")))
+    (sandbox.root / "a.txt").write_text("bad\n")
+    sandbox.replies(calls(replace("a.txt", "bad", "good")), calls(execute("cat a.txt")), "It says good now.")
+    async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
+        await person.say("continue")
+        rows = [" ".join(row.split()) for row in person.screen.splitlines()]
+        assert "▾ edit a.txt +1 −1" in rows
+        assert "1 - bad" in rows
+        assert "1 + good" in rows
+        assert any(row.startswith("▸ $ cat a.txt 0.") for row in rows)
+        assert "▸ written: 1 file +1 −1" in rows
+        assert any("✓ passed · 0." in row for row in rows)
+        assert person.step_list.render_line(0).text
+    assert sandbox.statuses() == [StepStatus.COMPLETED]
+
+
+async def test_failed_tests_of_a_real_check(sandbox: Sandbox) -> None:
+    sandbox.write(Step("test_a.py", "pytest -q test_a.py"))
+    sandbox.replies(says("test_a.py", "def test_sum():\n    assert 1 + 1 == 3\n"))
+    sandbox.flags = {"max_attempts": 1}
+    async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
+        await person.say("continue")
+        rows = [" ".join(row.split()) for row in person.screen.splitlines()]
+        at = rows.index("▾ ✗ test_a.py::test_sum")
+        assert rows[at + 1 : at + 3] == ["assert (1 + 1) == 3", "test_a.py:2"]
+        assert any("✗ 1 failed" in row for row in rows)
+    (finished,) = [event for event in person.shown if isinstance(event, TestsFinished)]
+    assert (finished.passed, finished.failed, finished.skipped) == (0, 1, 0)
