@@ -141,7 +141,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("/init", "Made AGENTS.md")
         shell.say("/new feature reading-time", "makes the plan")
         template = (ticket / "spec.yaml").read_text()
-        shell.say(f"/socrates {SLUG}", "list_files", "How is the time counted?", "Spec 1/3")
+        shell.say(f"/socrates {SLUG}", "▸ list", "How is the time counted?", "Spec 1/3")
         shell.say("exit", "goes on from here")
         shell.say("/resume", "Going on", "How is the time counted?")
         shell.leave()
@@ -159,7 +159,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         assert "\n  - An empty " in spec
         assert next(line for line in template.splitlines() if line.startswith("# Which")) in spec
 
-        shell.say(f"/plan {SLUG}", "glob_files", "1. May the command line be")
+        shell.say(f"/plan {SLUG}", "▸ find", "1. May the command line be")
         shell.say("exit", "is kept")
         shell.say("/resume", "1. May the command line be")
         shell.leave()
