@@ -1,7 +1,7 @@
 """An entry of a script that was recorded: the request itself, and what came, with its times."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -42,7 +42,7 @@ class RecordedCall:
     def end(self, request: Request) -> Done | ModelError:
         return self.result
 
-    def timeline(self, pace: float) -> Iterator[tuple[float, ModelEvent | None]]:
+    def timeline(self, pace: Callable[[], float]) -> Iterator[tuple[float, ModelEvent | None]]:
         """As it came, each with the seconds to wait before it; the last is the end."""
         now = 0.0
         for at, event in (*self.events, (self.seconds, None)):

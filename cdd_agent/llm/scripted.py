@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -90,12 +90,13 @@ class ScriptedReply:
         said = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
         return self.when is None or self.when in said
 
-    def timeline(self, pace: float) -> Iterator[tuple[float, ModelEvent | None]]:
-        """Its pieces at so many characters a second, each with the seconds to wait before it."""
+    def timeline(self, pace: Callable[[], float]) -> Iterator[tuple[float, ModelEvent | None]]:
+        """Its pieces at so many characters a second as there are just then, each with the seconds to wait before it."""
         yield self.slow, None
         for kind, text in ((ThoughtDelta, self.thinking), (TextDelta, self.text[: self.cut])):
             for piece in pieces(text):
-                yield len(piece) / pace if pace else 0.0, kind(piece)
+                speed = pace()
+                yield len(piece) / speed if speed else 0.0, kind(piece)
         if self.cut is None and self.stop is StopReason.STOP:
             yield from ((0.0, call) for call in self.tool_calls)
 
@@ -207,7 +208,7 @@ class ScriptedModel:
     async def reply(self, request: Request, hear: Hear) -> Done:
         entry, was_heard = self.next_reply(request), False
         try:
-            for seconds, event in entry.timeline(self.pace):
+            for seconds, event in entry.timeline(lambda: self.pace):
                 await asyncio.sleep(seconds)
                 if event is not None:
                     hear(event)

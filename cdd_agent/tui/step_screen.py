@@ -67,8 +67,8 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,f2", "close", show=False),
-        Binding("right,tab", "turn(1)", show=False),
-        Binding("left,shift+tab", "turn(-1)", show=False),
+        Binding("right,tab", "turn(1)", show=False, priority=True),
+        Binding("left,shift+tab", "turn(-1)", show=False, priority=True),
         Binding("right_square_bracket", "attempt(1)", show=False),
         Binding("left_square_bracket", "attempt(-1)", show=False),
         Binding("n", "step(1)", show=False),

@@ -104,7 +104,7 @@ PLACES: tuple[tuple[type, str, Act], ...] = (
     (Transcript, "on_resize", a_resize),
     (Transcript, "render_line", a_redraw),
     (StepList, "on_resize", a_resize),
-    (StepList, "_show_current", a_resize),
+    (StepList, "_show_selected", a_resize),
     (StepList, "render_line", a_redraw),
     (TitleBar, "render", a_redraw),
     (ActivityBar, "render", a_redraw),

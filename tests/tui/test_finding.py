@@ -72,7 +72,7 @@ async def test_one_finds_what_was_said_and_goes_from_place_to_place(sandbox: San
 
 async def test_what_is_typed_into_the_bar_answers_no_question(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        asked = person.app.run_worker(person.app.approve(CommandProposed("ls", "Because")))
+        asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
         await person.until_asked()
         await person.press("ctrl+f")
         await person.until(lambda: isinstance(person.app.focused, FindInput))

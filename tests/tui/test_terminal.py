@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, says
 from tests.terminals import Terminal
 
@@ -44,14 +43,3 @@ def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
     terminal.read()
     assert terminal.code == 0
     assert b"\x1b[?1049l" in terminal.seen  # back from the alternate screen
-
-
-def test_a_terminal_that_can_draw_no_screen_is_told_what_works_there(sandbox: Sandbox) -> None:
-    terminal = Terminal(sandbox.root, "/usr/bin/env", "TERM=dumb", sys.executable, "-m", "cdd_agent")
-    try:
-        terminal.until(lambda: b"cdd exec SLUG" in terminal.seen)
-        terminal.until(terminal.has_ended)
-    finally:
-        terminal.end()
-    assert terminal.code == ExitCode.BAD_INPUT
-    assert b"\x1b[?1049h" not in terminal.seen

@@ -78,6 +78,7 @@ def test_ctrl_z_gives_the_title_back_and_fg_takes_it(open_: Open) -> None:
     terminal.press(b"\x1a")
     terminal.until(lambda: b"\x1b[?1049l" in terminal.seen)
     assert terminal.seen.index(b"\x1b[23;0t") < terminal.seen.rindex(b"\x1b[?1049l")
+    terminal.until(lambda: os.WIFSTOPPED(os.waitpid(terminal.pid, os.WNOHANG | os.WUNTRACED)[1]))
     os.kill(terminal.pid, signal.SIGCONT)
     terminal.until(lambda: terminal.seen.count(b"\x1b[22;0t") == 2)
 

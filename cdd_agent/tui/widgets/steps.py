@@ -35,6 +35,8 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     With the focus, the arrows walk through the steps and Enter opens one.
     """
 
+    FOCUS_ON_CLICK = False
+    """Enter stays the prompt's after a click."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"steps--{status.value}" for status in StepStatus),
         "steps--remark",
