@@ -86,8 +86,8 @@ class Commands(_ConfigSection):
     """Which commands may run: those that a model asks for, and the checks that a plan names."""
 
     mode: Literal["safe", "ask", "unsafe"] = "safe"
-    """What becomes of a program that is not on the list, and of a text that needs a shell: refused; a person is
-    asked; or a real shell runs everything."""
+    """For a program that is not on the list, and a text that needs a shell: it is refused, a person is asked, or a
+    real shell runs everything."""
     allow: tuple[Annotated[str, AfterValidator(_allowed_program)], ...] = ()
     """Names of programs, beside those that are always on the list."""
     timeout: float = Field(60, gt=0, le=86_400)
@@ -105,14 +105,14 @@ class Web(_ConfigSection):
 
 
 class Budget(_ConfigSection):
-    """What a run may take, in all processes that it goes on in. It stops before the call that could pass it."""
+    """The limits of a run, over all processes that it goes on in. It stops before the call that could pass one."""
 
     usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(None, gt=0)
 
 
 class OwnRequest(_ConfigSection):
-    """What every request of a model has besides, for what this program does not know."""
+    """Additions to every request of a model, for options that this program does not know."""
 
     body: Annotated[dict[str, Any], AfterValidator(_own_fields)] = Field(default_factory=dict)
     """Fields of its JSON, over those of the same name."""
@@ -152,7 +152,7 @@ def _with_names(choices: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]
 
 
 class Models(_ConfigSection):
-    """What is otherwise for one role than for the others."""
+    """The settings that one role has instead of everyone's."""
 
     planner: ModelChoice = ModelSettings()
     executor: ModelChoice = ModelSettings()
@@ -172,8 +172,8 @@ class Config(ModelSettings):
     fallbacks: Annotated[tuple[ModelChoice, ...], AfterValidator(_with_names)] = ()
     """Asked in this order where a model's provider is down, or has no quota left."""
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
-    """What asks the model: `direct` where a server's protocol is spoken, `litellm` for all; `auto`: the first where it
-    can."""
+    """The way to the model: `direct` for servers whose protocol the program speaks, `litellm` for all; `auto` prefers
+    `direct`."""
     tickets_dir: str = "tickets"
     test_command: str | None = None
     """None: found by what the project holds."""
@@ -478,7 +478,7 @@ def _complaint(detail: Any, where: Any) -> str:
 
 
 def _section(path: tuple[str | int, ...]) -> Any:
-    """What the settings are that a path of keys leads to."""
+    """The class of the settings that a path of keys leads to."""
     section: Any = Config
     for key in path:
         section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation

@@ -107,7 +107,7 @@ class TextPrinter:
         self._live = self._console.status("") if is_live and self._console.is_terminal else None
         self._reply: list[str] = []
         self._delay = 0.0
-        """What can be left of a wait that was told."""
+        """The longest that a wait that was told can still take, in seconds."""
         self._output = ""
         self._unfinished = ""
 
@@ -266,6 +266,6 @@ class PlainPrinter(TextPrinter):
         self._line(text, Tone.PLAIN)
 
     def prompt(self, text: str) -> None:
-        """What stands before the line that they type now."""
+        """Show the words before the line that people type now."""
         self._console.print(Text(sanitize_for_display(text), "bold"), end="")
         self._console.file.flush()

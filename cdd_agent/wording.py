@@ -1,4 +1,4 @@
-"""What events say to people, the same in the shell and without a screen."""
+"""The words of events for people, the same in the shell and without a screen."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -62,7 +62,7 @@ REMARKS: dict[Verification | None, str] = {
     Verification.NONE: "unverified",
     Verification.BASELINE: "old failures remain",
 }
-"""What has to be said of a completed step."""
+"""The remarks on completed steps, by how far they are verified."""
 _FIELD_NAMES = {"acceptance_criteria": "criteria", "implementation_scope": "scope", "technical_notes": "notes"}
 
 
@@ -78,7 +78,7 @@ def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
 
 
 def question(proposal: Proposal) -> str:
-    """What a person is asked, in full."""
+    """The question for a person, in full."""
     match proposal:
         case ChangesProposed(step=step):
             lines = [
@@ -101,7 +101,7 @@ def question(proposal: Proposal) -> str:
 
 
 def answers(proposal: Proposal) -> dict[str, Choice]:
-    """What a person can answer, in words; the first letter of each is its key."""
+    """The answers that a person can give, in words; the first letter of each is its key."""
     always = "all" if isinstance(proposal, ActionProposed) else "always"
     words = {Choice.YES: "yes", Choice.NO: "no", Choice.ALWAYS: always, Choice.QUIT: "quit"}
     return {words[choice]: choice for choice in proposal.choices}
@@ -114,7 +114,7 @@ def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
 
 
 def described(event: Event) -> list[tuple[str, Tone]]:
-    """What an event says to people, as lines with a tone; nothing for those that only drive a display."""
+    """An event in words for people, as lines with a tone; nothing for those that only drive a display."""
     match event:
         case Notice(text=text, tone=tone):
             return [(text, tone)]
@@ -442,7 +442,7 @@ def step_glyph(step: StepView) -> str:
 
 
 def why(evidence: Evidence) -> str:
-    """What was seen when a step was decided, in a line."""
+    """The evidence on which a step was decided, in a line."""
     if evidence.passed is None:
         return evidence.reason
     new_failures = evidence.failed - evidence.old_failures

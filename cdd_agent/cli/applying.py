@@ -22,7 +22,7 @@ _NONE = ChangeSet(())
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a reply: its changes, or why there are none."""
+    """The outcome of a reply: its changes, or why there are none."""
 
     changes: ChangeSet = _NONE
     failed: tuple[EditProblem, ...] = ()
@@ -31,7 +31,7 @@ class Outcome:
     """Of the reply, for people."""
 
     def to_json(self) -> dict[str, object]:
-        """What `cdd apply --json` prints."""
+        """The object that `cdd apply --json` prints."""
         return {
             "created": list(self.changes.created),
             "modified": list(self.changes.modified),

@@ -60,8 +60,8 @@ def _carried_out(options: argparse.Namespace) -> int:
 
 
 def _open_streams() -> None:
-    """What the caller closed (`>&-`) goes nowhere, instead of being no stream at all; and a terminal that knows only
-    ASCII still gets the words."""
+    """Replace streams that the caller closed (`>&-`) by ones that lead nowhere; and let a terminal that knows only
+    ASCII still get the words."""
     import io
     import os
     from pathlib import Path

@@ -20,7 +20,7 @@ class PromptHistory:
         self._lines: list[str] | None = None
         self._at = 0
         self._drafts: dict[int, str] = {}
-        """What was being typed, and what was made of earlier lines, by their place."""
+        """The line that was being typed, and edits of earlier lines, by their place."""
 
     @property
     def lasts(self) -> bool:

@@ -81,7 +81,7 @@ class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
 
 
 def _parts(spec: SpecShown) -> dict[str, bool]:
-    """What a spec cannot be without, and whether it is there; of criteria, that each can be checked."""
+    """Each part that a spec needs, and whether it is there; of criteria, that each can be checked."""
     missing = {line.partition(":")[0] for line in spec.missing}
     return {
         "Title": "title" not in missing,
