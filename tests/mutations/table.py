@@ -626,7 +626,7 @@ MUTATIONS = [
             "git/restore.py",
             old,
             new,
-            "tests/git/test_checkpoint.py tests/engine/test_journal.py",
+            "tests/git/test_restore.py tests/engine/test_journal.py",
         )
         for rule, old, new in [
             (
