@@ -17,6 +17,7 @@ from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.thinking import Thinking
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.events import (
+    About,
     Emit,
     ModelReplaced,
     Notice,
@@ -227,9 +228,9 @@ class Dialogue:
         """For people, whether pictures go to the model. Asks a server of one's own, perhaps."""
         if self.model.sees is False:
             text = f"{self.model.name} cannot see pictures: the text goes on without {names_of(pictures)}."
-            return Notice(f"{text} If it can, set `pictures: true`.", Tone.WARNING)
+            return Notice(f"{text} If it can, set `pictures: true`.", Tone.WARNING, about=About.NOT_SENT)
         sizes = (f"{one.name} ({one.width:,} × {one.height:,})" for one in pictures)
-        return Notice(f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET)
+        return Notice(f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET, about=About.SENT)
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
