@@ -2,11 +2,10 @@
 
 import json
 from contextlib import suppress
-from os import SEEK_END
 from pathlib import Path
 
 from cdd_agent.errors import CddError
-from cdd_agent.files.atomic import ignore_runs
+from cdd_agent.files.atomic import append_line, ignore_runs
 
 _KEPT = 500
 
@@ -82,16 +81,4 @@ class PromptHistory:
             return
         with suppress(OSError, CddError):
             ignore_runs(self._root)
-            self._file.parent.mkdir(exist_ok=True)
-            with self._file.open("ab") as file:
-                # Another line's end may be missing: whoever wrote it was killed. Empty lines are passed over.
-                start = b"\n" if self._is_torn() else b""
-                file.write(start + json.dumps(line).encode() + b"\n")
-
-    def _is_torn(self) -> bool:
-        with self._file.open("rb") as file:
-            size = file.seek(0, SEEK_END)
-            if not size:
-                return False
-            file.seek(size - 1)
-            return file.read(1) != b"\n"
+            append_line(self._file, f"{json.dumps(line)}\n".encode())
