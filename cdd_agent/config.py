@@ -328,13 +328,17 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
     from cdd_agent.guarded_yaml import read_mapping
 
     before = {key: entry.value(source) for key, entry in read_mapping(text, source, "a config").items()}
-    wanted = before | {key: _changed_value(before.get(key), value) for key, value in changes.items()}
-    changed = text
+    wanted, changed = dict(before), text
     try:
         for key, value in changes.items():
-            is_block = isinstance(value, Mapping) and _is_block(changed, source, key)
-            change = _with_section if is_block else _with_line
-            changed = change(changed, source, key, value if is_block else wanted[key])
+            was = before.get(key)
+            wanted[key] = was | value if isinstance(was, dict) and isinstance(value, dict) else value
+            entry = read_mapping(changed, source, "a config").get(key)
+            node: Any = entry.node if entry else None
+            if isinstance(value, dict) and node and node.id == "mapping" and not node.flow_style:  # a key on each line
+                changed = _with_section(changed, source, key, value)
+            else:
+                changed = _with_line(changed, source, key, wanted[key])
         after = {key: entry.value(source) for key, entry in read_mapping(changed, source, "a config").items()}
     except BadInput:
         after = {}
@@ -347,19 +351,6 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
 def as_lines(settings: Mapping[str, object]) -> str:
     """Settings as a file has them, one a line."""
     return "\n".join(f"{key}: {_as_yaml(value)}" for key, value in settings.items())
-
-
-def _changed_value(before: object, change: object) -> object:
-    return before | change if isinstance(before, dict) and isinstance(change, dict) else change
-
-
-def _is_block(text: str, source: str, key: str) -> bool:
-    """Whether the value of a key is a mapping with a key on each line."""
-    from cdd_agent.guarded_yaml import read_mapping
-
-    entry = read_mapping(text, source, "a config").get(key)
-    node: Any = entry.node if entry else None
-    return node is not None and node.id == "mapping" and not node.flow_style
 
 
 def _with_section(text: str, source: str, key: str, changes: Any) -> str:
@@ -459,7 +450,9 @@ def _complaint(detail: Any, where: Any) -> str:
     path = tuple(detail["loc"])
     name = ".".join(key for key in path if isinstance(key, str))
     if detail["type"] == "extra_forbidden":
-        section = _section(path[:-1])
+        section: Any = Config
+        for key in path[:-1]:
+            section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation
         near = difflib.get_close_matches(str(path[-1]), section.model_fields, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(path)}: there is no setting `{name}`; {hint}allowed are {', '.join(section.model_fields)}"
@@ -475,14 +468,6 @@ def _complaint(detail: Any, where: Any) -> str:
     if isinstance(detail["input"], bool):
         value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
     return f"{where(path)}: `{name}: {value}` is not allowed; {allowed}"
-
-
-def _section(path: tuple[str | int, ...]) -> Any:
-    """The class of the settings that a path of keys leads to."""
-    section: Any = Config
-    for key in path:
-        section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation
-    return section
 
 
 def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:

@@ -189,7 +189,8 @@ class StreamRedactor:
             place = match.end()
             if waiting < place:
                 waiting = self._redactor._beginning(text, place)
-        self._keep(text, waiting)
+        context = max(0, waiting - _CONTEXT)
+        self._text, self._start = text[context:], waiting - context
         return "".join([*passed, text[place:waiting]])
 
     def end(self) -> str:
@@ -201,10 +202,6 @@ class StreamRedactor:
             start = match.end()
         self._text, self._start = "", 0
         return "".join([*pieces, text[start:]])
-
-    def _keep(self, text: str, waiting: int) -> None:
-        context = max(0, waiting - _CONTEXT)
-        self._text, self._start = text[context:], waiting - context
 
 
 def _can_be_secret(value: str) -> bool:

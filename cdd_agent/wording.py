@@ -1,6 +1,6 @@
 """The words of events for people, the same in the shell and without a screen."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from cdd_agent.events import (
@@ -44,7 +44,7 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
 )
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
@@ -200,7 +200,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 note.insert(0, (f"as they were edited in between, not as before: {names}", Tone.WARNING))
             return [
                 (
-                    f"{_steps(event.steps)} undone. `redo` brings {_it(event.steps)} back.",
+                    f"{_steps(event.steps)} undone. `redo` brings {'it' if len(event.steps) == 1 else 'them'} back.",
                     Tone.WARNING if event.kept or event.edited else Tone.GOOD,
                 ),
                 *_restored("as before:", event.restored, event.kept),
@@ -329,10 +329,6 @@ def _steps(numbers: Sequence[int]) -> str:
     return f"Step {names} was" if len(numbers) == 1 else f"Steps {names} were"
 
 
-def _it(numbers: Sequence[int]) -> str:
-    return "it" if len(numbers) == 1 else "them"
-
-
 def progress(state: str, done: int, total: int) -> str:
     """How far a ticket is, in a few words."""
     return f"{state} {done}/{total}" if state in ("in progress", "failed") else state
@@ -396,7 +392,10 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     what = "done" if good else event.status.value.replace("_", " ")
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(event.status, Tone.WARNING)
     lines = [(f"{event.ticket_slug} {what}: {', '.join(counts)}", tone)]
-    lines += [(f"  {what}", Tone.WARNING) for what in _unproven(event.unproven)]
+    for reason in dict.fromkeys(step.why for step in event.unproven):
+        of_these = ", ".join(f"{step.step}. {step.title}" for step in event.unproven if step.why is reason)
+        remark = "skipped" if reason is StepStatus.SKIPPED else REMARKS[Verification(reason)]
+        lines.append((f"  {remark}: {of_these}", Tone.WARNING))
     if event.require and event.unproven:
         lines.append(
             (f"The run has failed by `require: {event.require}`: not each step's tests have passed.", Tone.ERROR)
@@ -404,13 +403,6 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     elif event.require and good:
         lines.append((f"`require: {event.require}` held: each step's tests have passed.", Tone.GOOD))
     return lines
-
-
-def _unproven(steps: Sequence[Unproven]) -> Iterator[str]:
-    """The steps that no tests have shown to be done, a line for each reason."""
-    for why in dict.fromkeys(step.why for step in steps):
-        what = "skipped" if why is StepStatus.SKIPPED else REMARKS[Verification(why)]
-        yield f"{what}: {', '.join(f'{step.step}. {step.title}' for step in steps if step.why is why)}"
 
 
 def _left_to_do(event: RunFinished) -> list[tuple[str, Tone]]:

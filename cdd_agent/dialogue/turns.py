@@ -171,7 +171,8 @@ class Dialogue:
         `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there, with
         what it had `used`.
         """
-        new = _new_pictures(messages)
+        unanswered = [*takewhile(lambda message: message.role == "user", reversed(messages))]
+        new = tuple(picture for message in reversed(unanswered) for picture in message.pictures)
         notice = await asyncio.to_thread(self._about_pictures, new) if new else None
         self.refuse_too_long(messages)
         if notice is not None:
@@ -410,12 +411,6 @@ class _Round:
                 self.screen = HiddenBlockFilter(self._hidden)
                 self._said.clear()
                 emit(ReplyRestarted(step, was_thought=True))
-
-
-def _new_pictures(messages: Sequence[Message]) -> tuple[Picture, ...]:
-    """Those that the model has not answered to yet."""
-    new = takewhile(lambda message: message.role == "user", reversed(messages))
-    return tuple(picture for message in reversed(list(new)) for picture in message.pictures)
 
 
 def _joined(messages: Sequence[Message]) -> Iterator[Message]:

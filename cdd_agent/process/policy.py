@@ -261,8 +261,12 @@ class CommandRunner:
         """
         unsafe, folder = self.settings.mode == "unsafe", cwd or self.root
         text = _readable(text, unsafe=unsafe)
-        if unsafe:
-            return self._unsafe(text, folder)
+        if unsafe:  # a shell, whatever the text; but what it would only start means the project's own Python here too
+            with contextlib.suppress(CommandRefused):
+                words = split(text)
+                if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
+                    return Command(text, as_started(words.argv, self.root), folder)
+            return Command(text, shell_argv(text), folder, in_shell=True)
         words = split(text)
         if reason := _needs_shell(words):
             command = Command(text, shell_argv(text), folder, reason, in_shell=True)
@@ -332,14 +336,6 @@ class CommandRunner:
         end = "its time was up" if result.timed_out else f"code {result.return_code}"
         _log.info("Ended %.1000r after %.1f s: %s", command.text, result.seconds, end)
         return result
-
-    def _unsafe(self, text: str, folder: Path) -> Command:
-        """A shell, whatever the text; but what a shell would only start means the project's own Python here too."""
-        with contextlib.suppress(CommandRefused):
-            words = split(text)
-            if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
-                return Command(text, as_started(words.argv, self.root), folder)
-        return Command(text, shell_argv(text), folder, in_shell=True)
 
 
 def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, object]:
