@@ -161,9 +161,10 @@ def split(text: str) -> Words:
             case "operator":
                 operator = operator or content
             case "double":
-                inner = _double_quoted(content)
-                word = (word or "") + inner.argv[0]
-                operator, expands = operator or inner.operator, expands or inner.expands
+                substitutions = [piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content)]
+                word = (word or "") + re.sub(r'\\([$`"\\])|\\\n', lambda escaped: escaped[1] or "", content)
+                operator = operator or next(filter(None, substitutions), "")
+                expands = expands or "$" in content
             case "plain":
                 word = (word or "") + content
                 expands = expands or _EXPANDED.search(content) is not None
@@ -173,12 +174,6 @@ def split(text: str) -> Words:
     if not operator and (not words or not words[0]):
         raise CommandRefused("The command is empty")
     return Words(tuple(words), operator, expands)
-
-
-def _double_quoted(content: str) -> Words:
-    found = [piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content) if piece["operator"]]
-    plain = re.sub(r'\\([$`"\\])|\\\n', lambda piece: piece[1] or "", content)
-    return Words((plain,), found[0] if found else "", "$" in content)
 
 
 class IShellExecutor(Protocol):
