@@ -86,8 +86,8 @@ class Commands(_ConfigSection):
     """Which commands may run: those that a model asks for, and the checks that a plan names."""
 
     mode: Literal["safe", "ask", "unsafe"] = "safe"
-    """What becomes of a program that is not on the list, and of a text that needs a shell: refused; a person is
-    asked; or a real shell runs everything."""
+    """For a program that is not on the list, and a text that needs a shell: it is refused, a person is asked, or a
+    real shell runs everything."""
     allow: tuple[Annotated[str, AfterValidator(_allowed_program)], ...] = ()
     """Names of programs, beside those that are always on the list."""
     timeout: float = Field(60, gt=0, le=86_400)
@@ -117,14 +117,14 @@ class Notifications(_ConfigSection):
 
 
 class Budget(_ConfigSection):
-    """What a run may take, in all processes that it goes on in. It stops before the call that could pass it."""
+    """The limits of a run, over all processes that it goes on in. It stops before the call that could pass one."""
 
     usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(None, gt=0)
 
 
 class OwnRequest(_ConfigSection):
-    """What every request of a model has besides, for what this program does not know."""
+    """Additions to every request of a model, for options that this program does not know."""
 
     body: Annotated[dict[str, Any], AfterValidator(_own_fields)] = Field(default_factory=dict)
     """Fields of its JSON, over those of the same name."""
@@ -164,7 +164,7 @@ def _with_names(choices: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]
 
 
 class Models(_ConfigSection):
-    """What is otherwise for one role than for the others."""
+    """The settings that one role has instead of everyone's."""
 
     planner: ModelChoice = ModelSettings()
     executor: ModelChoice = ModelSettings()
@@ -184,8 +184,8 @@ class Config(ModelSettings):
     fallbacks: Annotated[tuple[ModelChoice, ...], AfterValidator(_with_names)] = ()
     """Asked in this order where a model's provider is down, or has no quota left."""
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
-    """What asks the model: `direct` where a server's protocol is spoken, `litellm` for all; `auto`: the first where it
-    can."""
+    """The way to the model: `direct` for servers whose protocol the program speaks, `litellm` for all; `auto` prefers
+    `direct`."""
     tickets_dir: str = "tickets"
     test_command: str | None = None
     """None: found by what the project holds."""
@@ -344,13 +344,17 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
     from cdd_agent.guarded_yaml import read_mapping
 
     before = {key: entry.value(source) for key, entry in read_mapping(text, source, "a config").items()}
-    wanted = before | {key: _changed_value(before.get(key), value) for key, value in changes.items()}
-    changed = text
+    wanted, changed = dict(before), text
     try:
         for key, value in changes.items():
-            is_block = isinstance(value, Mapping) and _is_block(changed, source, key)
-            change = _with_section if is_block else _with_line
-            changed = change(changed, source, key, value if is_block else wanted[key])
+            was = before.get(key)
+            wanted[key] = was | value if isinstance(was, dict) and isinstance(value, dict) else value
+            entry = read_mapping(changed, source, "a config").get(key)
+            node: Any = entry.node if entry else None
+            if isinstance(value, dict) and node and node.id == "mapping" and not node.flow_style:  # a key on each line
+                changed = _with_section(changed, source, key, value)
+            else:
+                changed = _with_line(changed, source, key, wanted[key])
         after = {key: entry.value(source) for key, entry in read_mapping(changed, source, "a config").items()}
     except BadInput:
         after = {}
@@ -363,19 +367,6 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
 def as_lines(settings: Mapping[str, object]) -> str:
     """Settings as a file has them, one a line."""
     return "\n".join(f"{key}: {_as_yaml(value)}" for key, value in settings.items())
-
-
-def _changed_value(before: object, change: object) -> object:
-    return before | change if isinstance(before, dict) and isinstance(change, dict) else change
-
-
-def _is_block(text: str, source: str, key: str) -> bool:
-    """Whether the value of a key is a mapping with a key on each line."""
-    from cdd_agent.guarded_yaml import read_mapping
-
-    entry = read_mapping(text, source, "a config").get(key)
-    node: Any = entry.node if entry else None
-    return node is not None and node.id == "mapping" and not node.flow_style
 
 
 def _with_section(text: str, source: str, key: str, changes: Any) -> str:
@@ -475,7 +466,9 @@ def _complaint(detail: Any, where: Any) -> str:
     path = tuple(detail["loc"])
     name = ".".join(key for key in path if isinstance(key, str))
     if detail["type"] == "extra_forbidden":
-        section = _section(path[:-1])
+        section: Any = Config
+        for key in path[:-1]:
+            section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation
         near = difflib.get_close_matches(str(path[-1]), section.model_fields, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(path)}: there is no setting `{name}`; {hint}allowed are {', '.join(section.model_fields)}"
@@ -491,14 +484,6 @@ def _complaint(detail: Any, where: Any) -> str:
     if isinstance(detail["input"], bool):
         value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
     return f"{where(path)}: `{name}: {value}` is not allowed; {allowed}"
-
-
-def _section(path: tuple[str | int, ...]) -> Any:
-    """What the settings are that a path of keys leads to."""
-    section: Any = Config
-    for key in path:
-        section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation
-    return section
 
 
 def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 
 class ExitCode(IntEnum):
-    """What the process says to a script when it ends."""
+    """The exit codes that scripts go by."""
 
     DONE = 0
     FAILED = 1

@@ -40,7 +40,7 @@ class Tone(StrEnum):
 
 
 class Choice(StrEnum):
-    """What a person can answer when something is proposed to them."""
+    """The answers to a proposal."""
 
     YES = "yes"
     NO = "no"
@@ -51,7 +51,7 @@ class Choice(StrEnum):
 
 
 class About(StrEnum):
-    """What a notice tells of, for those who cannot go by its words: scripts and tests."""
+    """The subject of a notice, for those who cannot go by its words: scripts and tests."""
 
     # the shell and its agents
     NEXT_STEP = "next_step"
@@ -92,7 +92,7 @@ class About(StrEnum):
     DAMAGED = "damaged"
     """Lines of the saved conversation."""
     SET_ASIDE = "set_aside"
-    """What was kept of a conversation about a ticket, and could not be read."""
+    """A saved conversation about a ticket that could not be read."""
     STARTED_OVER = "started_over"
     UNANSWERED = "unanswered"
     EXPLORED = "explored"
@@ -150,7 +150,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command has to say, as Markdown."""
+    """The answer of a command, as Markdown."""
 
     text: str
 
@@ -281,7 +281,7 @@ class SpecShown:
     scope: tuple[tuple[str, tuple[str, ...]], ...]
     technical_notes: str
     missing: tuple[str, ...]
-    """What keeps it from being complete, a line each."""
+    """The reasons why it is not complete, a line each."""
     open_questions: tuple[str, ...]
     not_written: tuple[str, ...]
     """The fields that spec.yaml says otherwise."""
@@ -380,7 +380,7 @@ class CriteriaShown:
 
 @dataclass(frozen=True)
 class PlanChecked:
-    """What compiling a plan found. Where none of it is an error, the plan can be carried out."""
+    """The findings of compiling a plan. Where none of them is an error, the plan can be carried out."""
 
     ticket_slug: str
     source: str
@@ -499,7 +499,7 @@ class ToolStarted:
 
 @dataclass(frozen=True)
 class ToolFinished:
-    """What came of it; `problem` is empty when it did what it was called for."""
+    """A call of a tool is over; `problem` is empty when it did what it was called for."""
 
     step: int | None
     call: str
@@ -547,7 +547,7 @@ class ChangesProposed:
     modified: tuple[str, ...]
     deleted: tuple[str, ...] = ()
     diff: str = ""
-    """What would be different, where the person has not seen it as it was written."""
+    """The changes in full, where the person has not seen them as they were written."""
 
 
 @dataclass(frozen=True)
@@ -570,13 +570,13 @@ class ActionProposed:
     number: int
     total: int
     title: str
-    """What it does, in a line."""
+    """The action in a line."""
     details: str = ""
-    """What a person should see before saying yes: the content of a file, an edit's two texts."""
+    """Shown before a person says yes: the content of a file, an edit's two texts."""
 
 
 Proposal = ChangesProposed | CommandProposed | ActionProposed
-"""What a face can be asked to approve; `choices` are the answers that make sense."""
+"""Everything that a face can be asked to approve; `choices` are the answers that make sense."""
 
 
 @dataclass(frozen=True)
@@ -603,7 +603,7 @@ class BaselineStarted:
 
 @dataclass(frozen=True)
 class BaselineTaken:
-    """What it said: how many tests passed, failed and were skipped, where it tells; else its exit code."""
+    """How many tests passed, failed and were skipped in the baseline, where it tells; else its exit code."""
 
     step: int
     command: str
@@ -619,7 +619,7 @@ class BaselineTaken:
 
 @dataclass(frozen=True)
 class CheckpointStarted:
-    """What the project's files are like is being kept, to go back to."""
+    """The state of the project's files is being kept, to go back to."""
 
     step: int
 
@@ -705,7 +705,7 @@ class TestsFinished:
     reason: str
     seconds: float
     notes: tuple[str, ...] = ()
-    """What to look at, also when it passed: old failures, tests that went, changes to how tests are run."""
+    """To look at also when it passed: old failures, tests that went, changes to how tests are run."""
     command: str = ""
     passed: int | None = None
     failed: int | None = None
@@ -819,7 +819,7 @@ class StepsRedone:
 
 @dataclass(frozen=True)
 class StepDiff:
-    """What a step changed, as a unified diff."""
+    """The changes of a step, as a unified diff."""
 
     step: int
     title: str
@@ -837,7 +837,7 @@ class RunFinished:
     unverified: int
     total: int
     seconds: float | None
-    """What the steps took together, waiting for a person left out."""
+    """The time of all steps together, waiting for a person left out."""
     files: tuple[str, ...]
     with_old_failures: int = 0
     """Completed steps whose check still shows failures that were there before the run."""

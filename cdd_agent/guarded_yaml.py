@@ -147,7 +147,7 @@ def line_of(node: yaml.Node, source: str) -> str:
 
 
 def described(node: yaml.Node) -> str:
-    """What a node is, for people."""
+    """The kind of a node, in words for people."""
     if _is_null(node):
         return "empty"
     if isinstance(node, yaml.MappingNode):

@@ -107,7 +107,7 @@ class TextPrinter:
         self._live = self._console.status("") if is_live and self._console.is_terminal else None
         self._reply: list[str] = []
         self._delay = 0.0
-        """What can be left of a wait that was told."""
+        """The longest that a wait that was told can still take, in seconds."""
         self._output = ""
         self._unfinished = ""
 
@@ -161,7 +161,10 @@ class TextPrinter:
                 self._describe(event)
             case TestsFinished():
                 self._rest()
-                self._tests(event)
+                failed = self._output.splitlines()[-_OUTPUT_LINES:] if event.verification is None else []
+                for line in failed:
+                    self._line(f"│ {line}", Tone.QUIET)
+                self._describe(event)
             case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=(), files_deleted=()):
                 self._line("".join(self._reply).strip(), Tone.PLAIN)  # an answer in words is all there is
                 self._describe(event)
@@ -195,12 +198,6 @@ class TextPrinter:
         for line in diff.splitlines():
             style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
             console.print(Text(sanitize_for_display(line), style))
-
-    def _tests(self, event: TestsFinished) -> None:
-        if event.verification is None:
-            for line in self._output.splitlines()[-_OUTPUT_LINES:]:
-                self._line(f"│ {line}", Tone.QUIET)
-        self._describe(event)
 
     def _describe(self, event: Event) -> None:
         for text, tone in described(event):
@@ -266,6 +263,6 @@ class PlainPrinter(TextPrinter):
         self._line(text, Tone.PLAIN)
 
     def prompt(self, text: str) -> None:
-        """What stands before the line that they type now."""
+        """Show the words before the line that people type now."""
         self._console.print(Text(sanitize_for_display(text), "bold"), end="")
         self._console.file.flush()

@@ -72,7 +72,7 @@ def _whole(shape: tuple[_Run, ...]) -> str:
 
 
 def _begun(shape: tuple[_Run, ...]) -> str:
-    """What the end of a text matches when the shape could go on after it."""
+    """A pattern for the end of a text after which the shape could go on."""
     pattern = ""
     for run in reversed(shape):
         whole, part = (f"{run.characters}{{{least},{run.most}}}" for least in (run.least, 0))
@@ -81,7 +81,7 @@ def _begun(shape: tuple[_Run, ...]) -> str:
 
 
 def _beginnings(length: int) -> str:
-    """What the shapes begin with, so that most characters are done with quickly."""
+    """A pattern for the first characters of all shapes, so that most of a text is done with quickly."""
     shapes = (*_WORDS, *_PLACED_ANYWHERE)
     return "|".join(sorted({"".join(run.characters for run in shape[:length]) for shape in shapes}))
 
@@ -122,7 +122,7 @@ class Redactor:
         return cast("Value", self._redacted(value))
 
     def redacted_json(self, value: Any) -> Any:
-        """What JSON can hold, with all its texts redacted; the keys stay."""
+        """A value of JSON with all its texts redacted; the keys stay."""
         match value:
             case str():
                 return self.redact(value)
@@ -177,11 +177,11 @@ class StreamRedactor:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._text = ""
-        """What waits, after the last characters that were passed on."""
+        """The last characters that were passed on, and all that waits."""
         self._start = 0
 
     def feed(self, piece: str) -> str:
-        """What can be passed on now."""
+        """Take a piece; returns the text that can be passed on now, redacted."""
         text, place, passed = self._text + piece, self._start, []
         waiting = self._redactor._beginning(text, place)
         while (match := self._redactor._pattern.search(text, place)) and match.start() < waiting:
@@ -189,11 +189,12 @@ class StreamRedactor:
             place = match.end()
             if waiting < place:
                 waiting = self._redactor._beginning(text, place)
-        self._keep(text, waiting)
+        context = max(0, waiting - _CONTEXT)
+        self._text, self._start = text[context:], waiting - context
         return "".join([*passed, text[place:waiting]])
 
     def end(self) -> str:
-        """What waited: nothing comes after it. Another text may be fed then."""
+        """End the text; returns the rest of it. Another text may be fed then."""
         pattern, text, start = self._redactor._pattern, self._text, self._start
         pieces = []
         for match in pattern.finditer(text, start):
@@ -201,10 +202,6 @@ class StreamRedactor:
             start = match.end()
         self._text, self._start = "", 0
         return "".join([*pieces, text[start:]])
-
-    def _keep(self, text: str, waiting: int) -> None:
-        context = max(0, waiting - _CONTEXT)
-        self._text, self._start = text[context:], waiting - context
 
 
 def _can_be_secret(value: str) -> bool:

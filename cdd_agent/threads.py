@@ -36,7 +36,7 @@ async def to_its_end(work: Callable[[], T], *, name: str) -> T:
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """What comes of it, for whoever cannot await it; an event loop that is running here is held up."""
+    """Run work to its end for whoever cannot await it; an event loop that is running here is held up."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # there is none

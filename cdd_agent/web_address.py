@@ -1,4 +1,4 @@
-"""What is an address that a call can go to. Imports nothing slow."""
+"""Tells an address that a call can go to from other text. Imports nothing slow."""
 
 import re
 from urllib.parse import urlsplit

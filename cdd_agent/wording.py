@@ -1,6 +1,6 @@
-"""What events say to people, the same in the shell and without a screen."""
+"""The words of events for people, the same in the shell and without a screen."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from cdd_agent.edits.file_diff import FileDiff
@@ -47,7 +47,7 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
@@ -80,7 +80,7 @@ REMARKS: dict[Verification | None, str] = {
     Verification.NONE: "unverified",
     Verification.BASELINE: "old failures remain",
 }
-"""What has to be said of a completed step."""
+"""The remarks on completed steps, by how far they are verified."""
 _FIELD_NAMES = {"acceptance_criteria": "criteria", "implementation_scope": "scope", "technical_notes": "notes"}
 
 
@@ -96,7 +96,7 @@ def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
 
 
 def question(proposal: Proposal) -> str:
-    """What a person is asked, in full."""
+    """The question for a person, in full."""
     match proposal:
         case ChangesProposed(step=step):
             lines = [
@@ -119,7 +119,7 @@ def question(proposal: Proposal) -> str:
 
 
 def answers(proposal: Proposal) -> dict[str, Choice]:
-    """What a person can answer, in words; the first letter of each is its key."""
+    """The answers that a person can give, in words; the first letter of each is its key."""
     always = "all" if isinstance(proposal, ActionProposed) else "always"
     words = {Choice.YES: "yes", Choice.NO: "no", Choice.ALWAYS: always, Choice.QUIT: "quit"}
     return {words[choice]: choice for choice in proposal.choices}
@@ -150,7 +150,7 @@ def lines_changed(files: Sequence[FileDiff]) -> str:
 
 
 def described(event: Event) -> list[tuple[str, Tone]]:
-    """What an event says to people, as lines with a tone; nothing for those that only drive a display."""
+    """An event in words for people, as lines with a tone; nothing for those that only drive a display."""
     match event:
         case Notice(text=text, tone=tone):
             return [(text, tone)]
@@ -238,7 +238,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 note.insert(0, (f"as they were edited in between, not as before: {names}", Tone.WARNING))
             return [
                 (
-                    f"{_steps(event.steps)} undone. `redo` brings {_it(event.steps)} back.",
+                    f"{_steps(event.steps)} undone. `redo` brings {'it' if len(event.steps) == 1 else 'them'} back.",
                     Tone.WARNING if event.kept or event.edited else Tone.GOOD,
                 ),
                 *_restored("as before:", event.restored, event.kept),
@@ -367,10 +367,6 @@ def _steps(numbers: Sequence[int]) -> str:
     return f"Step {names} was" if len(numbers) == 1 else f"Steps {names} were"
 
 
-def _it(numbers: Sequence[int]) -> str:
-    return "it" if len(numbers) == 1 else "them"
-
-
 def progress(state: str, done: int, total: int) -> str:
     """How far a ticket is, in a few words."""
     return f"{state} {done}/{total}" if state in ("in progress", "failed") else state
@@ -434,7 +430,10 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     what = "done" if good else event.status.value.replace("_", " ")
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(event.status, Tone.WARNING)
     lines = [(f"{event.ticket_slug} {what}: {', '.join(counts)}", tone)]
-    lines += [(f"  {what}", Tone.WARNING) for what in _unproven(event.unproven)]
+    for reason in dict.fromkeys(step.why for step in event.unproven):
+        of_these = ", ".join(f"{step.step}. {step.title}" for step in event.unproven if step.why is reason)
+        remark = "skipped" if reason is StepStatus.SKIPPED else REMARKS[Verification(reason)]
+        lines.append((f"  {remark}: {of_these}", Tone.WARNING))
     if event.require and event.unproven:
         lines.append(
             (f"The run has failed by `require: {event.require}`: not each step's tests have passed.", Tone.ERROR)
@@ -442,13 +441,6 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     elif event.require and good:
         lines.append((f"`require: {event.require}` held: each step's tests have passed.", Tone.GOOD))
     return lines
-
-
-def _unproven(steps: Sequence[Unproven]) -> Iterator[str]:
-    """The steps that no tests have shown to be done, a line for each reason."""
-    for why in dict.fromkeys(step.why for step in steps):
-        what = "skipped" if why is StepStatus.SKIPPED else REMARKS[Verification(why)]
-        yield f"{what}: {', '.join(f'{step.step}. {step.title}' for step in steps if step.why is why)}"
 
 
 def _left_to_do(event: RunFinished) -> list[tuple[str, Tone]]:
@@ -480,7 +472,7 @@ def step_glyph(step: StepView) -> str:
 
 
 def why(evidence: Evidence) -> str:
-    """What was seen when a step was decided, in a line."""
+    """The evidence on which a step was decided, in a line."""
     if evidence.passed is None:
         return evidence.reason
     new_failures = evidence.failed - evidence.old_failures

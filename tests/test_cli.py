@@ -4,17 +4,12 @@ import errno
 import json
 import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cdd_agent.cli.examining import examine
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import SlashCommand, commands
 from cdd_agent.commands.terminal import JSON, Argument, TerminalForm, flag
@@ -22,121 +17,8 @@ from cdd_agent.events import Notice
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.version import VERSION
-from tests.llm.listing import answering, listing
+from tests.commandline import STEPS, cdd, events, process, script, without_override
 from tests.projects import SLUG, Sandbox, Step, check, says
-
-STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
-
-
-def script(sandbox: Sandbox, *replies: str, pace: int = 0) -> str:
-    """The replies as a script in the project; what to give to --model."""
-    lines = [json.dumps({"reply": reply}) for reply in replies]
-    text = f"pace: {pace}\nreplies: [{', '.join(lines)}]\n"
-    (sandbox.root / ".cdd" / "script.yaml").write_text(text)
-    return "script:.cdd/script.yaml"
-
-
-def cdd(sandbox: Sandbox, *arguments: str) -> int:
-    return main([*arguments, "-C", str(sandbox.root)])
-
-
-def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
-def process(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "cdd_agent", *arguments],
-        cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sandbox.write(*STEPS)
-    limits = [f"{{error: rate_limited, retry_after: {seconds}}}" for seconds in (0, 600)]
-    replies = [limits[0], json.dumps({"reply": says("a.txt", "good")}), limits[1]]
-    (sandbox.root / ".cdd" / "script.yaml").write_text(f"replies: [{', '.join(replies)}]")
-
-    assert cdd(sandbox, "exec", SLUG, "--model", "script:.cdd/script.yaml") == 75
-
-    out = capsys.readouterr().out
-    assert out.count("in 1 s") == 1
-    assert "(1/2)" in out
-    assert " 10 minutes" in out
-    assert sandbox.statuses() == ["completed", "pending"]
-
-
-def test_exec_runs_to_the_end_and_exits_0(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    sandbox.write(*STEPS)
-    model = script(sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good"))
-
-    assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
-
-    out = capsys.readouterr().out
-    assert "attempt 2" in out
-    assert "says bad" in out
-    assert any("2/2" in line for line in out.splitlines()[-3:])
-    assert sandbox.text("b.txt") == "good\n"
-
-
-def test_exec_again_says_that_all_is_done_and_needs_no_model(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sandbox.write(STEPS[0])
-    cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
-    capsys.readouterr()
-    before = sandbox.state()
-    assert cdd(sandbox, "exec", SLUG, "--json") == 0
-    assert "all_done" in [event.get("about") for event in events(capsys)]
-    assert sandbox.state() == before
-
-
-def test_exec_json_is_one_event_a_line(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    sandbox.write(STEPS[0])
-    assert cdd(sandbox, "exec", SLUG, "--json", "--model", script(sandbox, says("a.txt", "good"))) == 0
-    seen = events(capsys)
-    names = [event["event"] for event in seen]
-    assert names[0] == "plan_opened"
-    assert names[-1] == "run_finished"
-    assert {"step_started", "reply_delta", "changes_applied", "tests_finished", "step_finished"} <= set(names)
-    assert seen[-1]["status"] == "completed"
-
-
-def test_exec_that_fails_exits_1_after_max_attempts(sandbox: Sandbox) -> None:
-    sandbox.write(*STEPS)
-    model = script(sandbox, *[says("a.txt", "bad")] * 5)
-    assert cdd(sandbox, "exec", SLUG, "--model", model, "--max-attempts", "2") == 1
-    assert sandbox.state()["step_executions"]["1"]["attempts"] == 2
-
-
-def test_the_baseline_is_told_and_a_step_with_old_failures_is_done_and_says_so(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (sandbox.root / "test_a.py").write_text("def test_old():\n    assert 0\n")
-    sandbox.write(Step("a.txt"))
-    assert cdd(sandbox, "exec", SLUG, "--json", "--model", script(sandbox, says("a.txt", "good"))) == 0
-    told = {event["event"]: event for event in events(capsys)}
-    assert (told["baseline_taken"]["step"], told["baseline_taken"]["failed"]) == (1, 1)
-    assert told["tests_finished"]["verification"] == "baseline"
-    assert (told["step_finished"]["status"], told["step_finished"]["verification"]) == ("completed", "baseline")
-    assert told["run_finished"]["with_old_failures"] == 1
-
-
-def test_approval_is_needed_where_the_config_asks_for_it(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    sandbox.write(STEPS[0])
-    (sandbox.root / ".cdd/config.yaml").write_text("approval: ask\n")
-    model = script(sandbox, says("a.txt", "good"))
-    assert cdd(sandbox, "exec", SLUG, "--model", model) == 3
-    assert "--yes" in capsys.readouterr().out
-    assert not (sandbox.root / "a.txt").exists()
-    assert cdd(sandbox, "exec", SLUG, "--model", model, "--yes") == 0
 
 
 @pytest.mark.parametrize(
@@ -161,48 +43,6 @@ def test_bad_input_is_a_message_and_exit_2(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.xdist_group("litellm")  # which takes seconds to import
-def test_a_model_that_nobody_knows_is_refused_before_anything_is_begun(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sandbox.write(STEPS[0])
-    assert cdd(sandbox, "exec", SLUG, "--model", "nix") == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert " nix" in captured.err
-    assert not (sandbox.ticket / "execution-state.json").exists()
-    (sandbox.root / ".cdd/config.yaml").write_text("model: nix\napi_base: http://127.0.0.1:9/v1\n")
-    assert cdd(sandbox, "doctor") == 2
-    assert " nix" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        ("", "is empty"),
-        ("# Nothing here\n", "no steps"),
-        ("### Step 1: A\n\n**Dependencies:** Step 2\n\n### Step 2: B\n\n**Dependencies:** Step 1\n", "plan.md:1"),
-        ("### Step 1: A\n\n### Step 1: B\n", "plan.md:3"),
-        ("### Step 1: A\n\n**Dependencies:** Step 7\n", "7"),
-    ],
-)
-def test_a_plan_that_cannot_run_is_refused_with_line_and_reason(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], plan: str, words: str
-) -> None:
-    sandbox.write(STEPS[0])
-    (sandbox.ticket / "plan.md").write_text(plan)
-    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox)) == 2
-    assert words in capsys.readouterr().err
-    assert not (sandbox.ticket / "execution-state.json").exists()
-
-
-def test_a_ticket_without_a_plan_names_the_way_to_one(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    sandbox.write(STEPS[0])
-    (sandbox.ticket / "plan.md").unlink()
-    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox)) == 2
-    assert "/plan" in capsys.readouterr().err
-
-
 def test_a_wrong_config_names_file_and_line(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     sandbox.write(STEPS[0])
     (sandbox.root / ".cdd/config.yaml").write_text("model: x\nmodle: y\n")
@@ -211,18 +51,6 @@ def test_a_wrong_config_names_file_and_line(sandbox: Sandbox, capsys: pytest.Cap
         captured = capsys.readouterr()
         assert "config.yaml:2:" in captured.out + captured.err
         assert "`modle`" in captured.out + captured.err
-
-
-def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sandbox.write(STEPS[0])
-    (sandbox.ticket / "execution-state.json").write_text("{torn")
-    model = script(sandbox, says("a.txt", "good"))
-    assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
-    assert "set aside" in capsys.readouterr().err
-    assert [path.read_text() for path in sandbox.ticket.glob("*.aside-*")] == ["{torn"]
-    assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
 
 
 def test_status_does_not_touch_an_unreadable_state(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
@@ -332,164 +160,20 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
         cdd(sandbox, "status", "nope", "--debug")
 
 
-def test_doctor_says_what_is_missing(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.write(STEPS[0])
-    assert cdd(sandbox, "doctor") == 2
-    out = capsys.readouterr().out
-    assert any(line.startswith("✗ model") for line in out.splitlines())
-    assert "cdd demo" in out
-    monkeypatch.setenv("CDD_MODEL", script(sandbox))
-    assert cdd(sandbox, "doctor") == 0
-    assert any(line.startswith(("! tests", "! check")) for line in capsys.readouterr().out.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "words"),
-    [
-        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml is not there"),
-        ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester is not there"),
-        ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
-        ("CDD_MAX_ATTEMPTS", "many", "a whole number from 1 to 100"),
-        ("CDD_API_BASE", "localhost:1234", "begins with http:// or https://"),
-        ("OPENAI_BASE_URL", "localhost:1234", "OPENAI_BASE_URL in the environment is no address"),
-        ("CDD_API_BASE", "http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
-    ],
-)
-def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
-    sandbox: Sandbox,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    value: str,
-    words: str,
-) -> None:
-    sandbox.write(STEPS[0])
-    monkeypatch.setenv("CDD_MODEL", "openai/any" if "BASE" in variable else script(sandbox))
-    monkeypatch.setenv(variable, value)
-    assert cdd(sandbox, "doctor") == 2
-    out = capsys.readouterr().out
-    assert words in out
-    assert "git" in out
-
-
-@pytest.mark.parametrize(
-    ("settings", "exit_code", "words"),
-    [
-        ({"MODEL": "groq/llama"}, 2, "groq/llama: GROQ_API_KEY not set"),
-        ({"MODEL": "groq/llama", "KEY": "GROQ_API_KEY"}, 0, "at https://api.groq.com/openai/v1, asked directly"),
-        ({"MODEL": "bedrock/claude", "MODEL_ADAPTER": "direct"}, 2, "does not know how to ask bedrock/claude"),
-        ({"MODEL": "groq/llama", "MODEL_ADAPTER": "curl"}, 2, "allowed: 'auto', 'litellm' or 'direct'"),
-    ],
-)
-def test_doctor_says_what_asks_the_model(
-    sandbox: Sandbox,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, str],
-    exit_code: int,
-    words: str,
-) -> None:
-    sandbox.write(STEPS[0])
-    monkeypatch.delenv("GROQ_API_KEY", raising=False)
-    for name, value in settings.items():
-        monkeypatch.setenv(value if name == "KEY" else f"CDD_{name}", value)
-
-    assert cdd(sandbox, "doctor") == exit_code
-    assert words in capsys.readouterr().out
-
-
-def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sandbox.write(STEPS[0])
-    with (
-        answering(listing("qwen3-coder:30b", *"abcdef")) as (ollama, _),
-        answering(listing("a: b #c.gguf")) as (llama, _),
-        answering(listing()) as (empty, _),
-        answering(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>") as (page, _),
-    ):
-        ports = {"Ollama": ollama, "llama.cpp": llama, "LM Studio": empty, "vLLM": page}
-        assert examine(sandbox.root, {}, ports) == 2  # no model is configured
-        out = capsys.readouterr().out
-        lines = [line.strip() for line in out.splitlines()]
-
-        at = next(number for number, line in enumerate(lines) if f"Ollama at http://127.0.0.1:{ollama}/v1" in line)
-        assert lines[at].endswith(" 2 more")
-        assert lines[at + 1].split() == ["model:", "openai/qwen3-coder:30b"]
-        assert lines[at + 2].split() == ["api_base:", f"http://127.0.0.1:{ollama}/v1"]
-        without_models = [line for line in lines if "LM Studio" in line]
-        assert [line[0] for line in without_models] == ["!"]
-        assert "vLLM" not in out
-
-        for name, port in (("qwen3-coder:30b", ollama), ("a: b #c.gguf", llama)):  # the lines do what they say
-            at = lines.index(f"api_base: http://127.0.0.1:{port}/v1")
-            (sandbox.root / ".cdd/config.yaml").write_text("\n".join(lines[at - 1 : at + 1]))
-            assert examine(sandbox.root, {}, {}) == 0
-            assert f"openai/{name} at http://127.0.0.1:{port}/v1, asked directly" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("answer", "glyph", "told"),
-    [
-        (listing("any", "other"), "✓", "any"),
-        (listing("any:latest"), "✓", "any"),
-        (listing("other", "more"), "!", "other, more"),
-        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}", "!", "/v1/models"),
-        (b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", "!", "/v1/models"),
-        (b"", "✗", "/v1/models"),
-    ],
-)
-def test_doctor_tells_a_missing_model_and_a_missing_list_from_a_missing_server(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], answer: bytes, glyph: str, told: str
-) -> None:
-    sandbox.write(STEPS[0])
-    with answering(answer) as (port, _):
-        address = f"http://127.0.0.1:{port}/v1"
-        code = examine(sandbox.root, {"model": "openai/any", "api_base": address}, {})
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line[2:].startswith("model ")]
-    assert (line[0], code) == (glyph, 2 if glyph == "✗" else 0)
-    assert told in line
-    assert address in line
-
-
-def test_doctor_shows_the_roles_with_a_model_or_settings_of_their_own(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.write(STEPS[0])
-    monkeypatch.setenv("GROQ_API_KEY", "key")
-    monkeypatch.delenv("XAI_API_KEY", raising=False)
-    (sandbox.root / ".cdd/config.yaml").write_text(
-        "model: groq/llama\nmodels: {planner: {effort: high}, chat: xai/grok, executor: groq/llama}\n"
-    )
-    assert cdd(sandbox, "doctor") == 2
-    lines = capsys.readouterr().out.splitlines()
-    assert any("planner" in line and "groq/llama" in line and "effort high" in line for line in lines)
-    assert any("chat" in line and "XAI_API_KEY" in line for line in lines)
-    assert not any(line[2:].startswith(("executor", "socrates")) for line in lines)
-
-
-def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: Sandbox) -> None:
-    code = (
-        "import sys, cdd_agent.cli.main as cli; cli.main(['doctor']); print(*{'litellm', 'openai'} & set(sys.modules))"
-    )
-    environment = {**os.environ, "CDD_MODEL": "groq/llama", "GROQ_API_KEY": "a-key-for-tests"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=sandbox.root, env=environment, capture_output=True, text=True
-    )
-    assert "https://api.groq.com/openai/v1" in done.stdout
-    assert done.stdout.endswith("\n\n")
-
-
 COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "run", "apply"]
-COMMANDS += ["context", "doctor"]
+
+
+COMMANDS += ["context", "doctor", "criteria"]
+
+
+def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE) == COMMANDS
+    assert commands_in_help(capsys) == COMMANDS
 
 
 def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
@@ -511,7 +195,7 @@ def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
     assert json.loads(capsys.readouterr().out)["text"] == "Hello Ada"
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "greet               say hello" in capsys.readouterr().out
+    assert "greet" in commands_in_help(capsys)
 
 
 def test_an_empty_slug_is_none(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
@@ -584,13 +268,6 @@ def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     assert result.stdout == "[]\n", result.stderr
 
 
-def wait_for(condition: Any, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("module", ["argparse", "cdd_agent.cli.parser", "cdd_agent.errors", "pathlib"])
 def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
     code = f"""
@@ -618,83 +295,6 @@ sys.exit(main(["exec", "nothing"] if {module!r} != "argparse" else ["--help"]))
     assert len(done.stderr.splitlines()) <= 1
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) -> None:
-    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
-    sandbox.write(Step("a.txt", slow))
-    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
-    wait_for((sandbox.root / "running").exists)
-
-    running.send_signal(getattr(signal, name))
-    _, err = running.communicate(timeout=30)
-
-    assert running.returncode == 130
-    assert "Interrupted" in err
-    assert "Traceback" not in err
-    assert not (sandbox.root / "a.txt").exists()
-    assert sandbox.statuses() == ["pending"]
-
-
-def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(sandbox: Sandbox) -> None:
-    code = "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else (p.touch(), 60)[1])"
-    sandbox.write(Step("a.txt", f'python -c "{code}"'))
-    model = script(sandbox, says("a.txt", "good"))
-    running = process(sandbox, "exec", SLUG, "--model", model)
-    wait_for((sandbox.root / "running").exists)
-    running.kill()
-    running.communicate(timeout=30)
-    assert sandbox.statuses() == ["in_progress"]
-    assert sandbox.text("a.txt") == "good\n"
-    script(sandbox)
-
-    out, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate(timeout=60)
-
-    seen = [json.loads(line) for line in out.splitlines()]
-    assert "was interrupted" in seen[0]["text"], err
-    assert [event["saved"] for event in seen if event["event"] == "reply_started"] == [True]
-    assert sandbox.statuses() == ["completed"]
-
-
-def test_two_at_once_are_refused(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
-    sandbox.write(Step("a.txt", slow))
-    model = script(sandbox, says("a.txt", "good"))
-    running = process(sandbox, "exec", SLUG, "--model", model)
-    wait_for((sandbox.root / "running").exists)
-    assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
-    assert f" {running.pid} " in capsys.readouterr().err
-    running.terminate()
-    running.communicate(timeout=30)
-
-
-def without_override(*arguments: str) -> list[str]:
-    """The command as somebody who may not write where they have no right to; root may everywhere."""
-    if os.geteuid() != 0:
-        return list(arguments)
-    if shutil.which("setpriv") is None:
-        pytest.skip("runs as root, and setpriv is not there to give up root's rights")
-    dropped = "-dac_override,-dac_read_search,-fowner"
-    return ["setpriv", "--bounding-set", dropped, "--inh-caps", dropped, *arguments]
-
-
-@pytest.mark.parametrize("place", ["tickets/feature-words", ".cdd"])
-def test_a_read_only_folder_is_told_and_nothing_is_written_half(sandbox: Sandbox, place: str) -> None:
-    sandbox.write(STEPS[0])
-    model = script(sandbox, says("a.txt", "good"))
-    folder = sandbox.root / place
-    folder.chmod(0o555)
-    command = without_override(sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", model)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
-    result = subprocess.run(command, cwd=sandbox.root, env=environment, capture_output=True, text=True)
-    folder.chmod(0o755)
-
-    assert result.returncode == 2, result.stderr
-    assert "Permission denied" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert not (sandbox.root / "a.txt").exists()
-    assert not list(sandbox.root.rglob("*.tmp"))
-
-
 def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
     sandbox.write(*STEPS)
     running = process(sandbox, "list", "--json")
@@ -704,30 +304,6 @@ def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
     assert "Traceback" not in running.stderr.read()
     running.wait(30)
     running.stderr.close()
-
-
-def test_doctor_looks_at_the_model_of_the_flags(sandbox: Sandbox) -> None:
-    sandbox.write(*STEPS)
-    (sandbox.root / ".cdd/config.yaml").write_text("model: script:none.yaml\n")
-    out, err = process(sandbox, "--model", "nonsense/one", "doctor").communicate(timeout=60)
-    assert "nonsense/one" in out, err
-
-
-def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_as_they_were(sandbox: Sandbox) -> None:
-    code = "import time; [print(n, flush=True) or time.sleep(0.02) for n in range(3000)]"
-    sandbox.write(Step("a.txt", f'python -c "{code}"'))
-    (sandbox.root / "a.txt").write_text("before\n")
-    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")), "--json")
-    assert running.stdout
-    assert running.stderr
-    while "command_output" not in running.stdout.readline():
-        pass
-    running.stdout.close()
-    assert running.stderr.read() == ""
-    running.stderr.close()
-    running.wait(30)
-    assert sandbox.statuses() == ["pending"]
-    assert sandbox.text("a.txt") == "before\n"
 
 
 def test_a_look_tells_what_was_found_of_a_torn_state(sandbox: Sandbox) -> None:

@@ -47,7 +47,7 @@ def test_the_first_line_that_fails_is_the_last_and_says_so_by_its_code(sandbox: 
     scripted(sandbox)
     ended = piped(sandbox, "/nonsense", f"/exec {SLUG}")
     assert ended.returncode == 2
-    assert "no command /nonsense" in ended.stdout
+    assert "/nonsense" in ended.stdout
     assert "Make a.txt" not in ended.stdout
 
 
@@ -128,7 +128,6 @@ if os.name != "nt":
         shell.type("y")
         shell.until(lambda: "[y] yes" in shell.text)
         assert not (sandbox.root / "a.txt").exists()
-        assert "It waits for the end of this" in shell.text
         shell.type("y")
         shell.until(lambda: "Step 1 completed" in shell.text)
 

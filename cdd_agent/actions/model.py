@@ -77,7 +77,8 @@ class CreateFileAction(Action):
     content: Text = Field("", description="All of its content.")
 
     def title(self) -> str:
-        return f"create {self.file_path} ({_lines(self.content)})"
+        count = len(self.content.splitlines())
+        return f"create {self.file_path} ({count} line{'' if count == 1 else 's'})"
 
     def details(self) -> str:
         return self.content
@@ -286,8 +287,3 @@ class MultipleMatchesFoundError(ActionFailed):
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 100 else line[:99] + "…"
-
-
-def _lines(text: str) -> str:
-    count = len(text.splitlines())
-    return f"{count} line{'' if count == 1 else 's'}"

@@ -22,7 +22,7 @@ _NONE = ChangeSet(())
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a reply: its changes, or why there are none."""
+    """The outcome of a reply: its changes, or why there are none."""
 
     changes: ChangeSet = _NONE
     failed: tuple[EditProblem, ...] = ()
@@ -31,7 +31,7 @@ class Outcome:
     """Of the reply, for people."""
 
     def to_json(self) -> dict[str, object]:
-        """What `cdd apply --json` prints."""
+        """The object that `cdd apply --json` prints."""
         return {
             "created": list(self.changes.created),
             "modified": list(self.changes.modified),
@@ -46,9 +46,20 @@ def apply_reply(project: Project, source: str, *, dry_run: bool, as_json: bool) 
 
     Whoever applies it answers for files that its author had not seen; all other rules are those of a step.
     """
-    outcome = _judged(project, _read(source))
+    text, explanation = _read(source), ""
+    try:
+        reply = parse_reply(text, KnownNames.of(project.root))
+        explanation = reply.explanation
+        changes = change_set(project.root, reply.edits, EditPolicy(seen=None), project.tickets.owns)
+        outcome = Outcome(changes, explanation=explanation, doubts=reply.doubts)
+    except ReplyRefused as refusal:
+        outcome = Outcome(failed=refusal.problems, explanation=explanation)
     if not outcome.failed and not dry_run:
-        outcome = _applied(project.root, outcome)
+        try:
+            outcome.changes.check_still_valid(project.root)
+            outcome.changes.apply(project.root)
+        except CddError as error:
+            outcome = Outcome(failed=(EditProblem("", error.in_a_line),), explanation=explanation)
     if as_json:
         print_json(outcome.to_json())
     elif dry_run:
@@ -68,27 +79,6 @@ def unified_diff(changes: ChangeSet) -> list[str]:
         diff = difflib.unified_diff(old, new, old_name, new_name)
         lines += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff]
     return lines
-
-
-def _judged(project: Project, text: str) -> Outcome:
-    explanation = ""
-    try:
-        reply = parse_reply(text, KnownNames.of(project.root))
-        explanation = reply.explanation
-        changes = change_set(project.root, reply.edits, EditPolicy(seen=None), project.tickets.owns)
-    except ReplyRefused as refusal:
-        return Outcome(failed=refusal.problems, explanation=explanation)
-    return Outcome(changes, explanation=explanation, doubts=reply.doubts)
-
-
-def _applied(root: Path, outcome: Outcome) -> Outcome:
-    try:
-        outcome.changes.check_still_valid(root)
-        outcome.changes.apply(root)
-    except CddError as error:
-        reason = error.in_a_line
-        return Outcome(failed=(EditProblem("", reason),), explanation=outcome.explanation)
-    return outcome
 
 
 def _read(source: str) -> str:

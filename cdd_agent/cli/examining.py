@@ -15,7 +15,7 @@ from cdd_agent.config import PROJECT_FILE, ROLES, Config, Models, as_lines, fall
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.status import current_branch
-from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer, OfferedModel, find_local_servers, models_at
+from cdd_agent.llm.local_servers import USUAL_PORTS, OfferedModel, find_local_servers, models_at
 from cdd_agent.llm.port import ModelError
 from cdd_agent.session import Project
 from cdd_agent.verification.checks import detect, parse_command
@@ -72,7 +72,9 @@ def examine(folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = U
     for server in servers:
         say(bool(server.models) or None, "server", f"{server.name} at {server.api_base}: {_listed(server.models)}")
         if server.models:
-            console.print(indent(_settings_of(server), " " * 10))
+            first = OfferedModel(server.models[0], server.name, server.api_base)
+            lines = as_lines({"model": first.model, "api_base": first.api_base})  # that choose it
+            console.print(indent(lines, " " * 10))
     if project.config.model is None:
         console.print(f"\n{NO_MODEL_HINT}")
     can_be_asked = all(good is not False for good, _ in findings.values())
@@ -137,12 +139,6 @@ def _asking(config: Config, root: Path) -> Finding:
     if endpoint and not {endpoint.model, f"{endpoint.model}:latest"} & set(models):
         return None, f"{_asked(config)}; the model is not in its list: {_listed(models)}"
     return True, _asked(config)
-
-
-def _settings_of(server: LocalServer) -> str:
-    """The lines that choose its first model."""
-    first = OfferedModel(server.models[0], server.name, server.api_base)
-    return as_lines({"model": first.model, "api_base": first.api_base})
 
 
 def _listed(models: tuple[str, ...]) -> str:

@@ -13,8 +13,6 @@ TYPE_CHECKING = False  # the name that type checkers know; `typing` itself takes
 if TYPE_CHECKING:
     import argparse
 
-    from cdd_agent.errors import CddError
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns the exit code."""
@@ -42,7 +40,10 @@ def _carried_out(options: argparse.Namespace) -> int:
     except CddError as error:
         if options.debug:
             raise
-        _complain(error)
+        from cdd_agent.sanitize import sanitize_for_display
+
+        for line in filter(None, [*f"cdd: {error.message}".split("\n"), *error.hint.split("\n")]):
+            sys.stderr.write(sanitize_for_display(line) + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         if options.debug:
@@ -60,8 +61,8 @@ def _carried_out(options: argparse.Namespace) -> int:
 
 
 def _open_streams() -> None:
-    """What the caller closed (`>&-`) goes nowhere, instead of being no stream at all; and a terminal that knows only
-    ASCII still gets the words."""
+    """Replace streams that the caller closed (`>&-`) by ones that lead nowhere; and let a terminal that knows only
+    ASCII still get the words."""
     import io
     import os
     from pathlib import Path
@@ -72,11 +73,3 @@ def _open_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for as long as we run
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-
-
-def _complain(error: CddError) -> None:
-    from cdd_agent.sanitize import sanitize_for_display
-
-    for line in [*f"cdd: {error.message}".split("\n"), *error.hint.split("\n")]:
-        if line:
-            sys.stderr.write(sanitize_for_display(line) + "\n")

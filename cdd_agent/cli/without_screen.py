@@ -1,5 +1,4 @@
-"""What several commands share that run without a screen: their project, who may be there to answer, and where what
-happens is printed."""
+"""Shared by the commands that run without a screen: their project, who may be there to answer, and the output."""
 
 import asyncio
 import json
@@ -50,8 +49,8 @@ def whoever_is_there(printer: Printer) -> Frontend:
 
 
 class Output:
-    """What is printed of a piece of work. Where that cannot be, as the reader has left or the disk is full, the work is
-    stopped; it is not the work that fails."""
+    """Prints a piece of work. Where that cannot be, as the reader has left or the disk is full, the work is stopped; it
+    is not the work that fails."""
 
     def __init__(self, printer: Printer) -> None:
         self.printer = printer

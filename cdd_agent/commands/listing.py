@@ -49,10 +49,13 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
     try:
         if not ticket.plan_path.exists():
-            return TicketView(ticket.slug, _spec_state(ticket), type=kind)
+            is_blank = ticket.spec_path.stat().st_size <= _LARGE and ticket.read_spec().is_blank
+            return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)
+    except SpecEmpty:
+        return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
         return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind)
     total = len(plan.steps)
@@ -60,15 +63,6 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         return TicketView(ticket.slug, "planned", 0, total, type=kind)
     words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
     return TicketView(ticket.slug, words[state.status], state.done, total, type=kind)
-
-
-def _spec_state(ticket: Ticket) -> str:
-    try:
-        if ticket.spec_path.stat().st_size > _LARGE:
-            return "spec"
-        return "empty" if ticket.read_spec().is_blank else "spec"
-    except SpecEmpty:
-        return "empty"
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:

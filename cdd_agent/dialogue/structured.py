@@ -4,7 +4,7 @@ A person sees the words before it, as they come, and not the JSON. It works with
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -138,15 +138,13 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
     try:
         return kind.model_validate_json(written), ()
     except ValidationError as error:
-        return None, tuple(_problems(error))
-
-
-def _problems(error: ValidationError) -> Iterator[str]:
-    for detail in error.errors()[:_MOST_NAMED]:
-        place = ".".join(map(str, detail["loc"]))
-        cause = detail.get("ctx", {}).get("error")
-        words = cause.message if isinstance(cause, CddError) else detail["msg"].removeprefix("Value error, ")
-        yield _brief(f"`{_brief(place)}`: {words}" if place else words)
+        problems = []
+        for detail in error.errors()[:_MOST_NAMED]:
+            place = ".".join(map(str, detail["loc"]))
+            cause = detail.get("ctx", {}).get("error")
+            words = cause.message if isinstance(cause, CddError) else detail["msg"].removeprefix("Value error, ")
+            problems.append(_brief(f"`{_brief(place)}`: {words}" if place else words))
+        return None, tuple(problems)
 
 
 def _brief(text: str) -> str:

@@ -17,6 +17,7 @@ from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.thinking import Thinking
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.events import (
+    About,
     Emit,
     ModelReplaced,
     Notice,
@@ -174,7 +175,8 @@ class Dialogue:
         `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there, with
         what it had `used`.
         """
-        new = _new_pictures(messages)
+        unanswered = [*takewhile(lambda message: message.role == "user", reversed(messages))]
+        new = tuple(picture for message in reversed(unanswered) for picture in message.pictures)
         notice = await asyncio.to_thread(self._about_pictures, new) if new else None
         self.refuse_too_long(messages)
         if notice is not None:
@@ -232,9 +234,9 @@ class Dialogue:
         """For people, whether pictures go to the model. Asks a server of one's own, perhaps."""
         if self.model.sees is False:
             text = f"{self.model.name} cannot see pictures: the text goes on without {names_of(pictures)}."
-            return Notice(f"{text} If it can, set `pictures: true`.", Tone.WARNING)
+            return Notice(f"{text} If it can, set `pictures: true`.", Tone.WARNING, about=About.NOT_SENT)
         sizes = (f"{one.name} ({one.width:,} × {one.height:,})" for one in pictures)
-        return Notice(f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET)
+        return Notice(f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET, about=About.SENT)
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
@@ -428,12 +430,6 @@ class _Round:
                 self.screen = HiddenBlockFilter(self._hidden)
                 self._said.clear()
                 emit(ReplyRestarted(step, was_thought=True))
-
-
-def _new_pictures(messages: Sequence[Message]) -> tuple[Picture, ...]:
-    """Those that the model has not answered to yet."""
-    new = takewhile(lambda message: message.role == "user", reversed(messages))
-    return tuple(picture for message in reversed(list(new)) for picture in message.pictures)
 
 
 def _joined(messages: Sequence[Message]) -> Iterator[Message]:

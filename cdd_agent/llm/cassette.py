@@ -1,7 +1,6 @@
 """Cassettes: the calls of a run, written as a script with times, which `scripted.py` plays."""
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import append_line
 from cdd_agent.llm.port import (
     Done,
     Hear,
@@ -76,18 +75,7 @@ class Recorded(ModelWrapper):
             waits = {"retry_after": error.retry_after} if isinstance(error, RateLimited) else {}
             line["error"] = told | waits
         data = json.dumps(line, ensure_ascii=False) + "\n"
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a+b") as file:
-                if file.seek(0, os.SEEK_END):
-                    file.seek(-1, os.SEEK_END)
-                    file.write(b"\n" * (file.read(1) != b"\n"))  # after a torn line
-                file.write(data.encode("utf-8", errors="replace"))
-        except OSError as failure:
-            raise BadInput(
-                f"The record {self._path} could not be written: {failure.strerror or failure}",
-                hint="Check that its folder is writable and that the disk has space.",
-            ) from failure
+        append_line(self._path, data.encode("utf-8", errors="replace"))
 
     def _redacted(self, events: list[tuple[float, ModelEvent | Done]]) -> Iterator[tuple[float, ModelEvent | Done]]:
         """The same without secrets, which can lie across two pieces."""

@@ -161,9 +161,10 @@ def split(text: str) -> Words:
             case "operator":
                 operator = operator or content
             case "double":
-                inner = _double_quoted(content)
-                word = (word or "") + inner.argv[0]
-                operator, expands = operator or inner.operator, expands or inner.expands
+                substitutions = [piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content)]
+                word = (word or "") + re.sub(r'\\([$`"\\])|\\\n', lambda escaped: escaped[1] or "", content)
+                operator = operator or next(filter(None, substitutions), "")
+                expands = expands or "$" in content
             case "plain":
                 word = (word or "") + content
                 expands = expands or _EXPANDED.search(content) is not None
@@ -173,12 +174,6 @@ def split(text: str) -> Words:
     if not operator and (not words or not words[0]):
         raise CommandRefused("The command is empty")
     return Words(tuple(words), operator, expands)
-
-
-def _double_quoted(content: str) -> Words:
-    found = [piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content) if piece["operator"]]
-    plain = re.sub(r'\\([$`"\\])|\\\n', lambda piece: piece[1] or "", content)
-    return Words((plain,), found[0] if found else "", "$" in content)
 
 
 class IShellExecutor(Protocol):
@@ -261,8 +256,12 @@ class CommandRunner:
         """
         unsafe, folder = self.settings.mode == "unsafe", cwd or self.root
         text = _readable(text, unsafe=unsafe)
-        if unsafe:
-            return self._unsafe(text, folder)
+        if unsafe:  # a shell, whatever the text; but what it would only start means the project's own Python here too
+            with contextlib.suppress(CommandRefused):
+                words = split(text)
+                if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
+                    return Command(text, as_started(words.argv, self.root), folder)
+            return Command(text, shell_argv(text), folder, in_shell=True)
         words = split(text)
         if reason := _needs_shell(words):
             command = Command(text, shell_argv(text), folder, reason, in_shell=True)
@@ -332,14 +331,6 @@ class CommandRunner:
         end = "its time was up" if result.timed_out else f"code {result.return_code}"
         _log.info("Ended %.1000r after %.1f s: %s", command.text, result.seconds, end)
         return result
-
-    def _unsafe(self, text: str, folder: Path) -> Command:
-        """A shell, whatever the text; but what a shell would only start means the project's own Python here too."""
-        with contextlib.suppress(CommandRefused):
-            words = split(text)
-            if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
-                return Command(text, as_started(words.argv, self.root), folder)
-        return Command(text, shell_argv(text), folder, in_shell=True)
 
 
 def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, object]:

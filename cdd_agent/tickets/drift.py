@@ -70,7 +70,10 @@ def places(
         _refuse(unclear_over, steps, begun)
     if strangers and (was_renumbered or len(strangers) == len([number for number in over if number in steps])):
         was = "; ".join(f"step {n} was {begun[n][0]!r}, and is {steps[n].title!r} in plan.md" for n in strangers)
-        raise _strangers(was, was_renumbered=was_renumbered)
+        if not was_renumbered:
+            raise BadInput(f"The state is that of another plan: {was}", hint=_START_OVER)
+        lost = "The steps in plan.md were renumbered, and it cannot be told what became of some that are done"
+        raise BadInput(f"{lost}: {was}", hint=_LEAVE)
     return _with_free_numbers(steps, begun, former, found)
 
 
@@ -140,10 +143,3 @@ def _refuse(unclear: Mapping[int, list[int]], steps: Mapping[int, PlanStep], kno
         "The steps in plan.md were renumbered, and it cannot be told which are done:\n" + "\n".join(lines),
         hint=_LEAVE,
     )
-
-
-def _strangers(was: str, *, was_renumbered: bool) -> BadInput:
-    if not was_renumbered:
-        return BadInput(f"The state is that of another plan: {was}", hint=_START_OVER)
-    lost = "The steps in plan.md were renumbered, and it cannot be told what became of some that are done"
-    return BadInput(f"{lost}: {was}", hint=_LEAVE)

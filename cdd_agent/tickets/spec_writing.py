@@ -112,7 +112,11 @@ class SpecText:
             elif place.items and isinstance(value, list) and value:
                 edits += self._items_changed(name, place, value)
             else:
-                edits += self._replaced(name, place, value)
+                colon = _COLON.match(self.text, place.key_end)
+                if colon is None:
+                    raise SpecNotWritable(self.source, f"there is something between {name} and its colon")
+                edits.append(self._hoisted(place.key_start, colon.end(), place.end))
+                edits += self._put(colon.end(), place.end, *_written({name: value}, len(name) + 1))
         line_end = "\r\n" if "\r\n" in self.text else "\n"
         done, pieces = 0, []
         for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
@@ -132,13 +136,6 @@ class SpecText:
         following = _INDENTED_COMMENTS.match(self.text, at)
         at = following.end() if following else at
         return _TextEdit(at, at, f"\n{line}")
-
-    def _replaced(self, name: str, place: _ValuePlace, value: Any) -> Iterator[_TextEdit]:
-        colon = _COLON.match(self.text, place.key_end)
-        if colon is None:
-            raise SpecNotWritable(self.source, f"there is something between {name} and its colon")
-        yield self._hoisted(place.key_start, colon.end(), place.end)
-        yield from self._put(colon.end(), place.end, *_written({name: value}, len(name) + 1))
 
     def _put(self, start: int, end: int, head: str, body: str) -> Iterator[_TextEdit]:
         """A value where another one is. What is behind that in its last line, a comment, stays behind it; where the new

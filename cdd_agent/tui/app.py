@@ -455,7 +455,7 @@ class Shell(Guarded, App[CddError]):
         except CddError as error:
             self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
 
-    def on_step_list_opened(self, event: StepList.Opened) -> None:
+    def on_step_list_step_chosen(self, event: StepList.StepChosen) -> None:
         self.open_step(event.number)
 
     @work(exclusive=True, group="look")

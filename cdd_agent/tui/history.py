@@ -2,11 +2,10 @@
 
 import json
 from contextlib import suppress
-from os import SEEK_END
 from pathlib import Path
 
 from cdd_agent.errors import CddError
-from cdd_agent.files.atomic import ignore_runs
+from cdd_agent.files.atomic import append_line, ignore_runs
 
 _KEPT = 500
 """Lines that are read again."""
@@ -21,7 +20,7 @@ class PromptHistory:
         self._lines: list[str] | None = None
         self._at = 0
         self._drafts: dict[int, str] = {}
-        """What was being typed, and what was made of earlier lines, by their place."""
+        """The line that was being typed, and edits of earlier lines, by their place."""
 
     @property
     def lasts(self) -> bool:
@@ -89,16 +88,4 @@ class PromptHistory:
             return
         with suppress(OSError, CddError):
             ignore_runs(self._root)
-            self._file.parent.mkdir(exist_ok=True)
-            with self._file.open("ab") as file:
-                # Another line's end may be missing: whoever wrote it was killed. Empty lines are passed over.
-                start = b"\n" if self._is_torn() else b""
-                file.write(start + json.dumps(line).encode() + b"\n")
-
-    def _is_torn(self) -> bool:
-        with self._file.open("rb") as file:
-            size = file.seek(0, SEEK_END)
-            if not size:
-                return False
-            file.seek(size - 1)
-            return file.read(1) != b"\n"
+            append_line(self._file, f"{json.dumps(line)}\n".encode())

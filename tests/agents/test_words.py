@@ -296,10 +296,10 @@ async def test_what_it_says_before_is_what_it_does(sandbox: Sandbox) -> None:
     hints = [hint for hint, _ in seen]
     assert "Make a.txt" in hints[0]
     assert "`status`" in hints[2]
-    assert [hint.startswith("Enter does nothing") for hint in hints[:5]] == [False, True, True, False, False]
+    assert ["nothing" in hint for hint in hints[:5]] == [False, True, True, False, False]
     assert "model" in hints[3]
     assert "step 1" in hints[4]
-    assert "step 2: Make b.txt" in hints[6]
+    assert "Make b.txt" in hints[6]
     assert len(set(hints)) > 6
     ran = [StepStarted.__name__ in kinds for _, kinds in seen]
     assert ran == [True, False, False, False, True, False, False, False, False, False]

@@ -39,12 +39,10 @@ def test_before_a_run_it_is_known_who_is_to_serve_what(ticket: Sandbox) -> None:
 
 
 def test_a_ticket_without_a_plan_has_its_criteria(ticket: Sandbox) -> None:
+    planned = [criterion.text for criterion in criteria(ticket).criteria]
     (ticket.ticket / "plan.md").unlink()
-    assert [criterion.text for criterion in criteria(ticket).criteria] == [
-        "It subtracts",
-        "It is described",
-        "It is fast",
-    ]
+    assert len(planned) == 3
+    assert [criterion.text for criterion in criteria(ticket).criteria] == planned
 
 
 async def test_it_is_seen_when_all_steps_that_serve_it_were_proven_by_tests(ticket: Sandbox) -> None:

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from cdd_agent.events import Event, Notice
+from cdd_agent.events import About, AttemptFailed, Event, Notice
 from cdd_agent.llm.port import Picture, PicturesRefused
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.test_prompt import prompt_of
@@ -22,8 +22,8 @@ def pictured(sandbox: Sandbox) -> Sandbox:
     return sandbox.write(STEP)
 
 
-def told(events: list[Event]) -> str:
-    return "\n".join(event.text for event in events if isinstance(event, Notice))
+def told(events: list[Event]) -> list[About | None]:
+    return [event.about for event in events if isinstance(event, Notice)]
 
 
 def sent(sandbox: Sandbox, number: int = -1) -> list[Picture]:
@@ -34,9 +34,8 @@ async def test_a_file_of_the_step_that_is_a_picture_is_seen_and_not_garbled(pict
     events = await run(pictured.replies(says("a.txt", "good")))
     assert finished(events).status is StepStatus.COMPLETED
     assert [(picture.name, picture.data) for picture in sent(pictured)] == [("shot.png", SHOT)]
-    assert "shot.png is a picture, and comes with this message. No reply can change it." in pictured.prompt()
     assert "PNG" not in pictured.prompt()
-    assert told(events) == "Sent as a picture: shot.png (60 × 40)."
+    assert told(events) == [About.SENT]
 
 
 @pytest.mark.parametrize("words", ["Do as `shot.png` shows.", "Do as @shot.png shows.", "Do as shot.png shows."])
@@ -53,7 +52,7 @@ async def test_a_model_that_sees_none_gets_the_step_without_it(pictured: Sandbox
     events = await run(pictured)
     assert finished(events).status is StepStatus.COMPLETED
     assert sent(pictured) == []
-    assert "cannot see pictures: the text goes on without shot.png" in told(events)
+    assert About.NOT_SENT in told(events)
 
 
 async def test_in_a_loop_with_tools_and_after_a_kill_it_is_the_same(pictured: Sandbox) -> None:
@@ -78,7 +77,7 @@ async def test_what_people_read_of_an_attempt_names_it_and_has_no_content(pictur
         if file.is_file() and file.suffix in (".md", ".jsonl", ".json"):
             assert content not in file.read_text(errors="replace"), file
     (request,) = (pictured.root / ".cdd" / "runs").rglob("request.md")
-    assert "shot.png is a picture" in request.read_text()
+    assert "shot.png" in request.read_text()
 
 
 async def test_a_reply_that_writes_over_it_is_refused(pictured: Sandbox) -> None:
@@ -90,7 +89,7 @@ async def test_a_step_whose_only_file_is_a_picture_may_say_its_words_alone(sandb
     (sandbox.root / "shot.png").write_bytes(SHOT)
     sandbox.write(Step("shot.png", 'python -c "print(1)"', description="Say what it shows."))
     events = await run(sandbox.replies("It shows a red box."))
-    assert "gives no file" not in told(events)
+    assert not any(isinstance(event, AttemptFailed) for event in events)
     assert len(sandbox.model.requests) == 1
     assert finished(events).status is StepStatus.COMPLETED
 
@@ -101,7 +100,7 @@ async def test_a_step_whose_only_file_is_a_picture_may_say_its_words_alone(sandb
 async def test_one_that_cannot_be_sent_is_told_and_the_step_goes_on(sandbox: Sandbox, data: bytes) -> None:
     (sandbox.root / "shot.png").write_bytes(data)
     events = await run(sandbox.write(STEP).replies(says("a.txt", "good")))
-    assert "shot.png is not shown to the model" in told(events)
+    assert About.NOT_SHOWN in told(events)
     assert sent(sandbox) == []
     assert finished(events).status is StepStatus.COMPLETED
 
@@ -110,12 +109,12 @@ def test_in_a_small_window_it_is_left_out_and_named(sandbox: Sandbox) -> None:
     (sandbox.root / "shot.png").write_bytes(png(2_000, 1_500))
     prompt = prompt_of(sandbox.write(STEP), window=4_000)
     assert prompt.request.messages[-1].pictures == ()
-    assert "the picture shot.png" in prompt.left_out
+    assert any("shot.png" in part for part in prompt.left_out)
 
 
 async def test_a_refused_picture_is_not_taken_for_refused_tools(pictured: Sandbox) -> None:
-    pictured.replies(PicturesRefused("It takes no pictures."), calls(create("a.txt", "good\n")))
-    events = await run(pictured)
-    assert finished(events).error == "It takes no pictures."
-    assert "takes no tools" not in told(events)
+    refusal = PicturesRefused("It takes no pictures.")
+    events = await run(pictured.replies(refusal, calls(create("a.txt", "good\n"))))
+    assert finished(events).error == refusal.message
+    assert About.NO_TOOLS not in told(events)
     assert len(pictured.model.requests) == 1

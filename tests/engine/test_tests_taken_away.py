@@ -176,7 +176,7 @@ async def test_what_a_command_takes_away_is_shown_there_too(sandbox: Sandbox) ->
     bare(sandbox, Step(None)).replies(calls(execute(REMOVES)), "Done.", "Done.")
     (sandbox.root / ".cdd/config.yaml").write_text(TOLD)
     assert finished(await run(sandbox, attempts=2)).status == "failed"
-    assert f"tests/test_calc.py was:\n```\n{UNIT}" in sandbox.prompt(2)
+    assert f"```\n{UNIT}" in sandbox.prompt(2)
 
 
 # --- By commands ------------------------------------------------------------------------------------------------------

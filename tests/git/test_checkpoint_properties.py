@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.git.test_checkpoint import opened, restore, state
+from tests.git.checkpoints import opened, restore, state
 from tests.git.test_status import git
 
 PATHS = ("a", "a/b", "a/b/c", "b", "b/a", "c d", "x.sh", "x.sh/y")

@@ -531,7 +531,11 @@ MUTATIONS = [
             ),
             ("the check is made", "    before.check(new, spec, slug)\n", ""),
             ("line ends stay", 'line_end = "\\r\\n" if "\\r\\n" in self.text else "\\n"', 'line_end = "\\n"'),
-            ("comments are put above", "        yield self._hoisted(place.key_start, colon.end(), place.end)\n", ""),
+            (
+                "comments are put above",
+                "                edits.append(self._hoisted(place.key_start, colon.end(), place.end))\n",
+                "",
+            ),
         ]
     ],
     Mutation(
@@ -626,7 +630,7 @@ MUTATIONS = [
             "git/restore.py",
             old,
             new,
-            "tests/git/test_checkpoint.py tests/engine/test_journal.py",
+            "tests/git/test_restore.py tests/engine/test_journal.py",
         )
         for rule, old, new in [
             (

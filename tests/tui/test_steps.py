@@ -22,7 +22,7 @@ class ListApp(App[None]):
     def compose(self) -> ComposeResult:
         yield StepList()
 
-    def on_step_list_opened(self, event: StepList.Opened) -> None:
+    def on_step_list_step_chosen(self, event: StepList.StepChosen) -> None:
         self.opened.append(event.number)
 
 

@@ -344,8 +344,7 @@ def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(tmp_path:
     check, ran = parse_command("jest", tmp_path), Ran(CommandResult("", "", 0), unread="there is none")
     verdict = judge(check, ran, Before(), Work())
     assert verdict.verification is Verification.PASSED
-    assert "exit code alone" in verdict.reason
-    assert "there is none" in verdict.reason
+    assert ran.unread in verdict.reason
     assert judge(check, replace(ran, result=CommandResult("", "", 1)), Before(), Work()).verification is None
 
 

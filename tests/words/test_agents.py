@@ -8,13 +8,14 @@ from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
-from cdd_agent.llm.port import StopReason
+from cdd_agent.llm.port import PicturesRefused, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks
 from tests.agents.test_planner import SPEC, plan
 from tests.listening import tell, told_to
+from tests.pictures import png
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", "none", "Step 1"))
@@ -265,5 +266,31 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
                 "No model server was found on this computer, where they usually are: Ollama at port 11434, LM Studio at port 1234, llama.cpp at port 8080, vLLM at port 8000.",
                 "`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the Planner alone; so do `executor`, `chat` and `socrates`. `/model planner project` goes back to the project's.",
             ],
+        ),
+    )
+
+
+async def test_pictures(sandbox: Sandbox) -> None:
+    (sandbox.root / "shot.png").write_bytes(png(60, 40))
+    sandbox.write(spec=TEMPLATE)
+    await is_said(
+        sandbox.replies("Red.", asks("Who?"), PicturesRefused("No pictures.", hint="Use another model.")).session(),
+        ("see @shot.png", ["Sent as a picture: shot.png (60 × 40)."]),
+        (f"/socrates {SLUG}", []),
+        (
+            "@shot.png",
+            [
+                "Sent as a picture: shot.png (60 × 40).",
+                "No pictures.",
+                "Use another model. The picture is left out now: press Enter to go on without it.",
+            ],
+        ),
+    )
+    sandbox.replies("I cannot.").model.sees = False
+    await is_said(
+        sandbox.session(),
+        (
+            "see @shot.png",
+            ["scripted cannot see pictures: the text goes on without shot.png. If it can, set `pictures: true`."],
         ),
     )

@@ -5,10 +5,11 @@ import pytest
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.pictures import as_seen_by, picture_of
-from cdd_agent.llm.port import Done, Message, ModelError, RateLimited, Request, Usage
+from cdd_agent.llm.port import Done, Message, ModelError, ModelNotFound, RateLimited, Request, Usage
 from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.retrying import Retrying
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
+from tests.llm.test_ollama_chat import OllamaChat, model_at
 from tests.pictures import png
 from tests.projects import FakeTime
 from tests.replies import all_of
@@ -158,3 +159,9 @@ def test_a_model_that_sees_none_is_told_of_the_pictures() -> None:
     request = Request((Message("user", "Look.", pictures=(picture_of("shot.png", png(60, 40)),)),))
     (message,) = as_seen_by(ScriptedModel([], sees=False), request).messages
     assert message.content == "Look.\n\n(You cannot see pictures, so these were not sent to you: shot.png.)"
+
+
+async def test_a_model_that_ollama_does_not_have() -> None:
+    with OllamaChat([]) as simulator, pytest.raises(ModelNotFound) as raised:
+        await all_of(model_at(simulator.url, name="qwen9"), ONE)
+    assert raised.value.hint.startswith("Get it with `ollama pull qwen9`. If it is not Ollama that is at http://127.0")

@@ -6,6 +6,8 @@ from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan
 from tests.engine.calculator import BROKEN, FIXED, calculator, gives
+from tests.engine.test_prompt import prompt_of
+from tests.pictures import png
 from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
 STEP = """\
@@ -177,3 +179,11 @@ async def test_what_did_not_fit_is_named(sandbox: Sandbox) -> None:
 
 You have not seen these: do not replace them."""
     assert left_out in sandbox.prompt()
+
+
+def test_a_picture_of_a_step(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"), also=("shot.png",)))
+    (sandbox.root / "shot.png").write_bytes(png(2_000, 1_500))
+    said = prompt_of(sandbox).request.messages[-1].content
+    assert "shot.png is a picture, and comes with this message. No reply can change it." in said
+    assert prompt_of(sandbox, window=4_000).left_out == ("the picture shot.png",)

@@ -5,6 +5,8 @@ import re
 import pytest
 
 from cdd_agent.events import ActionProposed, ChangesProposed, CommandProposed, Notice, Proposal, StepStarted, Tone
+from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import answers, question
 from tests.agents.asking import TEMPLATE, asks
 from tests.projects import SLUG, Sandbox, Step, check, says
@@ -122,3 +124,19 @@ async def test_a_step_under_way(sandbox: Sandbox) -> None:
         person.app.show(StepStarted(1, "Fix it", 1))
         await person.pilot.pause()
         assert re.fullmatch(r". Step 1: Fix it  \d s · Esc stops", person.activity)  # the first sign turns
+
+
+async def test_a_step_that_is_opened(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(says("a.txt", "bad"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        for line in ("continue", "skip because it can wait"):
+            await person.say(line)
+        await person.press("f2", "home", "enter")
+        await person.until(lambda: isinstance(person.app.screen, StepScreen))
+        screen = person.app.screen
+        words = screen.query_one(Transcript)
+        assert "attempt 1 of 1" in person.screen
+        assert "Skipped: it can wait" in words.plain_text()
+        await person.press("n", "right")
+        await person.until(lambda: "2. Make b.txt" in person.screen)
+        assert words.plain_text().strip() == "Nothing yet: the step was not tried."

@@ -1,8 +1,13 @@
 """Why a step counts as done, or failed: what was seen, in a line."""
 
+from pathlib import Path
+
 import pytest
 
+from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.status import Evidence
+from cdd_agent.verification.checks import Ran, parse_command
+from cdd_agent.verification.verdict import Before, Work, judge
 from cdd_agent.wording import why
 
 
@@ -22,3 +27,10 @@ from cdd_agent.wording import why
 )
 def test_what_was_seen_is_said_in_a_line(seen: Evidence, words: str) -> None:
     assert why(seen) == words
+
+
+def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(tmp_path: Path) -> None:
+    ran = Ran(CommandResult("", "", 0), unread="there is none")
+    assert judge(parse_command("jest", tmp_path), ran, Before(), Work()).reason == (
+        "`jest` passed, by its exit code alone, as its tests left no report that can be used: there is none"
+    )

@@ -77,9 +77,18 @@ class ChatCompletions:
             self._left_out.add("stream_options")
 
     def call(self, request: Request) -> Call:
+        messages = [self._message(message) for message in request.messages]
+        if self._dialect.needs_own_calls:
+            messages = list(_others_calls_in_words(messages))
+        if self._dialect.short_ids:
+            _shorten_ids(messages)
+        if self._dialect.answers_end_rounds:
+            messages = list(_with_a_word_between(messages))
+        if self._endpoint.provider == "openrouter" and self._endpoint.model.startswith("anthropic/"):
+            _mark_for_the_cache(messages)
         body: dict[str, Any] = {
             "model": self._endpoint.model,
-            "messages": self._messages(request),
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -131,18 +140,6 @@ class ChatCompletions:
         if self._dialect.signs_calls and options.watched:
             fields["extra_body"] = {"google": {"thinking_config": {"include_thoughts": True}}}
         return fields
-
-    def _messages(self, request: Request) -> list[dict[str, Any]]:
-        messages = [self._message(message) for message in request.messages]
-        if self._dialect.needs_own_calls:
-            messages = list(_others_calls_in_words(messages))
-        if self._dialect.short_ids:
-            _shorten_ids(messages)
-        if self._dialect.answers_end_rounds:
-            messages = list(_with_a_word_between(messages))
-        if self._endpoint.provider == "openrouter" and self._endpoint.model.startswith("anthropic/"):
-            _mark_for_the_cache(messages)
-        return messages
 
     def _message(self, message: Message) -> dict[str, Any]:
         """With what the provider wants back: with calls all of it, of other messages only what it keeps a list of."""

@@ -29,7 +29,7 @@ class TitleBar(GuardedWidget, Widget):
     branch: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
     spent: reactive[str] = reactive("")
-    """What the model calls of this session took."""
+    """The cost of this session's model calls."""
 
     def __init__(self, project: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class TitleBar(GuardedWidget, Widget):
 
 
 class ActivityBar(GuardedWidget, Widget):
-    """What is being waited for, and since when; otherwise the keys. Redraws itself only while something runs."""
+    """Shows what is being waited for, and since when; otherwise the keys. Redraws itself only while something runs."""
 
     DEFAULT_CSS = """
     ActivityBar { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -84,7 +84,7 @@ class ActivityBar(GuardedWidget, Widget):
         self.refresh()
 
     def tell_meaning(self, text: str, doing: str = "") -> None:
-        """What Enter does with what stands in the prompt: in place of the keys, if there is something to say. `doing`:
+        """Say what Enter does with the line in the prompt, in place of the keys; "" brings the keys back. `doing`:
         it does something else for now, whatever else goes on."""
         self._meaning, self._doing = text, doing
         self.refresh()

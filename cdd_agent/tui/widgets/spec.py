@@ -1,6 +1,6 @@
 """The spec that fills up beside a conversation with Socrates; drawn line by line, as the list of steps is."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -81,7 +81,7 @@ class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
 
 
 def _parts(spec: SpecShown) -> dict[str, bool]:
-    """What a spec cannot be without, and whether it is there; of criteria, that each can be checked."""
+    """Each part that a spec needs, and whether it is there; of criteria, that each can be checked."""
     missing = {line.partition(":")[0] for line in spec.missing}
     return {
         "Title": "title" not in missing,
@@ -123,13 +123,10 @@ def _head(name: str, done: bool) -> _Row:
 def _text(text: str, width: int, first: str = "  ", look: str = "text") -> Iterator[_Row]:
     """A text in so many cells, of which the first rows are shown."""
     room = max(width - len(first), 1)
-    rows = [line[start:end] for line in _lines(text) for start, end in wrap(line, room - 1, by_words=True)]
+    lines = [sanitize_for_display(line.strip()) for line in text.splitlines() if line.strip()]
+    rows = [line[start:end] for line in lines for start, end in wrap(line, room - 1, by_words=True)]
     shown = rows[:_MOST_ROWS]
     if len(rows) > len(shown):
         shown[-1] = f"{shown[-1]}…"
     for number, row in enumerate(shown):
         yield _Row(f"{first if number == 0 else ' ' * len(first)}{row}", look)
-
-
-def _lines(text: str) -> Iterable[str]:
-    return (sanitize_for_display(line.strip()) for line in text.splitlines() if line.strip())

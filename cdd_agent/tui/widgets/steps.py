@@ -67,7 +67,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     ]
 
     @dataclass
-    class Opened(Message):
+    class StepChosen(Message):
         """The person wants to see all of a step."""
 
         number: int
@@ -168,7 +168,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def action_open(self) -> None:
         if self._steps:
-            self.post_message(self.Opened(self._steps[self._selected].number))
+            self.post_message(self.StepChosen(self._steps[self._selected].number))
 
     def on_click(self, event: events.Click) -> None:
         if (offset := event.get_content_offset(self)) is None or offset.y == 0:

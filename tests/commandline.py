@@ -1,0 +1,62 @@
+"""`cdd` as tests call it: in this process, or as a program of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdd_agent.cli.main import main
+from tests.projects import Sandbox, Step, check
+
+STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+
+
+def script(sandbox: Sandbox, *replies: str, pace: int = 0) -> str:
+    """The replies as a script in the project; what to give to --model."""
+    lines = [json.dumps({"reply": reply}) for reply in replies]
+    text = f"pace: {pace}\nreplies: [{', '.join(lines)}]\n"
+    (sandbox.root / ".cdd" / "script.yaml").write_text(text)
+    return "script:.cdd/script.yaml"
+
+
+def cdd(sandbox: Sandbox, *arguments: str) -> int:
+    return main([*arguments, "-C", str(sandbox.root)])
+
+
+def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def process(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cdd_agent", *arguments],
+        cwd=sandbox.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(condition: Any, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def without_override(*arguments: str) -> list[str]:
+    """The command as somebody who may not write where they have no right to; root may everywhere."""
+    if os.geteuid() != 0:
+        return list(arguments)
+    if shutil.which("setpriv") is None:
+        pytest.skip("runs as root, and setpriv is not there to give up root's rights")
+    dropped = "-dac_override,-dac_read_search,-fowner"
+    return ["setpriv", "--bounding-set", dropped, "--inh-caps", dropped, *arguments]
