@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import OfferedModel
     from cdd_agent.tickets.plan import ImplementationPlan, Problem
     from cdd_agent.tickets.plan_step import PlanStep
-    from cdd_agent.tickets.state import ExecutionState
+    from cdd_agent.tickets.state import ExecutionState, StepExecution
 
 
 # --------------------------------------------------------------------------------------------------------- what is said
@@ -311,6 +311,25 @@ class StepView:
     """When it was over or failed, in ISO 8601."""
     evidence: Evidence | None = None
 
+    @classmethod
+    def of(cls, now: StepExecution, title: str, *, changed: bool = False, depends_on: tuple[int, ...] = ()) -> StepView:
+        """A step as the state has it; `title` is that of the plan, if it is there."""
+        return cls(
+            now.step_number,
+            title or now.title or "",
+            now.status,
+            now.verification,
+            now.error,
+            now.reason,
+            changed,
+            now.folder,
+            depends_on,
+            now.attempts,
+            now.seconds,
+            _iso(now.completed_at),
+            now.evidence,
+        )
+
 
 @dataclass(frozen=True)
 class PlanOpened:
@@ -328,23 +347,8 @@ class PlanOpened:
 
         changed = changed_steps(plan, state)
         steps = (
-            StepView(
-                step.number,
-                step.title,
-                now.status,
-                now.verification,
-                now.error,
-                now.reason,
-                step.number in changed,
-                now.folder,
-                step.dependencies,
-                now.attempts,
-                now.seconds,
-                _iso(now.completed_at),
-                now.evidence,
-            )
+            StepView.of(state.of(step.number), step.title, changed=step.number in changed, depends_on=step.dependencies)
             for step in plan.order()
-            for now in (state.of(step.number),)
         )
         return cls(state.ticket_slug, title, tuple(steps), resumed=state.started_at is not None)
 
@@ -792,6 +796,20 @@ class QuestionAnswered:
     """The model has had its say about it, or could not be asked."""
 
     step: int
+
+
+@dataclass(frozen=True)
+class UndoPreview:
+    """What an undo would do, if it were said now."""
+
+    steps: tuple[int, ...]
+    """Those that would be pending again, in the order in which they were over."""
+    restored: tuple[str, ...]
+    """Files that would be as they were before these steps."""
+    kept: tuple[str, ...]
+    """Files that these steps changed and somebody has edited since: they would stay as they are."""
+    edited: tuple[str, ...] = ()
+    """Files that were edited in between: they would be as they were edited, not as before."""
 
 
 @dataclass(frozen=True)

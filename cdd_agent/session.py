@@ -23,6 +23,8 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
     from cdd_agent.engine.step_details import StepDetails
+    from cdd_agent.engine.timeline import Timeline
+    from cdd_agent.events import UndoPreview
     from cdd_agent.files.index import FileIndex
 
 
@@ -144,6 +146,31 @@ class Session:
         finally:
             if visited is not active:
                 visited.close()
+
+    def timeline(self) -> Timeline:
+        """The run of the ticket that is worked on. Raises `BadInput`."""
+        from cdd_agent.engine.timeline import timeline
+
+        if self.last_ticket is None:
+            raise BadInput("No ticket is open", hint="`/exec SLUG` opens one.")
+        return timeline(self.project.tickets.find(self.last_ticket))
+
+    async def preview_undo(self, number: int) -> UndoPreview:
+        """What going back to before a step of the ticket that is worked on would do now. Raises `CddError`."""
+        from cdd_agent.agents.executor import ExecutorAgent  # not for the shell's first screen
+
+        if isinstance(self.agent, ExecutorAgent):
+            return await self.agent.preview_undo(number)
+        slug = self.last_ticket
+        if slug is None:
+            raise BadInput("No ticket is open")
+        lock = self.agent.lock.lent() if self.agent is not None else None
+        visited = self.openers["executor"](self.project.tickets.find(slug), is_visit=True, lock=lock)
+        try:
+            assert isinstance(visited, ExecutorAgent)
+            return await visited.preview_undo(number)
+        finally:
+            visited.close()
 
     def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
         """All that is known of a step of a ticket, or of the one that is worked on. Raises `BadInput`."""

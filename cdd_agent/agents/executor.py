@@ -22,7 +22,7 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.steering import Take
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone
+from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone, UndoPreview
 from cdd_agent.llm.port import Message
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import StepStatus
@@ -105,6 +105,10 @@ class ExecutorAgent(ReadsWords):
     async def say(self, line: str) -> None:
         with self._engine.recording():
             await self.meaning(line).act()
+
+    async def preview_undo(self, number: int) -> UndoPreview:
+        """See `Engine.preview_undo`."""
+        return await self._engine.preview_undo(number)
 
     def steer(self, line: str, take: Take) -> bool:
         """Guidance for the step that is under way, if its model uses tools: it is heard between its calls."""

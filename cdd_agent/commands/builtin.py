@@ -42,7 +42,7 @@ _KEYS = """\
 | Escape, Ctrl+C | stop what runs; Ctrl+C copies what is selected, or empties the prompt |
 | Ctrl+D, Ctrl+C twice | leave; what was typed is behind ↑ the next time |
 | Ctrl+Z | suspends the shell; `fg` comes back |
-| F2 | the plan: go to it, fold it; F3: what serves each acceptance criterion |
+| F2, F3, F7 | the plan: go to it, fold it; what serves each acceptance criterion; the run as a timeline |
 | PgUp, PgDn, the wheel | scroll; End (in an empty prompt) or a click on "↓ 12 new lines" leads back |
 | Ctrl+↑, Ctrl+↓ | choose the block above or below; then Enter, → and ← open and fold it, Ctrl+C copies all of it |
 | Ctrl+T | opens and folds the last thoughts |

@@ -39,6 +39,7 @@ from cdd_agent.events import (
     StepFinished,
     StepStarted,
     Tone,
+    UndoPreview,
     unheard,
 )
 from cdd_agent.files.paths import without_links
@@ -266,6 +267,10 @@ class Engine:
         """
         if await self._is_in_order():
             await self._undoing.redo()
+
+    async def preview_undo(self, number: int) -> UndoPreview:
+        """What going back to before a step would do now. Raises `BadInput` for a step that was not carried out."""
+        return await self._undoing.preview(number)
 
     async def diff(self, number: int | None = None) -> None:
         """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""

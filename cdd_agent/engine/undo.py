@@ -4,6 +4,7 @@ good by whoever comes next.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from cdd_agent.engine.net_changes import NetChanges
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run, named
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import About, Notice, StepDiff, StepsRedone, StepsUndone, Tone
+from cdd_agent.events import About, Notice, StepDiff, StepsRedone, StepsUndone, Tone, UndoPreview
 from cdd_agent.files.json_file import stamp
-from cdd_agent.git.restore import CheckpointGone
+from cdd_agent.git.restore import CheckpointGone, is_there
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, of_plan
 
 
@@ -61,6 +62,29 @@ class Undoing:
         await history.expect(await self._to_be_undone(undo, steps))
         run.record.save_going_back(GoingBack(id=undo, steps=tuple(step.folder for step in steps)))
         await self.finish()
+
+    async def preview(self, number: int) -> UndoPreview:
+        """What `undo` of this step would do now; nothing is changed. Raises as it does."""
+        run = self.run
+        known = run.state.settled()
+        steps = known[known.index(self._carried_out(number, known)) :]
+        for step in steps:
+            if self._is_unknown(step):
+                raise ChangesUnknown(step.step_number)
+        net = await run.history.net(run.standing(*steps))
+        changed = {change.path for change in net.changes}
+        root, restored, kept = run.record.root, set[str](), set(net.edited - changed)
+        for change in net.changes:
+            if await asyncio.to_thread(is_there, root, change.path, change.after):
+                restored.add(change.path)
+            elif not await asyncio.to_thread(is_there, root, change.path, change.before):  # else there is nothing to do
+                kept.add(change.path)
+        return UndoPreview(
+            tuple(step.step_number for step in steps),
+            tuple(sorted(restored - net.edited)),
+            tuple(sorted(kept)),
+            tuple(sorted(net.edited & changed - kept)),
+        )
 
     async def redo(self) -> None:
         """See `Engine.redo`."""

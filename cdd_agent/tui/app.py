@@ -80,6 +80,7 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
+        Binding("f7", "show_timeline", "The run as a timeline", show=False, priority=True),
         Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),
         Binding("ctrl+f", "find", "Find in the transcript", show=False, priority=True),
         Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
@@ -444,6 +445,34 @@ class Shell(Guarded, App[CddError]):
         elif steps.has_steps:
             steps.fold(is_folded=False)
             self.home.set_focus(steps)
+
+    @work(exclusive=True, group="look")
+    async def action_show_timeline(self) -> None:
+        """F7: walk along the steps as they were over, and from there back, and forth again."""
+        from cdd_agent.tui.timeline_screen import TimelineScreen  # not for the shell's first screen
+
+        if self.screen is not self.home or self.session is None:
+            return
+        try:
+            timeline = await asyncio.to_thread(self.session.timeline)
+        except CddError as error:
+            self.notify(f"{error.message}\n{error.hint}".strip(), severity="warning", markup=False)
+            return
+        if not timeline.steps and not timeline.undone:
+            self.notify("No step was carried out yet.", markup=False)
+            return
+        look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
+        screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
+        self.push_screen(screen, self._say_going_back)
+
+    def _say_going_back(self, line: str | None) -> None:
+        """The words of the Executor where it is active, else the command that does the same."""
+        is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
+        slug = self.session.last_ticket if self.session is not None else None
+        if line and not is_its_own:
+            word, _, step = line.partition(" ")
+            line = " ".join(filter(None, (f"/{word}", slug, step)))
+        self._say_from_screen(line)
 
     @work(exclusive=True, group="look")
     async def action_show_criteria(self) -> None:

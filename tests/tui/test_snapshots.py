@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.engine.effort import RunCost
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
+from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events import (
     AttemptFailed,
     ChangesApplied,
@@ -39,6 +40,7 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
     ToolStarted,
+    UndoPreview,
 )
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
@@ -46,6 +48,7 @@ from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verificati
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
@@ -304,6 +307,28 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tu
         await pilot.pause()
 
     assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look, terminal_size=size)
+
+
+def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
+    done = [
+        StepView(n, TITLES[n - 1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN.get(n)) for n in (1, 2, 4)
+    ]
+    details = StepDetails(SLUG, PLAN_STEP, done[0], RunCost(), (replace(ATTEMPT, failure=""),))
+
+    async def preview(number: int) -> UndoPreview:
+        return UndoPreview((number,), ("tally/report.py", "tally/totals.py"), ("README.md",), ("notes.txt",))
+
+    async def look(pilot: Pilot[None]) -> None:
+        await showing(*FAILED_RUN)(pilot)
+        await pilot.app.push_screen(
+            TimelineScreen(Timeline(SLUG, (*done[:2],), (done[2],)), lambda _: details, preview)
+        )
+        await pilot.press("left")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=look, terminal_size=(100, 30))
 
 
 def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:

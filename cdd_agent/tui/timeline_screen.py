@@ -1,0 +1,159 @@
+"""A run as a timeline: one walks along the points between its steps, sees what changed, and goes back from there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.reactive import reactive
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from cdd_agent.errors import CddError
+from cdd_agent.sanitize import fenced, sanitize_for_display
+from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.wording import step_glyph, why
+
+if TYPE_CHECKING:
+    from cdd_agent.engine.step_details import StepDetails
+    from cdd_agent.engine.timeline import Timeline
+    from cdd_agent.events import StepView, UndoPreview
+
+_KEYS = "←→ point · PgUp PgDn scroll · Enter: the words that go there into the prompt · Esc closes"
+
+
+class _Row(GuardedWidget, Widget):
+    """The points: the start, one after each step, and those that were undone."""
+
+    DEFAULT_CSS = """
+    _Row { height: 1; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+    chosen: reactive[int] = reactive(0)
+
+    def __init__(self, steps: tuple[StepView, ...], undone: int) -> None:
+        """The last `undone` of the steps are those that were undone."""
+        super().__init__()
+        self._steps, self._undone = steps, undone
+
+    def render(self) -> Content:
+        names = ["start", *(f"{step_glyph(step)}{step.number}" for step in self._steps)]
+        parts: list[str | tuple[str, str]] = []
+        now = len(names) - 1 - self._undone
+        first = max(0, min(self.chosen, now) - self.size.width // 12)
+        for place in range(first, len(names)):
+            look = "bold reverse" if place == self.chosen else "$text-muted" if place > now else ""
+            parts += [("╌╌" if place > now else "──", "$text-muted")] if place > first else []
+            parts += [(f" {names[place]}{' now' if place == now else ''} ", look)]
+        return Content.assemble("… " if first else "", *parts)
+
+
+class TimelineScreen(GuardedWidget, ModalScreen[str]):
+    """Closed with a line for the prompt, it is that which goes to the chosen point; an empty one says nothing."""
+
+    DEFAULT_CSS = """
+    TimelineScreen {
+        align: center middle;
+        & > #timeline { width: 94%; height: 94%; border: round $primary; background: $background; }
+        & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    TimelineScreen.-narrow > #timeline { width: 100%; height: 100%; border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,f7", "close", show=False),
+        Binding("right", "walk(1)", show=False, priority=True),
+        Binding("left", "walk(-1)", show=False, priority=True),
+        Binding("home", "walk(-1000000)", show=False, priority=True),
+        Binding("end", "walk(1000000)", show=False, priority=True),
+        Binding("enter", "go", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        look_at: Callable[[int], StepDetails],
+        preview: Callable[[int], Awaitable[UndoPreview]],
+    ) -> None:
+        """`look_at` reads all that is known of a step, `preview` says what going back to before one would do; both may
+        raise `CddError`."""
+        super().__init__()
+        self._look_at, self._preview = look_at, preview
+        self._done, self._undone = timeline.steps, timeline.undone
+        self._steps = (*timeline.steps, *timeline.undone)
+
+    def compose(self) -> ComposeResult:
+        with Widget(id="timeline"):
+            yield _Row(self._steps, len(self._undone))
+            yield Transcript()
+            yield Static(_KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Transcript).focus()
+        self.query_one(_Row).chosen = len(self._done)
+        self.fill(len(self._done))
+
+    def action_walk(self, by: int) -> None:
+        row = self.query_one(_Row)
+        row.chosen = min(max(row.chosen + by, 0), len(self._steps))
+        self.fill(row.chosen)
+
+    def action_go(self) -> None:
+        """Leave with the words that go there, which the person sends, or not."""
+        place = self.query_one(_Row).chosen
+        if place > len(self._done):
+            self.dismiss("redo")
+        elif place < len(self._done):
+            self.dismiss(f"undo {self._done[place].number}")
+        else:
+            self.notify("This is where the project is now.")
+
+    def action_close(self) -> None:
+        self.dismiss("")
+
+    @work(exclusive=True)
+    async def fill(self, place: int) -> None:
+        """Show a point: what its step changed, and what would become of files on the way there."""
+        transcript = self.query_one(Transcript)
+        transcript.clear()
+        if place > len(self._done):
+            transcript.add(BlockKind.NOTE, "Undone. Enter puts `redo` into the prompt, which brings all of it back.")
+        try:
+            if place < len(self._done):
+                self._say_what_would_be(await self._preview(self._done[place].number))
+            if place == 0:
+                transcript.add(BlockKind.NOTE, "Before the first step.")
+                return
+            details = await asyncio.to_thread(self._look_at, self._steps[place - 1].number)
+        except CddError as error:
+            transcript.add(BlockKind.WARNING, error.message)
+            return
+        step = self._steps[place - 1]
+        transcript.add(BlockKind.HEADING, f"After step {step.number}: {step.title}")
+        if step.evidence is not None:
+            transcript.add(BlockKind.NOTE, f"Seen: {why(step.evidence)}")
+        diff = next((attempt.diff for attempt in reversed(details.attempts) if attempt.diff), "")
+        if diff:
+            transcript.add(BlockKind.MARKDOWN, fenced(diff, "diff"))
+        else:
+            transcript.add(BlockKind.NOTE, "It changed no files.")
+        transcript.scroll_home(animate=False)
+
+    def _say_what_would_be(self, preview: UndoPreview) -> None:
+        """Of the files on the way to a point, before anybody says yes."""
+        transcript = self.query_one(Transcript)
+        numbers = ", ".join(map(str, preview.steps))
+        transcript.add(BlockKind.NOTE, f"Going back here undoes step {numbers}; Enter puts the words into the prompt.")
+        for label, paths, kind in (
+            ("as before:", preview.restored, BlockKind.OUTPUT),
+            ("stays as you have edited it since:", preview.kept, BlockKind.WARNING),
+            ("as it was edited in between, not as before:", preview.edited, BlockKind.WARNING),
+        ):
+            for path in paths:
+                transcript.add(kind, sanitize_for_display(f"{label} {path}"))
