@@ -14,8 +14,9 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
 from cdd_agent.errors import CddError
-from cdd_agent.sanitize import fenced, sanitize_for_display
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import REMARKS, criterion_sign, step_glyph, why
@@ -94,7 +95,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             for name in (test.name for test in (last.tests if last else ()) if test.name in criterion.tests):
                 transcript.add(BlockKind.GOOD, name)
             if last and last.diff:
-                transcript.add(BlockKind.MARKDOWN, fenced(last.diff, "diff"))
+                show_diff(transcript, last.diff)
         transcript.scroll_home(animate=False)
 
     def action_scroll(self, how: str) -> None:

@@ -14,9 +14,10 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from cdd_agent.sanitize import fenced, sanitize_for_display
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.verification.outcomes import Result
@@ -112,6 +113,10 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         transcript.clear()
         attempt = attempts[self._attempt] if attempts else None
         part = self.PARTS[self.query_one(_Tabs).chosen]
+        if part == "Changes" and attempt and attempt.diff:
+            show_diff(transcript, attempt.diff)
+            transcript.scroll_home(animate=False)
+            return
         for kind, text in _blocks(part, details, attempt):
             transcript.add(kind, text)
         transcript.scroll_home(animate=False)
@@ -165,9 +170,7 @@ def _blocks(part: str, details: StepDetails, attempt: AttemptDetails | None) -> 
             yield (BlockKind.MARKDOWN, attempt.request) if attempt and attempt.request else nothing
         case "Reply":
             yield (BlockKind.MARKDOWN, attempt.reply) if attempt and attempt.reply else nothing
-        case "Changes":
-            yield (BlockKind.MARKDOWN, fenced(attempt.diff, "diff")) if attempt and attempt.diff else nothing
-        case _ if attempt and (attempt.tests or attempt.output):
+        case "Checks" if attempt and (attempt.tests or attempt.output):
             yield from _tests(attempt)
         case _:
             yield nothing

@@ -16,8 +16,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from cdd_agent.errors import CddError
-from cdd_agent.sanitize import fenced, sanitize_for_display
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import step_glyph, why
@@ -140,7 +141,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
             transcript.add(BlockKind.NOTE, f"Seen: {why(step.evidence)}")
         diff = next((attempt.diff for attempt in reversed(details.attempts) if attempt.diff), "")
         if diff:
-            transcript.add(BlockKind.MARKDOWN, fenced(diff, "diff"))
+            show_diff(transcript, diff)
         else:
             transcript.add(BlockKind.NOTE, "It changed no files.")
         transcript.scroll_home(animate=False)

@@ -98,6 +98,12 @@ class Actions:
                 self._transcript.add(kinds[tone], text)
 
 
+def show_diff(transcript: Transcript, diff: str) -> None:
+    """A unified diff as blocks, one a file, opened."""
+    for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
+        transcript.add_foldable(block)
+
+
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
     """What came of a tool's call."""
     use = _one_line(tool_use(event))
