@@ -22,16 +22,6 @@ _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
 
 
-_IN_CHAT = """\
-| typed | does |
-|---|---|
-| `@src/app.py`, `@docs/`, `@"my notes.md"` | sends the file, or what is in the folder, with the line |
-| `@shot.png` | shows the picture to a model that sees |
-| `!git status` | runs a command of your own, in every agent; chat gets to know what it printed |
-| anything else | is answered by the model, which can look, and change files as `approval` lets it |
-"""
-
-
 @command("exec", "SLUG [--start-over]")
 async def execute(session: Session, slug: str, flag: str = "") -> None:
     """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
@@ -317,21 +307,34 @@ async def choose_model(session: Session, *words: str) -> None:
 @command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),))
 async def show_help(session: Session, agent: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
-    from cdd_agent.agents.executor import ExecutorAgent
-    from cdd_agent.agents.planner import PlannerAgent
-    from cdd_agent.agents.socrates import SocratesAgent
-    from cdd_agent.events import Answer
+    from cdd_agent.commands.help import agents_help, commands_help
+    from cdd_agent.events import ScreenAsked
 
-    words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
+    words = agents_help()
     if not agent:
-        rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
         which = ", ".join(f"`/help {name}`" for name in words)
         others = f"All other lines go to the agent that is active. What they understand: {which}."
-        session.emit(Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}"))
+        session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
     elif (text := words.get(agent.lower())) is not None:
-        session.emit(Answer(text))
+        session.emit(ScreenAsked("help", text, agent.lower()))
     else:
         raise BadInput(f"There is no agent {agent!r}", hint=f"There are {', '.join(words)}.")
+
+
+@command("tickets")
+async def show_tickets(session: Session) -> None:
+    """Show all tickets on a screen of their own: their states, money, what is next for each."""
+    from cdd_agent.events import ScreenAsked
+
+    session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
+
+
+@command("theme", "[NAME]", lambda: (("dark", "light", "contrast", "auto"),))
+async def choose_theme(session: Session, name: str = "") -> None:
+    """Choose the shell's colours: dark, light, contrast; auto: as the terminal's background is."""
+    from cdd_agent.events import ScreenAsked
+
+    session.emit(ScreenAsked("theme", "Only the shell with a screen has themes.", name))
 
 
 @command("clear")

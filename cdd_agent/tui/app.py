@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, work
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
@@ -26,14 +27,17 @@ from cdd_agent.events import (
     Event,
     ExitRequested,
     Notice,
+    ScreenAsked,
     StepFinished,
     Tone,
 )
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, KeyClock
 from cdd_agent.tui.asking import Asking
+from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.faults import FaultLog, Guarded
 from cdd_agent.tui.home import Home
+from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -55,6 +59,7 @@ _PAGES = ("pageup", "pagedown")
 _SCROLLING = ("up", "down", "home", "end", "ctrl+home", "ctrl+end")
 """Keys that are the transcript's while it has the focus."""
 _MOVING = ("tab", "shift+tab")
+_OF_THE_HOME_SCREEN = ("open_screen", "toggle_thoughts", "show_criteria", "toggle_plan", "scroll_transcript")
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 
 
@@ -66,12 +71,16 @@ class Shell(Guarded, App[CddError]):
     """
 
     TITLE = "cdd"
+    ENABLE_COMMAND_PALETTE = False  # there is one of our own
     CSS_PATH = "shell.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
+        Binding("ctrl+c", "stop", "Copy what is selected, or stop what runs; twice: leave", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
+        Binding("f1", "open_screen('help')", "Help", show=False, priority=True),
+        Binding("ctrl+p", "open_screen('palette')", "Find a command, a ticket, a key", show=False, priority=True),
+        Binding("f4", "open_screen('tickets')", "The tickets", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
         Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),
@@ -103,6 +112,10 @@ class Shell(Guarded, App[CddError]):
         self._meant: dict[str, Meant] = {}
         """The same of the lines that wait."""
         self._faults = FaultLog(root)
+        use_theme(self, remembered().name)
+
+    def get_driver_class(self) -> type[Driver]:
+        return asking(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
         return self.home
@@ -116,7 +129,24 @@ class Shell(Guarded, App[CddError]):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED))
             loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
+        self.ask_for_background()
         self.set_timer(_QUIET, self.open)
+
+    def ask_for_background(self) -> None:
+        """Unless the person has chosen a theme, it is the one that fits the terminal."""
+        if not remembered().is_chosen:
+            ask_for_background(self._driver)
+
+    def on_background_told(self, event: BackgroundTold) -> None:
+        fitting, now = by_background(event.colour), remembered()
+        if fitting is not None and not now.is_chosen:
+            use_theme(self, fitting)
+            if fitting != now.name:
+                remember(ThemeChoice(fitting))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """A screen that lies over the shell's own has the keys to itself, but for those that stop and leave."""
+        return self.screen is self.home or action not in _OF_THE_HOME_SCREEN
 
     @work(group="open")
     async def open(self) -> None:
@@ -266,6 +296,8 @@ class Shell(Guarded, App[CddError]):
 
             look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
             self.push_screen(CriteriaScreen(event, look_at))
+        elif isinstance(event, ScreenAsked):
+            self.action_open_screen(event.screen, event.choice)
         else:
             self.home.show(event)
 
@@ -364,6 +396,21 @@ class Shell(Guarded, App[CddError]):
             self.home.set_focus(steps)
 
     @work(exclusive=True, group="look")
+    async def action_open_screen(self, name: str, choice: str = "") -> None:
+        """One of the screens around the work; also while a turn runs."""
+        from cdd_agent.tui.screens.opening import open_screen  # not for the shell's first screen
+
+        if self.screen is not self.home:
+            return
+        try:
+            await open_screen(self, name, choice)
+        except CddError as error:
+            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
+
+    def action_use_theme(self, name: str) -> None:
+        self.action_open_screen("theme", name)
+
+    @work(exclusive=True, group="look")
     async def action_show_criteria(self) -> None:
         """F3: what serves each of the ticket's criteria, and which are seen to be met; also while a turn runs."""
         if self.screen is not self.home or self.session is None:
@@ -391,12 +438,12 @@ class Shell(Guarded, App[CddError]):
         if isinstance(self.screen, StepScreen):
             self.screen.show(details)
         elif self.screen is self.home:
-            self.push_screen(StepScreen(details, self._walk_to_step), self._say_from_screen)
+            self.push_screen(StepScreen(details, self._walk_to_step), self.say_from_screen)
 
     def _walk_to_step(self, by: int) -> None:
         self.open_step(self.home.steps.walk(by))
 
-    def _say_from_screen(self, line: str | None) -> None:
+    def say_from_screen(self, line: str | None) -> None:
         """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)

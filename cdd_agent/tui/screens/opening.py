@@ -1,0 +1,61 @@
+"""The screens around the work are opened here, and what is chosen on them is done: a line goes into the prompt, a theme
+is used. Imported when the first of them is asked for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cdd_agent.tui.themes import AUTOMATIC, THEMES, ThemeChoice, known_theme, remember, remembered, use_theme
+
+if TYPE_CHECKING:
+    from cdd_agent.tui.app import Shell
+
+
+async def open_screen(app: Shell, name: str, choice: str = "") -> None:
+    """Open `palette`, `help` or `tickets` over the shell, or do what `theme` says. Raises `CddError`."""
+    if name == "theme":
+        _choose_theme(app, choice)
+        return
+    session = app.session
+    if session is None:
+        app.notify("In a moment: the session is being opened.")
+        return
+    match name:
+        case "palette":
+            from cdd_agent.tui.screens.palette import Palette
+
+            app.push_screen(Palette(session.project), partial(_done_with_palette, app))
+        case "tickets":
+            from cdd_agent.tui.screens.tickets import TicketsScreen
+
+            app.push_screen(TicketsScreen(session.project), app.say_from_screen)
+        case _:
+            from cdd_agent.tui.screens.help import QUESTION, HelpScreen
+
+            situation = QUESTION if app.asking.open is not None else app.home.agent.name if app.home.agent else "chat"
+            app.push_screen(HelpScreen(choice or situation), app.say_from_screen)
+
+
+async def _done_with_palette(app: Shell, chosen: str | None) -> None:
+    from cdd_agent.tui.screens.palette import ACTION
+
+    app.say_from_screen("" if chosen is None or chosen.startswith(ACTION) else chosen)
+    if chosen is not None and chosen.startswith(ACTION):
+        await app.run_action(chosen.removeprefix(ACTION), app)
+
+
+def _choose_theme(app: Shell, typed: str) -> None:
+    """Use a theme from now on; without a name, say which there are."""
+    if not typed:
+        now = remembered()
+        which = now.name if now.is_chosen else f"{now.name}, by the terminal's background"
+        app.notify(f"The theme is {which}. /theme {' | '.join((*THEMES, AUTOMATIC))} chooses one.", markup=False)
+        return
+    name = known_theme(typed)
+    if name == AUTOMATIC:
+        remember(ThemeChoice(remembered().name))
+        app.ask_for_background()
+    else:
+        remember(ThemeChoice(name, is_chosen=True))
+        use_theme(app, name)
