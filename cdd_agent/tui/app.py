@@ -94,8 +94,11 @@ class Shell(Guarded, App[CddError]):
         open_session: Callable[[Frontend, Emit], Opened],
         first: str = "",
         clock: KeyClock = KeyClock(),  # noqa: B008  # it is frozen
+        *,
+        helps_to_begin: bool = False,
     ) -> None:
-        """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`."""
+        """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`. Where the shell
+        `helps_to_begin`, who has no model is offered what there is."""
         super().__init__()
         self.home = Home(root)
         self._root = root
@@ -103,7 +106,7 @@ class Shell(Guarded, App[CddError]):
         self._first = first
         self._opened = asyncio.Event()
         self.asking = Asking(self.home, clock)
-        self._clock = clock
+        self.clock = clock
         self._last_letter = self._asked_to_leave = -inf
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
@@ -112,6 +115,11 @@ class Shell(Guarded, App[CddError]):
         self._meant: dict[str, Meant] = {}
         """The same of the lines that wait."""
         self._faults = FaultLog(root)
+        self._helps_to_begin = helps_to_begin
+        self.wants_demo = False
+        """The person left for the demo."""
+        self.after_turn: Callable[[], None] | None = None
+        """Done after each turn that went well, when no line waits."""
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
@@ -173,6 +181,10 @@ class Shell(Guarded, App[CddError]):
         """Say what else there is to know at first, when it is known; it does not keep anybody from typing."""
         assert self.session is not None
         await self.session.first_look()
+        if self._helps_to_begin and self.session.project.config.model is None:
+            from cdd_agent.tui.screens.opening import offer_first_steps  # not for the shell's first screen
+
+            offer_first_steps(self)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual's way to end the program. Once there is a session, what failed is told, and the rest goes on."""
@@ -205,7 +217,7 @@ class Shell(Guarded, App[CddError]):
     def _note_key(self, event: events.Key | events.Paste) -> None:
         key = event.key if isinstance(event, events.Key) else ""
         if not key or (isinstance(event, events.Key) and event.is_printable):
-            self._last_letter = self._clock.pressed(event)
+            self._last_letter = self.clock.pressed(event)
         if key not in _LEAVING:
             self._asked_to_leave = -inf
 
@@ -266,7 +278,7 @@ class Shell(Guarded, App[CddError]):
         otherwise, and when the turn failed or was stopped."""
         if event.worker.group != "turn" or not event.worker.is_finished or not self.is_running:
             return
-        prompt, is_typing = self.home.prompt, self._clock.now() - self._last_letter < REST
+        prompt, is_typing = self.home.prompt, self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
         elif (line := prompt.take_waiting()) is not None:
@@ -275,6 +287,16 @@ class Shell(Guarded, App[CddError]):
             else:
                 prompt.bring_back([line], is_typing=is_typing)
                 prompt.give_back(is_typing=is_typing)
+        else:
+            self._go_on_at_rest()
+
+    def _go_on_at_rest(self) -> None:
+        """What comes after the turn, when nobody types any more."""
+        if self.after_turn is not None and self._turn is None:
+            if self.is_busy:
+                self.set_timer(REST, self._go_on_at_rest)
+            else:
+                self.after_turn()
 
     def hear(self, event: Event) -> None:
         """The session's events. A fault in showing one is not the fault of whoever tells it."""
@@ -319,7 +341,7 @@ class Shell(Guarded, App[CddError]):
 
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt; once more leaves."""
-        prompt, turn, now = self.home.prompt, self._turn, self._clock.now()
+        prompt, turn, now = self.home.prompt, self._turn, self.clock.now()
         if selected := self.screen.get_selected_text() or prompt.area.selected_text:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
@@ -344,7 +366,7 @@ class Shell(Guarded, App[CddError]):
 
     def action_leave(self) -> None:
         """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to know it first."""
-        now = self._clock.now()
+        now = self.clock.now()
         if not self.home.prompt.loses_drafts or now - self._asked_to_leave < _TWICE:
             self._leave()
         else:
@@ -453,6 +475,11 @@ class Shell(Guarded, App[CddError]):
 
     def action_toggle_thoughts(self) -> None:
         self.home.transcript.toggle_thoughts()
+
+    @property
+    def is_busy(self) -> bool:
+        """A turn runs, or somebody is typing."""
+        return self._turn is not None or self.clock.now() - self._last_letter < REST
 
     @property
     def _turn(self) -> Worker[None] | None:

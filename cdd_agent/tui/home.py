@@ -81,6 +81,8 @@ class Home(GuardedWidget, Screen[None]):
         super().__init__()
         self.session: Session | None = None
         """None until it is opened."""
+        self.hints: dict[str, str] = {}
+        """Of lines that were put into the prompt for the person, what Enter does with them."""
         self._root = root
         self._delay = 0.0
         """What can be left of a wait for the model that was told."""
@@ -254,7 +256,7 @@ class Home(GuardedWidget, Screen[None]):
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
-        self.activity.tell_meaning(meaning.hint if meaning is not None else "")
+        self.activity.tell_meaning(self.hints.get(line) or (meaning.hint if meaning is not None else ""))
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""
