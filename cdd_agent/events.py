@@ -172,7 +172,8 @@ class ExitRequested:
 
 @dataclass(frozen=True)
 class ScreenAsked:
-    """The person wants to see one of the screens around the work: `help`, `tickets`, `theme`."""
+    """The person wants to see one of the screens around the work: `help`, `tickets`, `settings`,
+    `theme`."""
 
     screen: str
     instead: str

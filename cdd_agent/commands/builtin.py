@@ -329,6 +329,16 @@ async def show_tickets(session: Session) -> None:
     session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
 
 
+@command("settings")
+async def show_settings(session: Session) -> None:
+    """Show all settings and where each comes from, on a screen where they can be changed."""
+    from cdd_agent.config import PROJECT_FILE
+    from cdd_agent.events import ScreenAsked
+
+    where = f"Only the shell with a screen shows them; they are in {PROJECT_FILE.as_posix()}."
+    session.emit(ScreenAsked("settings", where))
+
+
 @command("theme", "[NAME]", lambda: (("dark", "light", "contrast", "auto"),))
 async def choose_theme(session: Session, name: str = "") -> None:
     """Choose the shell's colours: dark, light, contrast; auto: as the terminal's background is."""

@@ -81,6 +81,7 @@ class Shell(Guarded, App[CddError]):
         Binding("f1", "open_screen('help')", "Help", show=False, priority=True),
         Binding("ctrl+p", "open_screen('palette')", "Find a command, a ticket, a key", show=False, priority=True),
         Binding("f4", "open_screen('tickets')", "The tickets", show=False, priority=True),
+        Binding("f5", "open_screen('settings')", "The settings", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
         Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),

@@ -10,16 +10,18 @@ from textual.binding import Binding
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.keys import IN_THE_PROMPT, everywhere, shown
 from cdd_agent.tui.screens.chooser import Chooser
+from cdd_agent.tui.screens.first_run import Wish
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.screens.palette import Palette
+from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
 from tests.projects import Sandbox, Step
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 
 DOCS = Path(__file__).parents[3] / "docs" / "shell.md"
-SCREENS = {"ctrl+p": Palette, "f1": HelpScreen, "f4": TicketsScreen}
+SCREENS = {"ctrl+p": Palette, "f1": HelpScreen, "f4": TicketsScreen, "f5": SettingsScreen}
 KEYS = (
     *("a", "x", "7", "?", " ", "é"),
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab", "backspace", "delete"),
@@ -28,7 +30,7 @@ KEYS = (
 )
 
 
-@pytest.mark.parametrize("kind", [Shell, Overlay, Chooser, HelpScreen, Palette, TicketsScreen])
+@pytest.mark.parametrize("kind", [Shell, Overlay, Chooser, HelpScreen, Palette, TicketsScreen, SettingsScreen, Wish])
 def test_every_binding_has_words(kind: type[Shell | Overlay]) -> None:
     for binding in kind.BINDINGS:
         assert isinstance(binding, Binding)

@@ -11,6 +11,7 @@ from cdd_agent.llm.local_servers import OfferedModel
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.screens.palette import Palette
+from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.themes import use_theme
 from tests.projects import Sandbox
@@ -68,7 +69,7 @@ def doing(theme: str, do: Callable[[Shell, Pilot[None]], Awaitable[None]]) -> Ca
 def pressing(*keys: str) -> Callable[[Shell, Pilot[None]], Awaitable[None]]:
     async def press(app: Shell, pilot: Pilot[None]) -> None:
         await pilot.press(*keys[:1])
-        while not isinstance(app.screen, Palette | TicketsScreen) and keys[0] != "f1":
+        while not isinstance(app.screen, Palette | TicketsScreen | SettingsScreen) and keys[0] != "f1":
             await pilot.pause(0.01)
         await pilot.pause(0.05)
         await pilot.press(*keys[1:])
@@ -99,6 +100,13 @@ def test_help(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
 @everywhere
 def test_tickets(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
     assert snap(snap_compare, shop, look, pressing("f4", "down"))
+
+
+@everywhere
+def test_settings(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
+    shop.flags = {"max_attempts": 5}
+    (shop.root / ".cdd" / "config.yaml").write_text("approval: ask\nbudget:\n  usd: 2\n")
+    assert snap(snap_compare, shop, look, pressing("f5", "down"))
 
 
 OFFERS = (
