@@ -282,6 +282,39 @@ def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, 
     return Config(**merged)
 
 
+def set_in_file(path: Path) -> frozenset[str]:
+    """The names of the settings that a file sets, those in sections as `budget.usd`. Raises `BadInput`."""
+    from cdd_agent.guarded_yaml import read_file, read_mapping
+
+    text = read_file(path)
+    entries = read_mapping(text, str(path), "a config") if text is not None else {}
+    names = set(map(str, entries))
+    for name, entry in entries.items():
+        node: Any = entry.node
+        if node.id == "mapping":
+            names |= {f"{name}.{key}" for key in entry.entries(str(path))}
+    return frozenset(names)
+
+
+def set_in_environment(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The variable that sets this setting, if there is one."""
+    if name == "commands.mode":
+        return next((switch for switch in _UNSAFE_SWITCHES if environment.get(switch)), None)
+    variable = f"CDD_{name.upper()}"
+    return variable if name in _FROM_ENVIRONMENT and environment.get(variable) else None
+
+
+def with_setting(config: Config, name: str, value: object) -> Config:
+    """The settings with another value for one of them, also in a section. Raises `BadInput`, which says what is
+    allowed."""
+    section, _, key = name.rpartition(".")
+    given = _checked({section: {key: value}} if section else {key: value}, lambda _: "The value")
+    if not section:
+        return config.model_copy(update=given)
+    changed = getattr(config, section).model_copy(update={key: getattr(given[section], key)})
+    return config.model_copy(update={section: changed})
+
+
 def with_model(config: Config, model: str, api_base: str | None, where: str, role: Role | None = None) -> Config:
     """The settings with another model, for all that have none of their own or for one role. Raises `BadInput`, which
     names `where` it was chosen."""

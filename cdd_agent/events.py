@@ -172,6 +172,18 @@ class ExitRequested:
 
 
 @dataclass(frozen=True)
+class ScreenAsked:
+    """The person wants to see one of the screens around the work: `help`, `tickets`, `settings`,
+    `theme`."""
+
+    screen: str
+    instead: str
+    """Said by a face that has no such screen."""
+    choice: str = ""
+    """Of `theme`, the one to use; of `help`, the agent it is about."""
+
+
+@dataclass(frozen=True)
 class AgentChanged:
     """Which agent plain text goes to from now on; None: back in chat."""
 
@@ -218,7 +230,16 @@ class OwnCommandFinished:
     """How, in a few words; empty when it succeeded."""
 
 
-ShellEvent = Cleared | ExitRequested | AgentChanged | ModelsFound | ModelChosen | OwnCommandStarted | OwnCommandFinished
+ShellEvent = (
+    Cleared
+    | ExitRequested
+    | ScreenAsked
+    | AgentChanged
+    | ModelsFound
+    | ModelChosen
+    | OwnCommandStarted
+    | OwnCommandFinished
+)
 
 
 # --------------------------------------------------------------------------------------- tickets, their specs and plans

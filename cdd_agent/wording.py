@@ -31,6 +31,7 @@ from cdd_agent.events import (
     PlanOpened,
     Proposal,
     RunFinished,
+    ScreenAsked,
     SpecOpened,
     SpecShown,
     StepCommitted,
@@ -155,6 +156,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case Notice(text=text, tone=tone):
             return [(text, tone)]
         case Answer(text=text):
+            return [(text, Tone.PLAIN)]
+        case ScreenAsked(instead=text):
             return [(text, Tone.PLAIN)]
         case ModelsFound():
             return _models_found(event)

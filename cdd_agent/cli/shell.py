@@ -41,11 +41,15 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
         """Called when the first screen is drawn."""
         return _opened(options, frontend, emit, note)
 
-    shell = Shell(find_root(options.project), session, first)
+    shell = Shell(find_root(options.project), session, first, helps_to_begin=not first)
     error = shell.run()
     if error is not None:
         raise error
     sys.stdout.write("".join(f"{line}\n" for line in _farewell(shell, options)))
+    if shell.wants_demo:
+        from cdd_agent.cli.demo import open_demo
+
+        return open_demo(options)
     return shell.return_code or 0
 
 

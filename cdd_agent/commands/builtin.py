@@ -21,39 +21,6 @@ _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
 
 
-_IN_CHAT = """\
-| typed | does |
-|---|---|
-| `@src/app.py`, `@docs/`, `@"my notes.md"` | sends the file, or what is in the folder, with the line |
-| `@shot.png` | shows the picture to a model that sees |
-| `!git status` | runs a command of your own, in every agent; chat gets to know what it printed |
-| anything else | is answered by the model, which can look, and change files as `approval` lets it |
-"""
-
-_KEYS = """\
-| key | does |
-|---|---|
-| Enter | what the line below the prompt says |
-| Ctrl+J, Shift+Enter, Alt+Enter | a new line |
-| Tab | completes commands, tickets, models, `@files` |
-| ↑ ↓, Ctrl+R | earlier lines; a search in them |
-| Ctrl+G | opens your editor (`$VISUAL` or `$EDITOR`) with what you have typed |
-| Ctrl+O | shows what was pasted; Ctrl+\\_ undoes, Ctrl+Y redoes |
-| Escape, Ctrl+C | stop what runs; Ctrl+C copies what is selected, or empties the prompt |
-| Ctrl+D, Ctrl+C twice | leave; what was typed is behind ↑ the next time |
-| Ctrl+Z | suspends the shell; `fg` comes back |
-| F2, F3, F7 | the plan: go to it, fold it; what serves each acceptance criterion; the run as a timeline |
-| PgUp, PgDn, the wheel | scroll; End (in an empty prompt) or a click on "↓ 12 new lines" leads back |
-| Ctrl+↑, Ctrl+↓ | choose the block above or below; then Enter, → and ← open and fold it, Ctrl+C copies all of it |
-| Ctrl+T | opens and folds the last thoughts |
-| Ctrl+F | finds a text: Enter goes on, ↑ or Shift+Enter back, Escape closes |
-| F6 | diffs side by side, from 140 columns on, or in one column |
-| Ctrl+click on `path:line`, or on a link | opens the file in `$VISUAL` or `$EDITOR` at that line; opens the link |
-
-All that you type goes to the prompt, whatever was clicked or chosen.
-"""
-
-
 @command("exec", "SLUG [--start-over]")
 async def execute(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
@@ -310,23 +277,48 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
 @command("help", "[TOPIC]", lambda: (("chat", "socrates", "planner", "executor", "keys"),), any_time=True)
 async def show_help(session: Session, topic: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; or the keys."""
-    from cdd_agent.agents.executor import ExecutorAgent
-    from cdd_agent.agents.planner import PlannerAgent
-    from cdd_agent.agents.socrates import SocratesAgent
-    from cdd_agent.events import Answer
+    from cdd_agent.commands.help import KEYS, agents_help, commands_help
+    from cdd_agent.events import Answer, ScreenAsked
 
-    words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
+    words = agents_help()
     if not topic:
-        rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
         which = ", ".join(f"`/help {name}`" for name in words)
         others = (
             f"All other lines go to the agent that is active. What they understand: {which}. `/help keys` has the keys."
         )
-        session.emit(Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}"))
-    elif (text := (words | {"keys": _KEYS}).get(topic.lower())) is not None:
-        session.emit(Answer(text))
+        session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
+    elif topic.lower() == "keys":
+        session.emit(Answer(KEYS))
+    elif (text := words.get(topic.lower())) is not None:
+        session.emit(ScreenAsked("help", text, topic.lower()))
     else:
         raise BadInput(f"There is no help on {topic!r}", hint=f"There is some on {', '.join(words)} and keys.")
+
+
+@command("tickets", any_time=True)
+async def show_tickets(session: Session) -> None:
+    """Show all tickets on a screen of their own: their states, money, what is next for each."""
+    from cdd_agent.events import ScreenAsked
+
+    session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
+
+
+@command("settings", any_time=True)
+async def show_settings(session: Session) -> None:
+    """Show all settings and where each comes from, on a screen where they can be changed."""
+    from cdd_agent.config import PROJECT_FILE
+    from cdd_agent.events import ScreenAsked
+
+    where = f"Only the shell with a screen shows them; they are in {PROJECT_FILE.as_posix()}."
+    session.emit(ScreenAsked("settings", where))
+
+
+@command("theme", "[NAME]", lambda: (("dark", "light", "contrast", "auto"),), any_time=True)
+async def choose_theme(session: Session, name: str = "") -> None:
+    """Choose the shell's colours: dark, light, contrast; auto: as the terminal's background is."""
+    from cdd_agent.events import ScreenAsked
+
+    session.emit(ScreenAsked("theme", "Only the shell with a screen has themes.", name))
 
 
 @command("clear")

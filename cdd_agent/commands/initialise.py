@@ -12,7 +12,7 @@ from cdd_agent.files.atomic import create_exclusive, ignore_runs
 from cdd_agent.session import Project
 from cdd_agent.tickets.templates import copy_bundled
 
-_CONFIG = """\
+CONFIG = """\
 # Settings of this project; commit this file. Every key is shown with its default.
 # Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...
 # Your own templates for new tickets go into .cdd/templates/; `cdd init --templates` copies the bundled ones there.
@@ -31,7 +31,7 @@ _CONFIG = """\
 #   headers: {}
 # models: {}                           # by role: planner, executor, chat, socrates; a model, or a mapping of the above
 # fallbacks: []                        # models to ask where the provider is down, or has no quota left
-# tickets_dir: tickets
+# tickets_dir: tickets                 # the folder of tickets, inside the project
 # test_command: null                   # null: found by what the project holds
 # test_timeout: 300                    # seconds
 # max_attempts: 3                      # model attempts a step without a screen, the first included
@@ -80,7 +80,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     _refuse_no_place(root)
     yield Notice(f"The project is {root}" + (", a git repository." if (root / ".git").exists() else "."))
     made = [file] if (file := ignore_runs(root)) else []
-    made += _created(root / PROJECT_FILE, _CONFIG)
+    made += _created(root / PROJECT_FILE, CONFIG)
     if not (tickets := root / project.config.tickets_dir).is_dir():
         made += _created(tickets / ".gitkeep", "")  # git keeps no empty folder
     try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, work
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
@@ -29,6 +30,7 @@ from cdd_agent.events import (
     ExitRequested,
     Notice,
     ReplyDelta,
+    ScreenAsked,
     StepFinished,
     ThinkingDelta,
     Tone,
@@ -37,9 +39,11 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
+from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import FaultLog, Guarded
 from cdd_agent.tui.home import Home
+from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.widget import Transcript
@@ -60,6 +64,17 @@ _TWICE = 3.0
 """Seconds in which to ask once more to leave."""
 _PAGES = ("pageup", "pagedown")
 _MOVING = ("tab", "shift+tab")
+_OF_THE_HOME_SCREEN = (
+    "open_screen",
+    "toggle_thoughts",
+    "show_criteria",
+    "toggle_plan",
+    "show_timeline",
+    "find",
+    "choose_block",
+    "turn_diffs",
+    "scroll_transcript",
+)
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 
 
@@ -71,13 +86,18 @@ class Shell(Guarded, App[CddError]):
     """
 
     TITLE = "cdd"
+    ENABLE_COMMAND_PALETTE = False  # there is one of our own
     CSS_PATH = "shell.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
+        Binding("ctrl+c", "stop", "Copy what is selected, or stop what runs; twice: leave", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
+        Binding("f1", "open_screen('help')", "Help", show=False, priority=True),
+        Binding("ctrl+p", "open_screen('palette')", "Find a command, a ticket, a key", show=False, priority=True),
+        Binding("f4", "open_screen('tickets')", "The tickets", show=False, priority=True),
+        Binding("f5", "open_screen('settings')", "The settings", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
         Binding("f7", "show_timeline", "The run as a timeline", show=False, priority=True),
@@ -96,8 +116,11 @@ class Shell(Guarded, App[CddError]):
         open_session: Callable[[Frontend, Emit], Opened],
         first: str = "",
         clock: KeyClock = KeyClock(),  # noqa: B008  # it is frozen
+        *,
+        helps_to_begin: bool = False,
     ) -> None:
-        """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`."""
+        """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`. Where the shell
+        `helps_to_begin`, who has no model is offered what there is."""
         super().__init__()
         self.home = Home(root)
         self._root = root
@@ -108,7 +131,7 @@ class Shell(Guarded, App[CddError]):
         self.attention = Attention(self._tell_terminal, TerminalKind.of(os.environ), root.name)
         self._recap = ""
         """What a person is to be told who was away, when that does not break into a text that grows."""
-        self._clock = clock
+        self.clock = clock
         self._last_letter = self._asked_to_leave = -inf
         self._problem = ""
         """The error that ended it."""
@@ -119,6 +142,15 @@ class Shell(Guarded, App[CddError]):
         self._meant: dict[str, Meant] = {}
         """The same of the lines that wait."""
         self._faults = FaultLog(root)
+        self._helps_to_begin = helps_to_begin
+        self.wants_demo = False
+        """The person left for the demo."""
+        self.after_turn: Callable[[], None] | None = None
+        """Done after each turn that went well, when no line waits."""
+        use_theme(self, remembered().name)
+
+    def get_driver_class(self) -> type[Driver]:
+        return asking(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
         return self.home
@@ -134,7 +166,24 @@ class Shell(Guarded, App[CddError]):
             loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
         self.app_suspend_signal.subscribe(self, lambda _: self.attention.lend(), immediate=True)
         self.app_resume_signal.subscribe(self, self._come_back)
+        self.ask_for_background()
         self.set_timer(_QUIET, self.open)
+
+    def ask_for_background(self) -> None:
+        """Unless the person has chosen a theme, it is the one that fits the terminal."""
+        if not remembered().is_chosen:
+            ask_for_background(self._driver)
+
+    def on_background_told(self, event: BackgroundTold) -> None:
+        fitting, now = by_background(event.colour), remembered()
+        if fitting is not None and not now.is_chosen:
+            use_theme(self, fitting)
+            if fitting != now.name:
+                remember(ThemeChoice(fitting))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """A screen that lies over the shell's own has the keys to itself, but for those that stop and leave."""
+        return self.screen is self.home or action not in _OF_THE_HOME_SCREEN
 
     @work(group="open")
     async def open(self) -> None:
@@ -164,6 +213,10 @@ class Shell(Guarded, App[CddError]):
         """Say what else there is to know at first, when it is known; it does not keep anybody from typing."""
         assert self.session is not None
         await self.session.first_look()
+        if self._helps_to_begin and self.session.project.config.model is None:
+            from cdd_agent.tui.screens.opening import offer_first_steps  # not for the shell's first screen
+
+            offer_first_steps(self)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual's way to end the program. Once there is a session, what failed is told, and the rest goes on."""
@@ -221,7 +274,7 @@ class Shell(Guarded, App[CddError]):
     def _note_key(self, event: events.Key | events.Paste) -> None:
         key = event.key if isinstance(event, events.Key) else ""
         if not key or (isinstance(event, events.Key) and event.is_printable):
-            self._last_letter = self._clock.pressed(event)
+            self._last_letter = self.clock.pressed(event)
         if key not in _LEAVING:
             self._asked_to_leave = -inf
 
@@ -305,7 +358,7 @@ class Shell(Guarded, App[CddError]):
         otherwise, and when the turn failed or was stopped."""
         if event.worker.group != "turn" or not event.worker.is_finished or not self.is_running:
             return
-        prompt, is_typing = self.home.prompt, self._clock.now() - self._last_letter < REST
+        prompt, is_typing = self.home.prompt, self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
         elif (line := prompt.take_waiting()) is not None:
@@ -314,9 +367,19 @@ class Shell(Guarded, App[CddError]):
             else:
                 prompt.bring_back([line], is_typing=is_typing)
                 prompt.give_back(is_typing=is_typing)
+        else:
+            self._go_on_at_rest()
         if self._turn is None:
             self.attention.end(self._problem, stopped=event.state is WorkerState.CANCELLED)
             self._say_what_happened()
+
+    def _go_on_at_rest(self) -> None:
+        """What comes after the turn, when nobody types any more."""
+        if self.after_turn is not None and self._turn is None:
+            if self.is_busy:
+                self.set_timer(REST, self._go_on_at_rest)
+            else:
+                self.after_turn()
 
     def hear(self, event: Event) -> None:
         """The session's events. A fault in showing one is not the fault of whoever tells it."""
@@ -341,6 +404,8 @@ class Shell(Guarded, App[CddError]):
 
             look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
             self.push_screen(CriteriaScreen(event, look_at))
+        elif isinstance(event, ScreenAsked):
+            self.action_open_screen(event.screen, event.choice)
         else:
             self.home.show(event)
 
@@ -362,7 +427,7 @@ class Shell(Guarded, App[CddError]):
 
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt; once more leaves."""
-        prompt, turn, now = self.home.prompt, self._turn, self._clock.now()
+        prompt, turn, now = self.home.prompt, self._turn, self.clock.now()
         selected = self.screen.get_selected_text() or prompt.area.selected_text or self.home.transcript.chosen_text
         if selected:
             self.copy_to_clipboard(selected)
@@ -388,7 +453,7 @@ class Shell(Guarded, App[CddError]):
 
     def action_leave(self) -> None:
         """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to know it first."""
-        now = self._clock.now()
+        now = self.clock.now()
         if not self.home.prompt.loses_drafts or now - self._asked_to_leave < _TWICE:
             self._leave()
         else:
@@ -475,6 +540,21 @@ class Shell(Guarded, App[CddError]):
         self._say_from_screen(line)
 
     @work(exclusive=True, group="look")
+    async def action_open_screen(self, name: str, choice: str = "") -> None:
+        """One of the screens around the work; also while a turn runs."""
+        from cdd_agent.tui.screens.opening import open_screen  # not for the shell's first screen
+
+        if self.screen is not self.home:
+            return
+        try:
+            await open_screen(self, name, choice)
+        except CddError as error:
+            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
+
+    def action_use_theme(self, name: str) -> None:
+        self.action_open_screen("theme", name)
+
+    @work(exclusive=True, group="look")
     async def action_show_criteria(self) -> None:
         """F3: what serves each of the ticket's criteria, and which are seen to be met; also while a turn runs."""
         if self.screen is not self.home or self.session is None:
@@ -502,12 +582,12 @@ class Shell(Guarded, App[CddError]):
         if isinstance(self.screen, StepScreen):
             self.screen.show(details)
         elif self.screen is self.home:
-            self.push_screen(StepScreen(details, self._walk_to_step), self._say_from_screen)
+            self.push_screen(StepScreen(details, self._walk_to_step), self.say_from_screen)
 
     def _walk_to_step(self, by: int) -> None:
         self.open_step(self.home.steps.walk(by))
 
-    def _say_from_screen(self, line: str | None) -> None:
+    def say_from_screen(self, line: str | None) -> None:
         """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
@@ -534,6 +614,11 @@ class Shell(Guarded, App[CddError]):
 
     def action_toggle_thoughts(self) -> None:
         self.home.transcript.toggle_thoughts()
+
+    @property
+    def is_busy(self) -> bool:
+        """A turn runs, or somebody is typing."""
+        return self._turn is not None or self.clock.now() - self._last_letter < REST
 
     @property
     def _turn(self) -> Worker[None] | None:

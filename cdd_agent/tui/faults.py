@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import traceback
 from datetime import UTC, datetime
-from os import environ
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from textual.strip import Strip
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import append_line, ignore_runs
+from cdd_agent.files.state_folder import state_folder
 
 if TYPE_CHECKING:
     from textual.geometry import Region
@@ -94,6 +94,5 @@ class FaultLog:
         return f"{words}; its traceback could not be kept anywhere"
 
     def _places(self) -> list[Path]:
-        state = environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-        own = Path(state) / "cdd" / "errors.log"
+        own = state_folder() / "errors.log"
         return [self._root / ".cdd" / "runs" / "errors.log", own] if (self._root / ".cdd").is_dir() else [own]

@@ -84,6 +84,8 @@ class Home(GuardedWidget, Screen[None]):
         super().__init__()
         self.session: Session | None = None
         """None until it is opened."""
+        self.hints: dict[str, str] = {}
+        """Of lines that were put into the prompt for the person, what Enter does with them."""
         self._root = root
         self._delay = 0.0
         """What can be left of a wait for the model that was told."""
@@ -257,6 +259,7 @@ class Home(GuardedWidget, Screen[None]):
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
         hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
+        hint = self.hints.get(line) or hint
         self.activity.tell_meaning(hint, self.prompt.doing)
 
     def settle(self) -> None:

@@ -7,7 +7,17 @@ import pytest
 
 from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Answer, Cleared, Event, ExitRequested, Notice, PlanOpened, TicketsListed
+from cdd_agent.events import (
+    About,
+    Answer,
+    Cleared,
+    Event,
+    ExitRequested,
+    Notice,
+    PlanOpened,
+    ScreenAsked,
+    TicketsListed,
+)
 from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import Done, Hear, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
@@ -126,12 +136,13 @@ async def test_cost_shows_what_the_cache_saved(
 )
 async def test_help_has_the_words_of_each_agent(sandbox: Sandbox, agent: str, word: str) -> None:
     (all_of_it,) = await say(sandbox.session(), "/help")
-    assert isinstance(all_of_it, Answer)
-    assert f"`/help {agent.lower()}`" in all_of_it.text
+    assert isinstance(all_of_it, ScreenAsked)
+    assert f"`/help {agent.lower()}`" in all_of_it.instead
 
     (shown,) = await say(sandbox.session(), f"/help {agent}")
-    assert isinstance(shown, Answer)
-    assert word in shown.text
+    assert isinstance(shown, ScreenAsked)
+    assert (shown.screen, shown.choice) == ("help", agent.lower())
+    assert word in shown.instead
 
 
 async def test_exec_without_a_plan_says_so(sandbox: Sandbox) -> None:
@@ -144,8 +155,8 @@ async def test_exec_without_a_plan_says_so(sandbox: Sandbox) -> None:
 
 async def test_help_lists_every_command(sandbox: Sandbox) -> None:
     (answer,) = await say(sandbox.session(), "/help")
-    assert isinstance(answer, Answer)
-    assert all(f"/{name}" in answer.text for name in commands())
+    assert isinstance(answer, ScreenAsked)
+    assert all(f"/{name}" in answer.instead for name in commands())
 
 
 async def test_clear_and_exit(sandbox: Sandbox) -> None:

@@ -57,6 +57,7 @@ def shell(
     opening: tuple[Notice, ...] = (Notice("Welcome."),),
     find_servers: FindServers | None = None,
     time: FingerTime | None = None,
+    helps_to_begin: bool = False,
 ) -> Shell:
     def open_session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         sandbox.frontend = frontend
@@ -64,7 +65,7 @@ def shell(
             return Wiring(sandbox.project, frontend, emit, find_servers).session, opening
         return sandbox.session(emit), opening
 
-    return Shell(sandbox.root, open_session, first, (time or FingerTime()).clock)
+    return Shell(sandbox.root, open_session, first, (time or FingerTime()).clock, helps_to_begin=helps_to_begin)
 
 
 async def opened(app: Shell, pilot: Pilot[Any]) -> None:

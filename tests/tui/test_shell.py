@@ -4,6 +4,7 @@ import pytest
 
 from cdd_agent.events import (
     About,
+    Answer,
     BaselineTaken,
     Notice,
     PlanOpened,
@@ -249,14 +250,6 @@ async def test_clear_empties_the_transcript_and_keeps_the_active_plan(sandbox: S
         assert person.steps == []
 
 
-async def test_help_lists_commands_and_the_words_of_the_executor(sandbox: Sandbox) -> None:
-    async with person_at(sandbox) as person:
-        await person.say("/help")
-        assert "`/exec SLUG" in person.told
-        await person.say("/help executor")
-        assert "`continue`, `c`" in person.told
-
-
 async def test_after_the_last_step_it_is_said_that_the_executor_is_closed_and_what_can_still_be_done(
     sandbox: Sandbox,
 ) -> None:
@@ -270,9 +263,12 @@ async def test_after_the_last_step_it_is_said_that_the_executor_is_closed_and_wh
         assert sandbox.statuses() == ["pending"]
 
 
+LONG = Answer("\n\n".join("paragraph" for _ in range(60)))
+
+
 async def test_who_sends_a_line_from_further_up_sees_what_comes_of_it(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        await person.say("/help")
+        person.app.show(LONG)
         await person.press("pageup")
         transcript = person.app.query_one(Transcript)
         assert transcript.scroll_y < transcript.max_scroll_y
@@ -294,7 +290,8 @@ async def test_slash_exit_leaves_the_agent_then_the_shell(sandbox: Sandbox) -> N
 
 async def test_page_keys_scroll_the_transcript_while_the_prompt_has_the_focus(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        await person.say("/help")
+        person.app.show(LONG)
+        await person.pilot.pause()
         transcript = person.app.query_one(Transcript)
         end = transcript.scroll_y
         assert end == transcript.max_scroll_y > 0

@@ -1,0 +1,78 @@
+"""Tickets side by side: of each how far it is, what its run took, when it was last touched, what is next for it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cdd_agent.commands.listing import type_of, view
+from cdd_agent.errors import CddError
+from cdd_agent.events import TicketView
+from cdd_agent.session import Project
+from cdd_agent.tickets.store import Ticket
+
+_LARGEST = 4_000_000
+"""Bytes of a report that is read for the money in it."""
+
+
+@dataclass(frozen=True)
+class TicketOverview:
+    """A ticket among the others. `next_line` is the command that goes on with it."""
+
+    view: TicketView
+    next_line: str
+    touched: datetime | None = None
+    """When its spec, plan or run changed last."""
+    usd: float | None = None
+    """What its run cost, as its last report has it."""
+
+
+def overviews(project: Project) -> Iterator[TicketOverview]:
+    """All tickets, those first that were touched last. Reads the files of each: to be called in a thread."""
+    found = [_overview(project.root, ticket) for ticket in project.tickets.list()]
+    oldest = datetime.min.replace(tzinfo=UTC)
+    yield from sorted(found, key=lambda ticket: ticket.touched or oldest, reverse=True)
+
+
+def next_line(ticket: Ticket, seen: TicketView) -> str:
+    """The command that goes on with a ticket."""
+    match seen.state:
+        case "planned" | "in progress" | "failed":
+            return f"/exec {ticket.slug}"
+        case "spec" if _is_complete(ticket):
+            return f"/plan {ticket.slug}"
+        case "empty" | "spec":
+            return f"/socrates {ticket.slug}"
+        case _:
+            return f"/status {ticket.slug}"
+
+
+def _is_complete(ticket: Ticket) -> bool:
+    try:
+        return not ticket.read_spec().missing()
+    except CddError:
+        return False
+
+
+def _overview(root: Path, ticket: Ticket) -> TicketOverview:
+    seen = view(ticket, type_of(ticket))
+    times = []
+    for path in (ticket.spec_path, ticket.plan_path, ticket.state_path):
+        try:
+            times.append(path.stat().st_mtime)
+        except OSError:  # of most tickets not all of them are there
+            continue
+    touched = datetime.fromtimestamp(max(times), UTC) if times else None
+    return TicketOverview(seen, next_line(ticket, seen), touched, _money(root / ".cdd" / "runs" / ticket.slug))
+
+
+def _money(folder: Path) -> float | None:
+    report = folder / "report.json"
+    try:
+        if report.stat().st_size > _LARGEST:
+            return None
+        usd = json.loads(report.read_bytes())["usd"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # there was no run, or it says nothing of it
+        return None
+    return float(usd) if isinstance(usd, int | float) else None

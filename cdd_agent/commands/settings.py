@@ -1,0 +1,132 @@
+"""Every setting, with its value, where that comes from, and its words; and changing one in the project's file.
+
+The words are those of the settings file that `/init` makes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from cdd_agent.commands.initialise import CONFIG, initialise
+from cdd_agent.config import (
+    PROJECT_FILE,
+    Config,
+    changed_text,
+    load_config,
+    set_in_environment,
+    set_in_file,
+    user_file,
+    with_setting,
+)
+from cdd_agent.files.atomic import write_atomic
+from cdd_agent.files.paths import confine
+from cdd_agent.guarded_yaml import read_file, read_mapping
+from cdd_agent.redaction import Redactor
+from cdd_agent.session import Project, Session
+from cdd_agent.threads import to_its_end
+
+_LINE = re.compile(r"# (?P<margin> *)(?P<key>[a-z_]+):(?P<rest>.*)$")
+_SECRET = ("request.headers", "request.body", "models", "fallbacks")
+"""What may hold a key: of these only whether they are set is shown, and they are changed in the file alone."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting as it is now."""
+
+    name: str
+    """With its section: `budget.usd`."""
+    value: str
+    """As a settings file has it; of what may hold secrets only that it is set."""
+    origin: str
+    """`default`, `user`, `project`, a variable's name; `session`: a flag, or `/model`."""
+    words: str
+    """What it is for and what it can be."""
+    can_be_changed: bool = True
+
+
+def settings_of(project: Project) -> list[Setting]:
+    """All of them, in the order of the settings file. Reads files; raises `BadInput` where one cannot be read."""
+    stored = load_config(project.root, {})
+    of_user, of_project = set_in_file(user_file()), set_in_file(project.root / PROJECT_FILE)
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    settings = []
+    for name, words in words_of_settings().items():
+        value = _value(project.config, name)
+        origin = "default"
+        if value != _value(stored, name):
+            origin = "session"
+        elif variable := set_in_environment(name):
+            origin = variable
+        elif name in of_project:
+            origin = "project"
+        elif name in of_user:
+            origin = "user"
+        text = json.dumps(_plain(value), ensure_ascii=False) if not isinstance(value, str) else value
+        shown = redactor.redact(text)
+        if name in _SECRET and value != _value(Config(), name):
+            shown = "set, not shown"
+        settings.append(Setting(name, shown, origin, words, name not in _SECRET and shown == text))
+    return settings
+
+
+async def change(session: Session, name: str, typed: str) -> str:
+    """Set a setting in the project's file to what is typed, as YAML has it, and use it from now on; nothing means its
+    default. Returns what there is to know besides. Raises `BadInput`, which says what is allowed; nothing is changed
+    then."""
+    value = _plain(_value(Config(), name))
+    if typed.strip():
+        value = read_mapping(f"value: {typed}", name, "a setting")["value"].value(name)
+    changed = with_setting(session.project.config, name, value)
+    if name == "tickets_dir":
+        confine(session.project.root, changed.tickets_dir)
+    path = session.project.root / PROJECT_FILE
+    if not path.exists():
+        for notice in initialise(session.project):
+            session.emit(notice)
+    section, _, key = name.rpartition(".")
+    text = changed_text(read_file(path) or "", str(path), {section: {key: value}} if section else {key: value})
+    await to_its_end(lambda: session.use(changed), name="settings")
+    write_atomic(path, text.encode())
+    if name == "tickets_dir":
+        return "It holds from the next start on."
+    variable = set_in_environment(name)
+    return f"{variable} is set in the environment and goes before the file at the next start." if variable else ""
+
+
+@cache
+def words_of_settings() -> Mapping[str, str]:
+    """By name, what the settings file says of each."""
+    words: dict[str, str] = {}
+    section = ""
+    for line in CONFIG.splitlines():
+        if (found := _LINE.match(line)) is None:
+            continue
+        key, about = found["key"], found["rest"].rpartition(" # ")[2].strip() if " # " in found["rest"] else ""
+        if found["margin"]:
+            words[f"{section}.{key}"] = about or words.get(section, "")
+        elif key in Config.model_fields:
+            section, words[key] = key, about
+    sections = {name.partition(".")[0] for name in words if "." in name}
+    return {name: text for name, text in words.items() if name not in sections}
+
+
+def _value(config: Config, name: str) -> Any:
+    value: Any = config
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """As YAML and JSON have it."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_unset=True)
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value

@@ -1,0 +1,67 @@
+"""Asking the terminal for the colour of its background (OSC 11). Nobody waits for the answer: it comes among the keys,
+is taken out from between them, and becomes a message. A terminal that does not know the question says nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from time import monotonic
+from typing import ClassVar
+
+from textual._xterm_parser import XTermParser
+from textual.drivers import linux_driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from cdd_agent.tui.background import BackgroundTold
+
+QUESTION = "\x1b]11;?\x1b\\"
+_ANSWER = re.compile(r"\x1b\]11;([^\x07\x1b]{1,64})(?:\x07|\x1b\\)")
+_BEGINNING = re.compile(r"\x1b(?:\](?:1(?:1(?:;[^\x07\x1b]{0,64}\x1b?)?)?)?)?\Z")
+"""What may become an answer with what is read next."""
+_PATIENCE = 2.0
+"""Seconds in which an Escape may be the beginning of an answer."""
+_PAUSE = 0.1
+"""Seconds after which what has begun like an answer is none."""
+
+
+class BackgroundParser(XTermParser):
+    """Keys and mouse as ever, and answers to the question."""
+
+    asked_at: ClassVar[float] = 0.0
+
+    def __init__(self, debug: bool = False) -> None:
+        super().__init__(debug)
+        self._begun = ""
+        self._begun_at = 0.0
+
+    def feed(self, data: str) -> Iterable[Message]:
+        data, self._begun = self._begun + data, ""
+        for answer in _ANSWER.finditer(data):
+            yield BackgroundTold(answer[1])
+        rest = _ANSWER.sub("", data)
+        if (begins := _BEGINNING.search(rest)) and (len(begins[0]) > 1 or monotonic() < self.asked_at + _PATIENCE):
+            self._begun, self._begun_at = begins[0], monotonic()
+            rest = rest[: begins.start()]
+        if rest or not data:
+            yield from super().feed(rest)
+
+    def tick(self) -> Iterable[Message]:
+        if self._begun and monotonic() > self._begun_at + _PAUSE:
+            data, self._begun = self._begun, ""
+            yield from super().feed(data)
+        yield from super().tick()
+
+
+class AskingDriver(LinuxDriver):
+    """A terminal that can be asked for its background."""
+
+    def ask_for_background(self) -> None:
+        """The answer, if there is one, is a `BackgroundTold` for the app."""
+        BackgroundParser.asked_at = monotonic()
+        self.write(QUESTION)
+        self.flush()
+
+    def run_input_thread(self) -> None:
+        linux_driver.XTermParser = BackgroundParser  # type: ignore[attr-defined]  # the loop that reads makes its own parser
+        super().run_input_thread()

@@ -1,0 +1,86 @@
+"""The keys of the shell and what they do, in words: from the bindings themselves, and of the prompt and the questions
+from here. Help, palette and docs/shell.md say the same."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from textual.binding import Binding, BindingType
+
+_NAMES = {
+    "escape": "Esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "question_mark": "?",
+}
+
+
+class Key(NamedTuple):
+    """Keys that do the same."""
+
+    names: str
+    """As people read them: `Ctrl+P`."""
+    words: str
+    action: str = ""
+    """Of a binding, what it runs."""
+
+
+IN_THE_PROMPT = (
+    Key("Enter", "Send the line; in an agent, also an empty one"),
+    Key("Shift+Enter, Alt+Enter, Ctrl+J", "A new line"),
+    Key("Tab", "Complete"),
+    Key("↑, ↓", "Earlier lines, later ones"),
+    Key("Esc", "Stop what runs; take back what waits"),
+)
+AT_A_QUESTION = (
+    Key("a letter, a word", "The answer, when nothing follows, or with Enter"),
+    Key("Esc", "No"),
+    Key("Tab", "Put a draft aside, to see the letters"),
+    Key("PgUp, PgDn", "Scroll what is asked about"),
+)
+
+
+def shown(key: str) -> str:
+    """A key as people read it."""
+    return "+".join(_NAMES.get(part) or part.capitalize() for part in key.split("+"))
+
+
+def keys_of(bindings: Iterable[BindingType]) -> Iterator[Key]:
+    """Those of them that have words."""
+    for binding in bindings:
+        assert isinstance(binding, Binding)
+        if binding.description:
+            yield Key(", ".join(map(shown, binding.key.split(","))), binding.description, binding.action)
+
+
+def everywhere() -> tuple[Key, ...]:
+    """The keys of the shell, whatever is going on."""
+    from cdd_agent.tui.app import Shell
+
+    return tuple(keys_of(Shell.BINDINGS))
+
+
+def on_screens() -> dict[str, tuple[Key, ...]]:
+    """The keys of the screens that lie over the shell's own, by what they show."""
+    from cdd_agent.tui.criteria_screen import CriteriaScreen
+    from cdd_agent.tui.screens.chooser import Chooser
+    from cdd_agent.tui.screens.help import HelpScreen
+    from cdd_agent.tui.screens.overlay import Overlay
+    from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.widgets.steps import StepList
+
+    def of(*kinds: type[StepList | StepScreen | CriteriaScreen | Overlay]) -> tuple[Key, ...]:
+        return tuple(key for kind in kinds for key in keys_of(kind.BINDINGS))
+
+    return {
+        "The plan": of(StepList),
+        "A step": of(StepScreen),
+        "The criteria": of(CriteriaScreen),
+        "Lists: commands, tickets, settings": of(Chooser, Overlay),
+        "Help": of(HelpScreen),
+    }

@@ -1,0 +1,155 @@
+"""A list to choose from: typing filters it, the arrows walk through it, Enter takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tui.screens.overlay import Overlay
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a list: what it is, what there is to say of it, and what it is known by to whoever made it."""
+
+    key: str
+    text: str
+    detail: str = ""
+    sign: str = ""
+
+
+def found(rows: Iterable[Row], typed: str) -> list[Row]:
+    """The rows that hold all words that were typed, those first whose text begins with the first or holds them; or else
+    those whose text has the letters in this order."""
+    words = typed.casefold().split()
+    if not words:
+        return list(rows)
+    ranked: list[tuple[int, Row]] = []
+    loose: list[Row] = []
+    for row in rows:
+        text = row.text.casefold()
+        everything = f"{text} {row.detail.casefold()}"
+        if all(word in everything for word in words):
+            starts = text.lstrip("/").startswith(words[0].lstrip("/"))
+            ranked.append((0 if starts else 1 if all(word in text for word in words) else 2, row))
+        letters = iter(text)
+        if all(letter in letters for word in words for letter in word):
+            loose.append(row)
+    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])] or loose
+
+
+class Chooser(Overlay):
+    """Rows, and what was typed to filter them. What is chosen is for `chosen`."""
+
+    DEFAULT_CSS = """
+    Chooser {
+        & #filter { height: 1; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
+        & OptionList {
+            height: 1fr; border: none; padding: 0 1; background: $background; scrollbar-size-vertical: 1;
+            text-wrap: nowrap; text-overflow: ellipsis; overflow-x: hidden;
+            & > .option-list--option-highlighted {
+                background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+            }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,shift+tab", "walk('cursor_up')", "The row above", show=False),
+        Binding("down,tab", "walk('cursor_down')", "The row below", show=False),
+        Binding("pageup", "walk('page_up')", "A page up", show=False),
+        Binding("pagedown", "walk('page_down')", "A page down", show=False),
+        Binding("home", "walk('first')", "The first row", show=False),
+        Binding("end", "walk('last')", "The last row", show=False),
+        Binding("enter", "choose", "Take the row", show=False),
+        Binding("backspace", "shorten(1)", "Take back a letter of the filter", show=False),
+        Binding("ctrl+u", "shorten(1000000)", "Empty the filter", show=False),
+    ]
+    KEYS = "type to filter · ↑↓ walk · Enter chooses · Esc closes"
+    PROMPT: ClassVar[str] = "type to filter"
+    NOTHING: ClassVar[str] = "Nothing is called so."
+
+    def __init__(self, title: str, rows: Iterable[Row] = ()) -> None:
+        super().__init__()
+        self._title = title
+        self._rows = list(rows)
+        self._found: list[Row] = []
+        self._typed = ""
+
+    def content(self) -> Iterator[Widget]:
+        yield Static(id="filter", markup=False)
+        options = OptionList(markup=False)
+        options.can_focus = False  # every key is the screen's
+        yield options
+
+    def on_mount(self) -> None:
+        self.head(self._title)
+        self._fill()
+
+    def on_resize(self) -> None:
+        self._fill(keep=True)
+
+    def show(self, rows: Iterable[Row]) -> None:
+        """Show these rows; the one that is highlighted stays so, as far as it is still there."""
+        self._rows = list(rows)
+        self._fill(keep=True)
+
+    def seen(self) -> Hashable:
+        return self._typed, self.query_one(OptionList).highlighted, self.query_one(OptionList).scroll_target_y
+
+    @property
+    def highlighted(self) -> Row | None:
+        at = self.query_one(OptionList).highlighted
+        return self._found[at] if at is not None and at < len(self._found) else None
+
+    def type(self, text: str) -> None:
+        self._typed += text
+        self._fill()
+
+    def action_shorten(self, by: int) -> None:
+        self._typed = self._typed[: max(len(self._typed) - by, 0)]
+        self._fill()
+
+    def action_walk(self, how: str) -> None:
+        getattr(self.query_one(OptionList), f"action_{how}")()
+
+    def action_choose(self) -> None:
+        if (row := self.highlighted) is not None:
+            self.chosen(row)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.chosen(self._found[event.option_index])
+
+    def chosen(self, row: Row) -> None:
+        """The person wants this one: the line for the prompt is its key."""
+        self.dismiss(row.key)
+
+    def _fill(self, *, keep: bool = False) -> None:
+        before = self.highlighted if keep else None
+        self._found = found(self._rows, self._typed)
+        options = self.query_one(OptionList)
+        width = max((cell_len(row.text) for row in self._found), default=0)
+        width = min(width, max(self.size.width * 11 // 20, 16))
+        options.set_options(Option(_line(row, width)) for row in self._found)
+        options.highlighted = self._found.index(before) if before in self._found else 0 if self._found else None
+        typed = sanitize_for_display(self._typed)
+        line = Content.assemble("› ", (typed, "bold"), "▏") if typed else Content.styled(f"› {self.PROMPT}", "dim")
+        self.query_one("#filter", Static).update(line)
+        if not self._found and self._rows:
+            self.hint(self.NOTHING)
+
+
+def _line(row: Row, width: int) -> Content:
+    text = sanitize_for_display(row.text)
+    text = set_cell_size(text, width) if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+    sign = f"{row.sign} " if row.sign else ""
+    return Content.assemble(sign, (text, "bold"), "  ", sanitize_for_display(row.detail))

@@ -1,0 +1,86 @@
+"""Help: what the person can do in the situation they are in, then the keys, the commands, and all the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from cdd_agent.commands.help import agents_help, commands_help
+from cdd_agent.tui.keys import AT_A_QUESTION, IN_THE_PROMPT, Key, everywhere, on_screens
+from cdd_agent.tui.screens.overlay import Overlay
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
+
+_SITUATIONS: Mapping[str, str] = {
+    "chat": "In chat",
+    "socrates": "With Socrates: a ticket's spec",
+    "planner": "With the Planner: a ticket's plan",
+    "executor": "With the Executor: a ticket's run",
+}
+QUESTION = "question"
+
+
+class HelpScreen(Overlay):
+    """Made from the commands, the agents and the bindings. It opens at its top, which is about `situation`: an agent's
+    name, or `QUESTION`."""
+
+    DEFAULT_CSS = "HelpScreen Transcript { height: 1fr; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll_text('scroll_up')", "A line up", show=False),
+        Binding("down", "scroll_text('scroll_down')", "A line down", show=False),
+        Binding("pageup", "scroll_text('scroll_page_up')", "A page up", show=False),
+        Binding("pagedown,space", "scroll_text('scroll_page_down')", "A page down", show=False),
+        Binding("home", "scroll_text('scroll_home')", "To the top", show=False),
+        Binding("end", "scroll_text('scroll_end')", "To the end", show=False),
+        Binding("f1,q,question_mark", "close", "Close", show=False),
+    ]
+    KEYS = "↑↓ PgUp PgDn Home End scroll · Ctrl+P finds a command · Esc closes"
+
+    def __init__(self, situation: str = "chat") -> None:
+        super().__init__()
+        self._situation = situation
+
+    def content(self) -> Iterator[Widget]:
+        transcript = Transcript()
+        transcript.can_focus = False  # every key is the screen's
+        yield transcript
+
+    def on_mount(self) -> None:
+        self.head("Help")
+        transcript = self.query_one(Transcript)
+        for title, text in sections(self._situation):
+            transcript.add(BlockKind.HEADING, title)
+            transcript.add(BlockKind.MARKDOWN, text)
+        self.call_after_refresh(transcript.scroll_home, animate=False)
+
+    def seen(self) -> Hashable:
+        return self.query_one(Transcript).scroll_target_y
+
+    def action_scroll_text(self, how: str) -> None:
+        getattr(self.query_one(Transcript), how)(animate=False)
+
+
+def sections(situation: str) -> Iterator[tuple[str, str]]:
+    """Headings, each with its Markdown: what is about the situation first."""
+    agents = agents_help()
+    if situation == QUESTION:
+        yield "A question is open", _table(AT_A_QUESTION)
+    elif situation in agents:
+        yield _SITUATIONS[situation], agents[situation]
+    yield "Keys", _table((*IN_THE_PROMPT, *everywhere()))
+    yield "Commands", commands_help()
+    for name, text in agents.items():
+        if name != situation:
+            yield _SITUATIONS[name], text
+    if situation != QUESTION:
+        yield "When a question is open", _table(AT_A_QUESTION)
+    for title, keys in on_screens().items():
+        yield f"On a screen: {title}", _table(keys)
+
+
+def _table(keys: Iterable[Key]) -> str:
+    rows = "\n".join(f"| {key.names} | {key.words} |" for key in keys)
+    return f"| key | does |\n|---|---|\n{rows}"

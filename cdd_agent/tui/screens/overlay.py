@@ -1,0 +1,81 @@
+"""A screen over the shell's own: each key has an effect there, or is answered by a hint; Escape closes it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.keys import shown
+
+
+class Overlay(GuardedWidget, ModalScreen[str]):
+    """A heading, something to look at, and a line about the keys, which are its BINDINGS: their descriptions are the
+    words of the help.
+
+    Closed with a line for the prompt, it is that which the person wants to say; an empty one says nothing.
+    """
+
+    DEFAULT_CSS = """
+    Overlay {
+        align: center middle;
+        & > #overlay { width: 94%; height: 94%; border: round $primary; background: $background; }
+        & #heading { height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    Overlay.-narrow > #overlay { width: 100%; height: 100%; border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", show=False)]
+    KEYS: ClassVar[str] = "Esc closes"
+    """The line at its bottom."""
+
+    def compose(self) -> ComposeResult:
+        with Widget(id="overlay"):
+            yield Static(id="heading", markup=False)
+            yield from self.content()
+            yield Static(self.KEYS, id="keys", markup=False)
+
+    def content(self) -> Iterator[Widget]:
+        """Between the heading and the keys."""
+        raise NotImplementedError
+
+    def head(self, text: str) -> None:
+        self.query_one("#heading", Static).update(sanitize_for_display(text))
+
+    def hint(self, text: str) -> None:
+        """In place of the line about the keys, until the next one is pressed; without a text, that line again."""
+        self.query_one("#keys", Static).update(Content(sanitize_for_display(text) or self.KEYS))
+
+    def type(self, text: str) -> None:
+        """A printable key or a pasted text, which no binding takes."""
+
+    def seen(self) -> Hashable:
+        """All that a key can change here: one after which this is the same has done nothing, and is told so."""
+        return None
+
+    async def on_key(self, event: events.Key) -> None:
+        event.stop().prevent_default()
+        self.hint("")
+        before = self.seen()
+        if bound := self._bindings.key_to_bindings.get(event.key):
+            await self.app.run_action(bound[0].action, self)
+        elif event.is_printable and event.character:
+            self.type(event.character)
+        if self.is_current and self.seen() == before:
+            self.hint(f"{shown(event.key)} does nothing here · {self.KEYS}")
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop().prevent_default()
+        self.type(" ".join(event.text.split()))
+
+    def action_close(self) -> None:
+        self.dismiss("")

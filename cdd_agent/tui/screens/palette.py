@@ -1,0 +1,81 @@
+"""Everything that can be done, to be found by its words: commands, tickets, themes, screens, keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+
+from cdd_agent.commands.overview import next_line
+from cdd_agent.commands.registry import SlashCommand, commands
+from cdd_agent.errors import CddError
+from cdd_agent.tui.keys import everywhere
+from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.themes import THEMES
+
+if TYPE_CHECKING:
+    from cdd_agent.session import Project
+
+ACTION = "action:"
+"""Begins what the palette is closed with where that is no line for the prompt, but what the shell does at once; none of
+these changes anything but what one sees."""
+_CHANGING = ("stop", "leave")
+
+
+class Palette(Chooser):
+    """Closed with a line for the prompt, or with an `ACTION`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+p", "close", "Close", show=False)]
+    KEYS = "type to find · Enter takes it into the prompt, runs nothing · Esc closes"
+    PROMPT = "a command, a ticket, a key, in words"
+
+    def __init__(self, project: Project) -> None:
+        super().__init__("Commands, tickets, screens, themes, keys")
+        self._project = project
+        self._tickets: tuple[Row, ...] | None = None
+
+    def on_mount(self) -> None:
+        self._rows = list(_fixed_rows())
+        super().on_mount()
+        self.read_tickets()
+
+    def seen(self) -> Hashable:
+        return super().seen(), self._tickets is None
+
+    @work(group="palette")
+    async def read_tickets(self) -> None:
+        """Offer the tickets, too, each with what is next for it."""
+        try:
+            self._tickets = await asyncio.to_thread(lambda: tuple(_ticket_rows(self._project)))
+        except CddError as error:
+            self.hint(error.message)
+            return
+        self.show([*self._rows, *self._tickets])
+
+
+def _ticket_rows(project: Project) -> Iterator[Row]:
+    from cdd_agent.commands.listing import view
+
+    for ticket in project.tickets.list():
+        seen = view(ticket)
+        line = next_line(ticket, seen)
+        steps = f" {seen.done}/{seen.total}" if seen.total else ""
+        yield Row(line, line, f"ticket · {seen.state}{steps}")
+
+
+def _fixed_rows() -> Iterator[Row]:
+    for known in commands().values():
+        yield Row(_begun(known), known.synopsis, known.help.partition("\n")[0])
+    for key in everywhere():
+        if key.action and key.action.partition("(")[0] not in _CHANGING:
+            yield Row(f"{ACTION}{key.action}", key.words, f"key {key.names}")
+    for name, words in THEMES.items():
+        yield Row(f"{ACTION}use_theme({name!r})", f"Theme: {name}", words.about)
+
+
+def _begun(known: SlashCommand) -> str:
+    """The command as it is typed, with room for what it needs."""
+    return f"/{known.name} " if known.usage and not known.usage.startswith("[") else f"/{known.name}"

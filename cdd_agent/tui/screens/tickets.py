@@ -1,0 +1,88 @@
+"""All tickets: how far each is, what it cost, when it was last touched; Enter offers what is next for one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from rich.cells import set_cell_size
+from textual import work
+from textual.binding import Binding, BindingType
+
+from cdd_agent.commands.overview import TicketOverview, overviews
+from cdd_agent.errors import CddError
+from cdd_agent.session import Project
+from cdd_agent.tui.screens.chooser import Chooser, Row
+
+_SIGNS = {"done": "✓", "in progress": "◐", "failed": "✗", "unreadable": "!", "planned": "○"}
+_NEW = Row("/new ", "New ticket", "/new TYPE NAME", "+")
+
+
+class TicketsScreen(Chooser):
+    """Opens at once, and fills when the tickets are read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+n", "new", "A new ticket", show=False),
+        Binding("f4", "close", "Close", show=False),
+    ]
+    KEYS = "Enter goes on with it · type to filter · Ctrl+N new · Esc closes"
+    NOTHING = "No ticket is called so, or is in such a state."
+
+    def __init__(self, project: Project) -> None:
+        super().__init__("Tickets")
+        self._project = project
+        self._count: int | None = None
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.head("Tickets: reading …")
+        self.read()
+
+    def seen(self) -> Hashable:
+        return super().seen(), self._count
+
+    @work(group="tickets")
+    async def read(self) -> None:
+        """Show what there is."""
+        try:
+            tickets = await asyncio.to_thread(lambda: list(overviews(self._project)))
+        except CddError as error:
+            self.head("Tickets")
+            self.hint(error.message)
+            return
+        self._count = len(tickets)
+        self.head(_counted(tickets))
+        now = datetime.now(UTC)
+        self.show([*(_row(ticket, now) for ticket in tickets), _NEW])
+
+    def action_new(self) -> None:
+        self.dismiss(_NEW.key)
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long that is ago, in one unit."""
+    seconds = max((now - then).total_seconds(), 0)
+    for name, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {name} ago"
+    return "just now"
+
+
+def _row(ticket: TicketOverview, now: datetime) -> Row:
+    seen = ticket.view
+    progress = f"{seen.done}/{seen.total}" if seen.total else ""
+    money = f"${ticket.usd:.2f}" if ticket.usd else ""
+    when = ago(ticket.touched, now) if ticket.touched else ""
+    columns = ((seen.state, 12), (f"{progress:>5}", 6), (f"{money:>7}", 8), (f"{when:>10}", 11))
+    facts = "".join(set_cell_size(text, width) for text, width in columns)
+    return Row(
+        ticket.next_line, seen.slug, f"{facts} {seen.error or ticket.next_line.split()[0]}", _SIGNS.get(seen.state, "·")
+    )
+
+
+def _counted(tickets: list[TicketOverview]) -> str:
+    states = [ticket.view.state for ticket in tickets]
+    parts = [f"{states.count(state)} {state}" for state in ("in progress", "failed", "planned", "done")]
+    return " · ".join([f"Tickets: {len(tickets)}", *(part for part in parts if not part.startswith("0 "))])

@@ -1,0 +1,124 @@
+"""How the shell looks: dark, light or in high contrast; chosen by the person, or else by the terminal's background.
+
+What was chosen is remembered where the person's other state is: it is theirs, not the project's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual.theme import Theme
+
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.files.state_folder import state_folder
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+AUTOMATIC = "auto"
+_BLACK_BY_NUMBER = (0, 1, 2, 3, 4, 5, 6, 8)
+"""The dark ones of a terminal's sixteen colours."""
+
+
+class Look(NamedTuple):
+    """A theme as people choose it. On a terminal of sixteen colours it uses those, as the person has set them."""
+
+    about: str
+    theme: str
+    in_sixteen: str
+
+
+THEMES: Mapping[str, Look] = {
+    "dark": Look("for a dark terminal", "textual-dark", "ansi-dark"),
+    "light": Look("for a light terminal", "textual-light", "ansi-light"),
+    "contrast": Look("black and white, few colours, all of them bright", "cdd-contrast", "cdd-contrast"),
+}
+_CONTRAST = Theme(
+    name="cdd-contrast",
+    primary="#7fd7ff",
+    secondary="#7fd7ff",
+    accent="#ffff5f",
+    warning="#ffd75f",
+    error="#ff8787",
+    success="#87ff87",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#1c1c1c",
+    boost="#000000",
+    text_alpha=1.0,
+    variables={
+        "text-muted": "#e4e4e4",
+        "text-disabled": "#d0d0d0",
+        "block-cursor-background": "#ffffff",
+        "block-cursor-foreground": "#000000",
+    },
+)
+
+
+@dataclass(frozen=True)
+class ThemeChoice:
+    """Which theme, and whether the person said so."""
+
+    name: str
+    is_chosen: bool = False
+
+
+def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
+    """What the person chose, or what fitted the terminal last time; at first what its environment says, or dark."""
+    with suppress(OSError, ValueError, RecursionError):
+        kept = json.loads(_file().read_bytes())
+        if isinstance(kept, dict) and kept.get("theme") in THEMES:
+            return ThemeChoice(kept["theme"], kept.get("chosen") is True)
+    last = environment.get("COLORFGBG", "").rpartition(";")[2]
+    is_light = last.isdecimal() and int(last) < 16 and int(last) not in _BLACK_BY_NUMBER
+    return ThemeChoice("light" if is_light else "dark")
+
+
+def remember(choice: ThemeChoice) -> None:
+    """For the next start; where the disk refuses, that begins as this one did."""
+    from cdd_agent.files.atomic import write_atomic
+
+    with suppress(CddError):
+        text = json.dumps({"theme": choice.name, "chosen": choice.is_chosen})
+        write_atomic(_file(), f"{text}\n".encode())
+
+
+def known_theme(name: str) -> str:
+    """The theme of this name, or one that begins so. Raises `BadInput`."""
+    fitting = [known for known in (*THEMES, AUTOMATIC) if known.startswith(name.lower())]
+    if not name or len(fitting) != 1:
+        raise BadInput(f"There is no theme {name!r}", hint=f"There are {', '.join((*THEMES, AUTOMATIC))}.")
+    return fitting[0]
+
+
+def use_theme(app: App[Any], name: str) -> None:
+    """Draw in this theme from now on."""
+    look = THEMES[name]
+    app.register_theme(_CONTRAST)
+    app.theme = look.in_sixteen if app.console.color_system == "standard" else look.theme
+
+
+def by_background(colour: str) -> str | None:
+    """The theme for a background as a terminal names it: `rgb:1e1e/1e1e/1e1e`, `#1e1e1e`; None for anything else."""
+    if found := re.fullmatch(
+        r"rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})(?:/[0-9a-fA-F]+)?", colour
+    ):
+        parts = [int(part, 16) / (16 ** len(part) - 1) for part in found.groups()]
+    elif found := re.fullmatch(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", colour.lower()):
+        parts = [int(part, 16) / 255 for part in found.groups()]
+    else:
+        return None
+    red, green, blue = parts
+    return "light" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "dark"
+
+
+def _file() -> Path:
+    return state_folder() / "theme.json"

@@ -1,0 +1,136 @@
+"""The settings' screen: what holds and why, and changing it in the project's file."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from cdd_agent.commands.settings import settings_of, words_of_settings
+from cdd_agent.config import Config, load_config, user_file
+from cdd_agent.tui.screens.settings import SettingsScreen
+from tests.projects import Sandbox
+from tests.tui.person import Person, person_at
+from tests.tui.screens.reading import has_read
+
+FILE = """\
+# Ours.
+approval: ask   # until we trust it
+budget:
+  usd: 2  # a run
+# max_attempts: 3   # as it was
+"""
+
+
+@pytest.fixture
+def config(sandbox: Sandbox) -> Path:
+    (sandbox.root / ".cdd").mkdir()
+    file = sandbox.root / ".cdd" / "config.yaml"
+    file.write_text(FILE)
+    return file
+
+
+async def settings(person: Person) -> SettingsScreen:
+    await person.press("f5")
+    await person.until(lambda: isinstance(person.app.screen, SettingsScreen) and has_read(person))
+    assert isinstance(person.app.screen, SettingsScreen)
+    return person.app.screen
+
+
+async def put(person: Person, name: str, value: str) -> None:
+    """Go to a setting, and type another value for it."""
+    await person.press("ctrl+u", *name, "enter", "ctrl+u")
+    await person.press(*("space" if letter == " " else letter for letter in value), "enter")
+    await person.until(lambda: has_read(person))
+
+
+def leaves(kind: type[BaseModel], prefix: str = "") -> set[str]:
+    found: set[str] = set()
+    for name, field in kind.model_fields.items():
+        section = field.annotation
+        is_section = isinstance(section, type) and issubclass(section, BaseModel) and name != "models"
+        found |= leaves(section, f"{prefix}{name}.") if is_section and section else {f"{prefix}{name}"}
+    return found
+
+
+def test_every_setting_is_there() -> None:
+    assert set(words_of_settings()) == leaves(Config)
+
+
+def test_where_each_comes_from(sandbox: Sandbox, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().write_text("test_timeout: 20\napproval: auto\n")
+    monkeypatch.setenv("CDD_EFFORT", "low")
+    sandbox.flags = {"max_attempts": 7}
+    found = {setting.name: (setting.value, setting.origin) for setting in settings_of(sandbox.project)}
+    assert found["approval"] == ("ask", "project")
+    assert found["budget.usd"] == ("2.0", "project")
+    assert found["budget.tokens"] == ("null", "default")
+    assert found["test_timeout"] == ("20.0", "user")
+    assert found["effort"] == ("low", "CDD_EFFORT")
+    assert found["max_attempts"] == ("7", "session")
+
+
+async def test_what_may_hold_a_secret_is_neither_shown_nor_changed_here(sandbox: Sandbox, config: Path) -> None:
+    config.write_text("request:\n  headers:\n    X-Key: sk-very-secret\n")
+    async with person_at(sandbox, size=(120, 40)) as person:
+        await settings(person)
+        assert "set, not shown" in person.screen
+        assert "sk-very" not in person.screen
+        await person.press(*"headers", "enter")
+        assert "is changed in .cdd/config.yaml" in person.screen
+
+
+async def test_a_change_is_written_and_holds_and_the_comments_stay(sandbox: Sandbox, config: Path) -> None:
+    async with person_at(sandbox) as person:
+        await settings(person)
+        await put(person, "approval", "auto")
+        await put(person, "budget.usd", "3.5")
+        await put(person, "max_attempts", "9")
+        assert person.app.session is not None
+        now = person.app.session.project.config
+        assert (now.approval, now.budget.usd, now.max_attempts) == ("auto", 3.5, 9)
+    assert config.read_text() == FILE.replace("ask ", '"auto" ').replace("usd: 2", "usd: 3.5") + "max_attempts: 9\n"
+    assert load_config(sandbox.root, {}) == now
+
+
+async def test_a_wrong_value_is_told_and_changes_nothing(sandbox: Sandbox, config: Path) -> None:
+    async with person_at(sandbox, size=(160, 30)) as person:
+        await settings(person)
+        for name, value, allowed in (
+            ("approval", "sometimes", "'ask', 'edits' or 'auto'"),
+            ("max_attempts", "0", "a whole number from 1 to 100"),
+            ("budget.usd", "[", "budget.usd"),
+            ("tickets_dir", "../elsewhere", ".."),
+        ):
+            await put(person, name, value)
+            await person.until(lambda allowed=allowed: allowed in person.screen)
+            await person.press("escape")
+        assert config.read_text() == FILE
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is person.app.home)
+
+
+async def test_nothing_means_the_default(sandbox: Sandbox, config: Path) -> None:
+    async with person_at(sandbox) as person:
+        await settings(person)
+        await put(person, "approval", "")
+    assert load_config(sandbox.root, {}).approval == "edits"
+
+
+async def test_escape_leaves_the_value_first_then_the_screen(sandbox: Sandbox, config: Path) -> None:
+    async with person_at(sandbox) as person:
+        screen = await settings(person)
+        await person.press(*"approval", "enter", *"x", "escape")
+        assert person.app.screen is screen
+        assert config.read_text() == FILE
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is person.app.home)
+
+
+async def test_a_folder_that_is_no_project_becomes_one(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.say("/settings")
+        await person.until(lambda: isinstance(person.app.screen, SettingsScreen) and has_read(person))
+        await put(person, "approval", "ask")
+    assert load_config(sandbox.root, {}).approval == "ask"
+    assert "# model: anthropic" in (sandbox.root / ".cdd" / "config.yaml").read_text()
