@@ -283,9 +283,7 @@ async def show_help(session: Session, topic: str = "") -> None:
     words = agents_help()
     if not topic:
         which = ", ".join(f"`/help {name}`" for name in words)
-        others = (
-            f"All other lines go to the agent that is active. What they understand: {which}. `/help keys` has the keys."
-        )
+        others = f"All other lines go to the agent that is active. What they understand: {which}. Keys: `/help keys`."
         session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
     elif topic.lower() == "keys":
         session.emit(Answer(KEYS))

@@ -65,16 +65,10 @@ _TWICE = 3.0
 _PAGES = ("pageup", "pagedown")
 _MOVING = ("tab", "shift+tab")
 _OF_THE_HOME_SCREEN = (
-    "open_screen",
-    "toggle_thoughts",
-    "show_criteria",
-    "toggle_plan",
-    "show_timeline",
-    "find",
-    "choose_block",
-    "turn_diffs",
-    "scroll_transcript",
+    *("open_screen", "toggle_thoughts", "show_criteria", "toggle_plan", "show_timeline", "find", "choose_block"),
+    *("turn_diffs", "scroll_transcript"),
 )
+"""Actions that are done on it, and not under another screen that lies over it."""
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 
 
@@ -537,7 +531,7 @@ class Shell(Guarded, App[CddError]):
         if line and not is_its_own:
             word, _, step = line.partition(" ")
             line = " ".join(filter(None, (f"/{word}", slug, step)))
-        self._say_from_screen(line)
+        self.say_from_screen(line)
 
     @work(exclusive=True, group="look")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
