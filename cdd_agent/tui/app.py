@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, work
+from textual import events, messages, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -337,6 +337,12 @@ class Shell(Guarded, App[CddError]):
                 await turn.wait()
         if self.session is not None:
             self.session.leave()
+
+    def on_exit_app(self, event: messages.ExitApp) -> None:
+        """Textual's order to end; where it does not come from `exit`, a page that shows the shell was closed."""
+        if not self._exit:
+            event.prevent_default()
+            self._leave(ExitCode.INTERRUPTED)
 
     @work(group="leave")
     async def action_vanish(self) -> None:
