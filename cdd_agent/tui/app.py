@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, messages, work
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
@@ -34,6 +35,7 @@ from cdd_agent.tui.answering import REST, KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.faults import FaultLog, Guarded
 from cdd_agent.tui.home import Home
+from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -58,7 +60,7 @@ _MOVING = ("tab", "shift+tab")
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 
 
-class Shell(Guarded, App[CddError]):
+class Shell(Sparing, Guarded, App[CddError]):
     """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
 
     The session is opened behind the first screen: settings, adapters and engine take longer to import than to type
@@ -103,9 +105,17 @@ class Shell(Guarded, App[CddError]):
         self._meant: dict[str, Meant] = {}
         """The same of the lines that wait."""
         self._faults = FaultLog(root)
+        self._transcript_at = Region(), 0
+        """Its place on the screen, and the row that is its first there."""
 
     def get_default_screen(self) -> Screen[None]:
         return self.home
+
+    def what_has_moved(self) -> tuple[Region, int] | None:
+        transcript = self.home.transcript
+        was_at, self._transcript_at = self._transcript_at, (transcript.region, transcript.scroll_offset.y)
+        region, row = self._transcript_at
+        return (region, row - was_at[1]) if self.screen is self.home and region == was_at[0] else None
 
     @property
     def session(self) -> Session | None:
