@@ -104,6 +104,18 @@ class Web(_ConfigSection):
     """Also those of this machine and its network."""
 
 
+class Notifications(_ConfigSection):
+    """How the shell calls a person who looks at something else."""
+
+    bell: bool = True
+    desktop: Annotated[Literal["auto", "osc9", "osc777", "off"], _YamlOff] = "auto"
+    """A notification, and by which sequence; `auto`: by the one that the terminal is known to understand, if any."""
+    title: bool = True
+    """The terminal's title says how far a run is."""
+    progress: Annotated[Literal["auto", "on", "off"], _YamlOff, _YamlOn] = "auto"
+    """So does the taskbar; `auto`: where the terminal is known to understand that."""
+
+
 class Budget(_ConfigSection):
     """What a run may take, in all processes that it goes on in. It stops before the call that could pass it."""
 
@@ -187,6 +199,7 @@ class Config(ModelSettings):
     """`verified`: a step that is only unharmed, unverified or skipped fails the run."""
     commands: Commands = Commands()
     web: Web = Web()
+    notifications: Notifications = Notifications()
     budget: Budget = Budget()
     record: str | None = None
     """A file that keeps what the model is asked and answers, to be played with `replay:FILE`."""
@@ -224,6 +237,9 @@ _ALLOWED = {
     "commands.pass_env": "a list of names of variables",
     "web": "a mapping with private",
     "web.private": "true or false",
+    "notifications": f"a mapping with {', '.join(Notifications.model_fields)}",
+    "notifications.bell": "true or false",
+    "notifications.title": "true or false",
     "budget": "a mapping with usd, tokens",
     "budget.usd": "a number of dollars over 0, or null",
     "budget.tokens": "a whole number over 0, or null",

@@ -38,6 +38,12 @@ class CddError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def in_a_line(self) -> str:
+        """Message and hint as sentences."""
+        end = "." if self.hint and not self.message.endswith((".", "!", "?", ":")) else ""
+        return f"{self.message}{end} {self.hint}".rstrip()
+
 
 class BadInput(CddError):
     """A ticket, plan, config, path or argument that cannot be used as it is."""

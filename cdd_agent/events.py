@@ -612,6 +612,14 @@ class StepStarted:
 
 
 @dataclass(frozen=True)
+class GuidanceTaken:
+    """Words that a person has said to a running step have reached the model, with the answers to its calls."""
+
+    step: int
+    text: str
+
+
+@dataclass(frozen=True)
 class ChangesApplied:
     """Files were written. `step` is None in chat."""
 
@@ -825,6 +833,7 @@ RunEvent = (
     | BaselineTaken
     | CheckpointStarted
     | StepStarted
+    | GuidanceTaken
     | ChangesApplied
     | ChangesPutBack
     | TestsStarted

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
-from cdd_agent.agents.last_active import LastActive, last_active, remember
-from cdd_agent.agents.words import shell_word
+from cdd_agent.agents.store import LastActive
+from cdd_agent.agents.words import shell_name
 from cdd_agent.config import Config
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
@@ -23,6 +23,7 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
     from cdd_agent.engine.step_details import StepDetails
+    from cdd_agent.files.index import FileIndex
 
 
 @dataclass(frozen=True)
@@ -41,50 +42,34 @@ Opener = Callable[..., Agent]
 _FOR_THE_EXECUTOR = re.compile(
     r"(?P<word>undo|redo|diff|status|retry|skip)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE
 )
-"""What nobody means to say to a model, even where no run is open."""
+"""Lines that nobody means for a model, even where no run is open."""
 _NAMES = {"executor": "the Executor", "planner": "the Planner", "socrates": "Socrates"}
 _SHOWN_AT_FIRST = 6
 """Models that the first screen has room for."""
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
 
 
-async def _no_servers() -> Sequence[LocalServer]:
-    return ()
-
-
+@dataclass(eq=False)
 class Session:
     """One person's way through a project. Lines go to the agent that is active on a ticket, else to chat."""
 
-    def __init__(
-        self,
-        project: Project,
-        openers: Mapping[str, Opener],
-        emit: Emit,
-        tally: Tally | None = None,
-        use: Callable[[Config], None] = lambda config: None,
-        find_servers: FindServers = _no_servers,
-        *,
-        open_chat: Callable[[], GeneralAgent],
-    ) -> None:
-        """`openers` are those of the agents that work on tickets, by the agent's name; `open_chat` is for chat.
-
-        `use` makes these settings the project's, and all agents ask their model from then on; it raises `BadInput` and
-        changes nothing where there can be no such model.
-        """
-        self.project = project
-        self.tally = tally or Tally()
-        """What all model calls of this session took."""
-        self.agent: Agent | None = None
-        self._worked_on: str | None = None
-        self.offers: tuple[OfferedModel, ...] = ()
-        """The models of this computer's servers, as they were found last."""
-        self.use = use
-        self.emit = emit
-        """Whoever watches the session is told by this what happens."""
-        self._openers = openers
-        self._open_chat = open_chat
-        self._remembered: LastActive | None = None
-        self._find_servers = find_servers
+    project: Project
+    openers: Mapping[str, Opener]
+    """Those of the agents that work on tickets, by the agent's name."""
+    open_chat: Callable[[], GeneralAgent]
+    emit: Emit
+    """Whoever watches the session is told by this what happens."""
+    tally: Tally
+    """Of all model calls of this session."""
+    use: Callable[[Config], None]
+    """Makes these settings the project's, and all agents ask their model from then on. Raises `BadInput`, and changes
+    nothing, where there can be no such model."""
+    find_servers: FindServers
+    agent: Agent | None = field(default=None, init=False)
+    offers: tuple[OfferedModel, ...] = field(default=(), init=False)
+    """The models of this computer's servers, as they were found last."""
+    _worked_on: str | None = field(default=None, init=False)
+    _remembered: LastActive | None = field(default=None, init=False)
 
     @property
     def last_ticket(self) -> str | None:
@@ -94,28 +79,33 @@ class Session:
     @cached_property
     def chat(self) -> GeneralAgent:
         """The general agent, opened when it is first needed."""
-        return self._open_chat()
+        return self.open_chat()
+
+    @cached_property
+    def files(self) -> FileIndex:
+        """The files of the project that a line can mention, for finding them while it is typed."""
+        from cdd_agent.agents.mention_completion import files_to_mention
+
+        return files_to_mention(self.project.root)
 
     def can_engage(self, name: str) -> bool:
         """Whether there is an agent of this name that works on tickets."""
-        return name in self._openers
+        return name in self.openers
 
     async def look_for_models(self) -> ModelsFound:
         """The models that servers on this computer offer now."""
-        servers = await self._find_servers()
+        servers = await self.find_servers()
         self.offers = tuple(
             OfferedModel(model, server.name, server.api_base) for server in servers for model in server.models
         )
         return ModelsFound(self.offers, tuple(server.name for server in servers if not server.models))
 
     async def first_look(self) -> None:
-        """What was left in the middle; and where no model is configured, what could be used."""
+        """Tell what was left in the middle; and where no model is configured, which could be used."""
         last = await asyncio.to_thread(self._left_open)
         if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
             who = _NAMES[last.agent or ""]
-            self.emit(
-                Notice(f"`/resume` goes on with {last.ticket_slug}, where {who} was at work.", about=About.RUN_LEFT)
-            )
+            self.emit(Notice(f"`/resume` goes on with {last.ticket}, where {who} was at work.", about=About.RUN_LEFT))
         if self.project.config.model is None:
             found = await self.look_for_models()
             is_chosen = self.project.config.model is not None  # it may be by now
@@ -127,10 +117,10 @@ class Session:
         """Make an agent the active one, at work on a ticket. If it has nothing to do, that is told and it is left."""
         if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold the ticket's lock
             self.leave()
-        agent = self._openers[name](ticket, **options)  # if that fails, whoever is active stays so
+        agent = self.openers[name](ticket, **options)  # if that fails, whoever is active stays so
         self.leave()
         self.agent, self._worked_on = agent, ticket.slug
-        self._remember(LastActive(agent.name, ticket.slug))
+        self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
         await agent.begin()
         if agent.done:
@@ -143,11 +133,14 @@ class Session:
             visited = active
         else:
             lock = active.lock.lent() if active is not None else None
-            visited = self._openers["executor"](ticket, is_visit=True, lock=lock)
+            visited = self.openers["executor"](ticket, is_visit=True, lock=lock)
         if not is_look:
             self._worked_on = ticket.slug
         try:
-            await visited.say(line)
+            if is_look and visited is active:  # it may be at work: then what it records is not over
+                await visited.meaning(line).act()
+            else:
+                await visited.say(line)
         finally:
             if visited is not active:
                 visited.close()
@@ -164,7 +157,7 @@ class Session:
         return step_details(self.project.root, self.project.tickets.find(slug), number, redactor)
 
     def meaning(self, line: str) -> Meaning | None:
-        """What the active agent will do with a line; None where it is for chat, or a command (`/help`, `!ls`)."""
+        """The active agent's use of a line; None where it is for chat, or a command (`/help`, `!ls`)."""
         is_command = line.lstrip()[:1] in ("/", "!")
         return self.agent.meaning(line) if self.agent is not None and not is_command else None
 
@@ -188,10 +181,10 @@ class Session:
         match line.strip().lower():
             case "":
                 return
-            case word if shell_word(word) == "exit":
+            case word if shell_name(word) == "exit":
                 self.emit(Notice("This is chat; no other agent is active. `/exit` leaves the shell."))
                 return
-            case word if (command := shell_word(word)) in ("help", "clear"):
+            case word if (command := shell_name(word)) in ("help", "clear"):
                 self.emit(Notice(f"`/{command}` does that."))
                 return
             case "approve" | "approve anyway":
@@ -200,27 +193,23 @@ class Session:
                 self.emit(Notice(text, about=About.NOTHING_TO_APPROVE))
                 return
         if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
-            self.emit(Notice(f"No agent is active, and chat cannot do that. {self._how_to(words)}"))
+            word, slug = words["word"].lower(), self.last_ticket or "SLUG"
+            how = f"`{' '.join(filter(None, (f'/{word}', slug, words['step'])))}` does it."
+            how = f"`/exec {slug}` opens a run that has steps left." if word in ("retry", "skip") else how
+            self.emit(Notice(f"No agent is active, and chat cannot do that. {how}"))
             return
-        self._remember(LastActive())
+        self._remember(LastActive(agent=None, ticket=None))
         await self.chat.say(line)
-
-    def _how_to(self, words: re.Match[str]) -> str:
-        """Where the Executor's words are understood when it is not active."""
-        word, step, slug = words["word"].lower(), words["step"] or "", self.last_ticket or "SLUG"
-        if word in ("retry", "skip"):
-            return f"`/exec {slug}` opens a run that has steps left."
-        return f"`{' '.join(filter(None, (f'/{word}', slug, step)))}` does it."
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
         from cdd_agent.tickets.state import load_state
 
-        last = last_active(self.project.root)
-        if last is None or last.ticket_slug is None or last.agent not in _NAMES:
+        last = LastActive.of(self.project.root)
+        if last is None or last.ticket is None or last.agent not in _NAMES:
             return None
         try:
-            ticket = self.project.tickets.find(last.ticket_slug)
+            ticket = self.project.tickets.find(last.ticket)
             if last.agent != "executor":
                 return last
             state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
@@ -231,7 +220,7 @@ class Session:
     def _remember(self, last: LastActive) -> None:
         if last != self._remembered:
             self._remembered = last
-            remember(self.project.root, last)
+            last.remember(self.project.root)
 
     def leave(self) -> None:
         """Back to chat, if an agent is active."""

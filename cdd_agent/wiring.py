@@ -5,7 +5,7 @@ What a run needs is imported when one is opened; a shell that nobody has asked f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -97,9 +97,14 @@ class Wiring:
     @cached_property
     def session(self) -> Session:
         openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
-        return Session(
-            self.project, openers, self.emit, self.tally, self.use, self.find_servers, open_chat=self.open_chat
-        )
+        return Session(self.project, openers, self.open_chat, self.emit, self.tally, self.use, self.find_servers)
+
+    @cached_property
+    def slash(self) -> Collection[str]:
+        """The names of the shell's commands."""
+        from cdd_agent.commands.registry import commands
+
+        return tuple(commands())
 
     @cached_property
     def commands(self) -> CommandRunner:
@@ -114,7 +119,7 @@ class Wiring:
         engine = self.engine(ticket, start_over=start_over, lock=lock)
         if not is_visit:
             prepare_model(engine)
-        return ExecutorAgent(engine, is_visit=is_visit)
+        return ExecutorAgent(engine, self.slash, is_visit=is_visit)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.socrates import SocratesAgent
@@ -126,20 +131,13 @@ class Wiring:
             return model
 
         tickets, config = self.session.project.tickets, self.session.project.config
-        return SocratesAgent.open(
-            tickets,
-            ticket,
-            _redactor(config),
-            of_this_ticket,
-            self.emit,
-            tool_calls=config.tool_calls,
-            start_over=start_over,
-        )
+        given = tickets, ticket, _redactor(config), of_this_ticket, self.emit, self.slash
+        return SocratesAgent.open(*given, tool_calls=config.tool_calls, start_over=start_over)
 
     def open_planner(self, ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
 
-        return PlannerAgent(self.planning(ticket))
+        return PlannerAgent(self.planning(ticket), self.slash)
 
     def open_chat(self) -> ChatAgent:
         """The general agent. Its model and its tools are made when they are first needed."""
@@ -155,9 +153,10 @@ class Wiring:
         """A ticket's planning, which holds the ticket until it is closed. Its model is made when it is asked, and has
         the budget to itself. Raises `BadInput` for a spec that is not complete, and when another process is at work on
         the ticket."""
-        from cdd_agent.agents.plan_desk import planning_log
         from cdd_agent.agents.planning import Planning
-        from cdd_agent.agents.planning_notes import open_notes
+        from cdd_agent.agents.planning_notes import NAME, PlanningNotes
+        from cdd_agent.agents.store import AgentFile
+        from cdd_agent.engine.recording import Recorder
         from cdd_agent.events import ReplyLost
         from cdd_agent.tools.read_only import read_only_tools
 
@@ -165,19 +164,21 @@ class Wiring:
         config = of_role(project.config, "planner")
         desk = open_desk(project, ticket, self.commands)
         desk.complete_spec()
-        log = planning_log(desk.record)
 
         @cache
         def model() -> Model:
-            return self.equipped("planner", config, lost=lambda usage: log.add(ReplyLost(usage)))
+            return self.equipped("planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage)))
 
-        notes, tools = open_notes(desk.record), read_only_tools(project.root)
-        return Planning(desk, notes, model, tools, config.tool_calls, may_ask, self.emit)
+        notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root)
+        recorder = Recorder(desk.record.redactor, desk.log, self.emit)
+        return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask)
 
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
         needed. Raises `BadInput`."""
+        from cdd_agent.engine.effort import effort_of
         from cdd_agent.engine.engine import Engine
+        from cdd_agent.engine.record import RunRecord
         from cdd_agent.engine.step import StepRunner
         from cdd_agent.events import PersonAnswered, ReplyLost
         from cdd_agent.wording import question
@@ -185,18 +186,20 @@ class Wiring:
         project = self.session.project
         config, root = of_role(project.config, "executor"), project.root
 
+        record = RunRecord.of(root, ticket.slug, _redactor(config))
+
         def log_answer(asked: Proposal | str, answer: str) -> None:
             shown = asked if isinstance(asked, str) else question(asked)
-            record = engine.run.record
             record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
 
         @cache
         def model() -> Model:
-            lost = engine.run.record.log
-            return self.equipped(
-                "executor", config, spent=_spent_before(engine), lost=lambda usage: lost.add(ReplyLost(usage))
-            )
+            has_begun = engine.run.state.started_at is not None  # else the log is another run's, whose state is gone
+            spent = effort_of(record.log.entries()).spent if has_begun else Spent()
+            return self.equipped("executor", config, spent=spent, lost=lambda usage: record.log.add(ReplyLost(usage)))
 
+        cassette = (root / config.record).resolve() if config.record else root.parent
+        own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
         person = AnswersTold(self.frontend, log_answer)
         runner = StepRunner(
             root,
@@ -213,7 +216,7 @@ class Wiring:
             ticket,
             runner,
             emit=self.emit,
-            own=[*project.tickets.places, *_within(root, config.record)],
+            own=[*project.tickets.places, *own],
             commits=config.commit == "step",
             require=None if config.require == "off" else config.require,
             start_over=start_over,
@@ -232,7 +235,7 @@ class Wiring:
         return equipped(self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock)
 
     def model(self, role: Role) -> Model:
-        """What a role asks by the settings that hold now, with its fallbacks. Raises `BadInput`."""
+        """The model of a role by the settings that hold now, with its fallbacks. Raises `BadInput`."""
         config = of_role(self.session.project.config, role)
         model = self.asked() if self.asked else self.swappable(role)
         return with_fallbacks(model, config, self.project.root, watched=self.watched)
@@ -269,7 +272,6 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
 
 def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
     """All but asking the person, who reads along anyway; and searching only where there is something to search with."""
-    from dataclasses import replace
     from importlib.util import find_spec
 
     from cdd_agent.agents.chat import ChatTools
@@ -294,7 +296,7 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
 
 
 def _redactor(config: Config) -> Redactor:
-    """What takes secrets out of all that is kept or shown."""
+    """Takes secrets out of all that is kept or shown."""
     from cdd_agent.redaction import Redactor
 
     return Redactor.of_environment(config.commands.hide_env)
@@ -302,12 +304,6 @@ def _redactor(config: Config) -> Redactor:
 
 def _asked_of_changes(config: Config, frontend: Frontend) -> Frontend:
     return frontend if config.approval == "ask" else ChangesApproved(frontend)
-
-
-def _within(root: Path, record: str | None) -> list[str]:
-    """A cassette's path as the project knows it, where it is in the project."""
-    place = (root / record).resolve() if record else root.parent
-    return [place.relative_to(root).as_posix()] if place.is_relative_to(root) else []
 
 
 def equipped(
@@ -339,9 +335,8 @@ def equipped(
         return Retrying(budgeted, clock)
 
     if isinstance(model, WithFallbacks):
-        return WithFallbacks(
-            with_patience(_sized(model.inner, config)), [with_patience(other) for other in model.others], clock
-        )
+        others = [with_patience(other) for other in model.others]
+        return WithFallbacks(with_patience(_sized(model.inner, config)), others, clock)
     return with_patience(_sized(model, config))
 
 
@@ -349,15 +344,6 @@ def _sized(model: Model, config: Config) -> Model:
     from cdd_agent.llm.window_limited import WindowLimited
 
     return WindowLimited(model, config.context_window) if config.context_window else model
-
-
-def _spent_before(engine: Engine) -> Spent:
-    """By the earlier processes of a run, as its log tells; a log whose state is gone is another run's."""
-    from cdd_agent.engine.effort import effort_of
-
-    if engine.run.state.started_at is None:
-        return Spent()
-    return effort_of(engine.run.record.log.entries()).spent
 
 
 def prepare_model(engine: Engine) -> None:
@@ -371,7 +357,7 @@ def prepare_model(engine: Engine) -> None:
 
 
 def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
-    """What runs commands in a project, under its settings."""
+    """A runner of commands in a project, under its settings."""
     from cdd_agent.process.policy import CommandRunner
 
     return CommandRunner(project.root, project.config.commands, _permit_of(frontend))
@@ -391,7 +377,7 @@ def _permit_of(frontend: Frontend) -> Permit:
 
 
 def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | None = None) -> ActionRunner:
-    """What does actions in a project, under its settings; with `commands` that are open already, or its own."""
+    """A runner of actions in a project, under its settings; with `commands` that are open already, or its own."""
     from cdd_agent.tools.action_runner import ActionRunner
     from cdd_agent.web.pages import PageReader
     from cdd_agent.web.search import DdgsSearcher

@@ -19,6 +19,7 @@ from cdd_agent.events import (
     CriteriaShown,
     CriterionProof,
     Event,
+    GuidanceTaken,
     ModelChosen,
     ModelReplaced,
     ModelsFound,
@@ -181,6 +182,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(call, Tone.QUIET)]
         case ToolFinished(call=call, problem=problem):
             return [(f"{call}: {problem}", Tone.WARNING)]
+        case GuidanceTaken(step=step, text=text):
+            return [(f"step {step} has heard: {text}", Tone.QUIET)]
         case ChangesApplied():
             lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
             lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]

@@ -53,6 +53,9 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self.master, line.encode() + b"\r")
 
+    def press(self, keys: bytes) -> None:
+        os.write(self.master, keys)
+
     def close(self) -> None:
         os.close(self.master)
         self.master = -1

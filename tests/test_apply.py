@@ -167,7 +167,7 @@ def test_when_the_disk_refuses_what_was_written_is_taken_back(root: Path, monkey
     def full(place: Path) -> None:
         raise BadInput(f"{place} could not be removed: disk error")
 
-    monkeypatch.setattr(changes, "_remove", full)  # the last thing that is done
+    monkeypatch.setattr(changes, "remove", full)  # the last thing that is done
     assert main(["apply", saved(root, REPLY), "--root", str(root)]) == 1
     assert tree(root) == PROJECT
 

@@ -495,8 +495,8 @@ def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.Capture
 def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def greet(session: Session, *words: str) -> None:
-        session.emit(Notice(" ".join(["Hello", *words])))
+    async def greet(session: Session, name: str, *, out_loud: bool = False) -> None:
+        session.emit(Notice(f"{'HELLO' if out_loud else 'Hello'} {name}"))
 
     form = TerminalForm(
         "cdd greet Ada", Argument("name", "who", metavar="NAME"), flag("--out-loud", "with a voice"), JSON
@@ -506,7 +506,7 @@ def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
     )
 
     assert cdd(sandbox, "greet", "Ada", "--out-loud") == 0
-    assert capsys.readouterr().out == "Hello Ada --out-loud\n"
+    assert capsys.readouterr().out == "HELLO Ada\n"
     assert cdd(sandbox, "greet", "Ada", "--json") == 0
     assert json.loads(capsys.readouterr().out)["text"] == "Hello Ada"
     with pytest.raises(SystemExit):

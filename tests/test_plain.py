@@ -158,6 +158,7 @@ if os.name != "nt":
         assert shell.code == 0
         shell = terminal()
         shell.type(f"/exec {SLUG}")
+        shell.until(lambda: "(Enter runs step 1" in shell.text)
         shell.type("continue")
         shell.until(lambda: "asking script" in shell.text)
         shell.close()

@@ -1,32 +1,32 @@
-"""What agents are to the session: someone that plain text goes to, and who says beforehand what it will do with it."""
+"""Agents as the session knows them: plain text goes to them, and they say beforehand what they will do with it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol, TypeVar
 
-from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_word
+from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_name
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.steering import Take
 from cdd_agent.events import About, Answer, Emit, Event, Notice
 
-_EVERYWHERE = ("help", "exit", "quit")
 _SHOWN = 50
 """Characters of a line that is repeated to whoever sent it."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an agent does with a line, known before it is sent: shown below the prompt, and then done.
+    """An agent's use of a line, known before it is sent: shown below the prompt, and then done.
 
     Two that are equal do the same: a line that had to wait is sent by itself only if it still means what it meant.
     """
 
     name: str
     hint: str = field(compare=False)
-    """What Enter does, in a few words."""
+    """The effect of Enter, in a few words."""
     act: Callable[[], Awaitable[None]] = field(compare=False, repr=False)
     about: object = None
-    """What it is about, where that can be another thing by then: a step, a proposal."""
+    """Its object, where that can be another one by then: a step, a proposal."""
 
 
 class Agent(Protocol):
@@ -34,6 +34,10 @@ class Agent(Protocol):
 
     name: str
     ticket_slug: str
+    placeholder: str
+    """The most usual of what can be typed, in a few words."""
+    after_a_failure: str
+    """The same once a step has failed, where that is different."""
 
     @property
     def done(self) -> bool:
@@ -50,11 +54,16 @@ class Agent(Protocol):
         ...
 
     def meaning(self, line: str) -> Meaning:
-        """What `say` will do with this line now. Nothing is done, read or written for it."""
+        """The effect that `say` would have with this line now. Nothing is done, read or written for it."""
         ...
 
     async def say(self, line: str) -> None:
         """Take what the person typed. Raises `CddError` for what a person or the model has to fix."""
+        ...
+
+    def steer(self, line: str, take: Take) -> bool:
+        """A line that came while it is at work. Whether it may still be heard there: then `take` is called just before,
+        which says whether the line is still there to be heard, and `GuidanceTaken` is told."""
         ...
 
     def view(self) -> list[Event]:
@@ -62,7 +71,7 @@ class Agent(Protocol):
         ...
 
     def closing(self) -> list[Event]:
-        """What a person is told when its work is over."""
+        """For the person, when its work is over."""
         ...
 
     def close(self) -> None:
@@ -70,56 +79,115 @@ class Agent(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Word:
+    """A line that an agent understands by itself, declared with `word` at what it does."""
+
+    names: tuple[str, ...]
+    """As it is typed, the usual one first; "" is Enter alone."""
+    act: Callable[..., Awaitable[None]]
+    """A method; it gets what was typed behind the name, and so do `hint` and `about`."""
+    does: str
+    """For the help, which has no row for a word without it."""
+    typed: str
+    hint: Callable[..., str]
+    about: Callable[..., object]
+    step: Literal["next", "any"] | None
+    """A step's number may follow: that of the step to come, or any."""
+
+
+Act = TypeVar("Act", bound=Callable[..., Awaitable[None]])
+
+
+def word(
+    *names: str,
+    hint: str | Callable[..., str],
+    does: str = "",
+    typed: str = "",
+    about: Callable[..., object] = lambda *_: None,
+    step: Literal["next", "any"] | None = None,
+) -> Callable[[Act], Act]:
+    """Make a method what an agent does when one of `names` is typed; see `Word`. `typed` is for the help where that has
+    more than the names. The others are as in `Meaning`."""
+    as_typed = typed or ", ".join(f"`{name}`" if name else "Enter" for name in names)
+
+    def declare(act: Act) -> Act:
+        says = hint if callable(hint) else lambda *_: hint
+        vars(act)["word"] = Word(names, act, does, as_typed, says, about, step)
+        return act
+
+    return declare
+
+
 class ReadsWords:
     """How every agent on a ticket reads a line: its own words, those of any shell, what has to be asked about first;
     the rest is for the model."""
 
-    HELP: str
+    placeholder: str
+    after_a_failure = ""
+    OTHERS: ClassVar[tuple[tuple[str, str], ...]]
+    """The help's last rows: lines that are no words of its own, and what becomes of them."""
+    NEAR: ClassVar[float]
+    """How much alike a slip of a key is at least, from 0 to 1."""
+    HELP: ClassVar[str]
+    WORDS: ClassVar[dict[str, Word]]
+    """Its own, by name."""
+    slash: Collection[str]
+    """The names of the shell's commands."""
     emit: Emit
-    WORDS: tuple[str, ...]
-    """Its own, for telling slips of a key."""
-    NEAR: float
-    """How much alike a slip is at least, from 0 to 1."""
+
+    def __init_subclass__(cls) -> None:
+        own = [known for act in vars(cls).values() if isinstance(known := getattr(act, "word", None), Word)]
+        cls.WORDS = {name: known for known in own for name in known.names}
+        rows = [*((known.typed, known.does) for known in own if known.does), *cls.OTHERS]
+        cls.HELP = "| typed | does |\n|---|---|\n" + "".join(f"| {typed} | {does} |\n" for typed, does in rows)
 
     def meaning(self, line: str) -> Meaning:
         text = line.strip()
-        if (own := self.command(text)) is not None:
+        name = shell_name(text)
+        own = self.command(text) or (self.command(name) if name == "exit" else None)
+        if own is not None:
             return own
-        match shell_word(text):
-            case "help":
-                return Meaning("help", "Enter shows what can be typed", partial(self.answer_with, Answer(self.HELP)))
-            case "exit":
-                return self.leaving()
-            case str(word):
-                return self._asked_about(text, f"`/{word}` does that.")
+        if name == "help":
+            return Meaning(name, "Enter shows what can be typed", partial(self.answer_with, Answer(self.HELP)))
+        if name in self.slash:
+            return self._asked_about(text, f"`/{name}` does that.")
         if text.startswith(FOR_THE_MODEL) and (rest := text.removeprefix(FOR_THE_MODEL).strip()):
             return self.words(rest)
         why = self.doubt(text)
         return self._asked_about(text, why) if why else self.words(text)
 
     def command(self, text: str) -> Meaning | None:
-        """What one of its own words means."""
-        raise NotImplementedError
+        """The meaning of one of its own words."""
+        known = self.WORDS.get(text.lower())
+        return self.meaning_of(known) if known is not None else None
+
+    def meaning_of(self, known: Word, *typed: object) -> Meaning:
+        """`typed` is what followed the name."""
+        act, about = partial(known.act, self, *typed), known.about(self, *typed)
+        return Meaning(known.names[0], known.hint(self, *typed), act, about)
 
     def words(self, text: str) -> Meaning:
-        """What any other text means."""
-        raise NotImplementedError
-
-    def leaving(self) -> Meaning:
+        """The meaning of any other text."""
         raise NotImplementedError
 
     @property
     def to_the_model(self) -> str:
-        """What becomes of words for the model, as the end of a sentence."""
+        """The use of words for the model, as the end of a sentence."""
         raise NotImplementedError
+
+    @property
+    def names(self) -> list[str]:
+        """The single words that its own are made of."""
+        return [name for names in self.WORDS for name in names.split()]
 
     def doubt(self, text: str) -> str:
         """Why this may not be meant for the model; nothing, if there is no doubt."""
-        meant = command_meant(text, (*self.WORDS, *_EVERYWHERE), self.is_command, near=self.NEAR)
+        meant = command_meant(text, (*self.names, "help"), self.is_command, near=self.NEAR)
         return f"Did you mean `{meant}`?" if meant is not None else ""
 
     def is_command(self, line: str) -> bool:
-        return self.command(line) is not None or shell_word(line) in _EVERYWHERE
+        return self.command(line) is not None or shell_name(line) in ("help", "exit")
 
     def _asked_about(self, text: str, why: str) -> Meaning:
         first, *more = text.splitlines()
@@ -131,9 +199,17 @@ class ReadsWords:
         answer = Notice(f"{why} {more}".rstrip(), about=About.NOT_DONE)
         return Meaning("nothing", f"Enter does nothing. {why}", partial(self.answer_with, answer))
 
+    def closing(self) -> list[Event]:
+        return []
+
     async def answer_with(self, event: Event) -> None:
         """A `Meaning.act` that only tells something."""
         self.emit(event)
+
+    def steer(self, line: str, take: Take) -> bool:
+        """It takes a line when it is done with the one before."""
+        del line, take
+        return False
 
     def tell(self, *events: Event) -> None:
         for event in events:

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
-from cdd_agent.agents.conversation import Conversation
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.agents.store import Conversation
+from cdd_agent.dialogue.fitted_prompt import PromptPart, fit
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers
+from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, ChangesApplied, Emit, Event, Notice, Tone, ToolFinished
 from cdd_agent.files.read import read_source
-from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
+from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.redaction import Redactor
@@ -31,7 +32,7 @@ _COMPACTED = "The older part of the conversation is a summary now; the newest pa
 
 @dataclass(frozen=True)
 class ChatTools:
-    """What chat can do. `written` is filled by the tools that change files, and emptied by whoever tells of it."""
+    """The tools of chat. `written` is filled by the tools that change files, and emptied by whoever tells of it."""
 
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
@@ -54,7 +55,7 @@ class ChatAgent:
         self._root, self._model, self._tools = root, model, tools
         self._redactor = redactor
         self._tool_calls = tool_calls
-        self._conversation = Conversation(root, redactor)
+        self._conversation = Conversation(root, redactor, emit)
         self._emit, self._redacted = emit, RedactedEvents(redactor, emit)
         self._left_out = Omitted()
 
@@ -84,12 +85,10 @@ class ChatAgent:
                 turn.new += (Message("user", what),)
             if turn.new:
                 self._conversation.add(turn.new)
-            self._tell_of_a_disk_that_refuses()
 
     def hear(self, text: str) -> None:
         """Something that the model has to know when it is asked next."""
         self._conversation.add((Message("user", text),))
-        self._tell_of_a_disk_that_refuses()
 
     def begin_anew(self) -> None:
         """Forget what was said; it stays saved."""
@@ -97,15 +96,7 @@ class ChatAgent:
 
     def resume(self) -> bool:
         """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
-        told = self._conversation.resume()
-        for event in told:
-            self._emit(event)
-        self._tell_of_a_disk_that_refuses()
-        return bool(told)
-
-    def _tell_of_a_disk_that_refuses(self) -> None:
-        for event in self._conversation.news():
-            self._emit(event)
+        return self._conversation.resume()
 
     async def _rounds(self, model: Model, turn: "_Turn") -> None:
         """To the model's last word, or until room has to be made for the next round."""
@@ -117,28 +108,28 @@ class ChatAgent:
                 self._tell_changes(tools, turn)
 
         dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits, tools.clock.now, emit=emit)
-        packed = self._packed(dialogue, turn)
-        for notice in self._left_out.news(packed.left_out):
+        prompt = self._prompt(dialogue, turn)
+        for notice in self._left_out.news(prompt.left_out):
             emit(notice)
-        if self._needs_room(packed, turn):
-            await self._make_shorter(packed, turn)
+        if self._needs_room(prompt, turn):
+            await self._make_shorter(prompt, turn)
 
         def keep(added: Added) -> None:
             self._conversation.add((*turn.new, *added.messages))
             turn.new, turn.written = (), ()
             turn.limits = replace(turn.limits, rounds=max(turn.limits.rounds - 1, 1))
             is_in_the_middle = added.messages[-1].role != "assistant"
-            if is_in_the_middle and self._needs_room(packed, turn):
+            if is_in_the_middle and self._needs_room(prompt, turn):
                 raise _NeedsRoom
 
         try:
-            ended = await packed.dialogue.turn((packed.system, *self._conversation.messages, *turn.new), keep=keep)
+            ended = await prompt.dialogue.turn((prompt.system, *self._conversation.messages, *turn.new), keep=keep)
         except _NeedsRoom:
             return
         except ContextTooLong:
-            if not self._can_be_shorter(packed, turn):
+            if not self._can_be_shorter(prompt, turn):
                 raise
-            await self._make_shorter(packed, turn, must=True)
+            await self._make_shorter(prompt, turn, must=True)
             turn.may_be_shorter = False
             return
         turn.is_over = True
@@ -146,57 +137,56 @@ class ChatAgent:
             emit(Notice(ended.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_Turn") -> None:
-        """What was written since this was asked last."""
+        """Tell of the changes since this was called last."""
         while tools.written:
             changes = tools.written.pop(0)
             turn.written += changes.touched
             self._redacted.emit(ChangesApplied(None, changes.created, changes.modified, (), changes.deleted))
 
-    async def _make_shorter(self, packed: "_ChatPrompt", turn: "_Turn", *, must: bool = False) -> None:
+    async def _make_shorter(self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False) -> None:
         """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""
-        emit = packed.dialogue.emit
+        emit = prompt.dialogue.emit
         emit(Notice(_COMPACTING, Tone.QUIET))
-        model, messages = packed.dialogue.model, self._conversation.messages
+        model, messages = prompt.dialogue.model, self._conversation.messages
         try:
-            shorter = await compact(self._root, model, messages, turn.said, packed.shares, emit)
+            shorter = await compact(self._root, model, messages, turn.said, prompt.shares, emit)
         except ModelError as error:
             turn.may_be_shorter = False
             if must:
                 raise
-            emit(
-                Notice(
-                    f"It could not be summed up, and stays as it is: {error.message}",
-                    Tone.WARNING,
-                    about=About.NOT_SUMMED_UP,
-                )
-            )
+            text = f"It could not be summed up, and stays as it is: {error.message}"
+            emit(Notice(text, Tone.WARNING, about=About.NOT_SUMMED_UP))
             return
         self._conversation.replace(shorter)
         emit(Notice(_COMPACTED, about=About.SUMMED_UP))
 
-    def _can_be_shorter(self, packed: "_ChatPrompt", turn: "_Turn") -> bool:
-        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, packed.shares)
+    def _can_be_shorter(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
+        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, prompt.shares)
 
-    def _needs_room(self, packed: "_ChatPrompt", turn: "_Turn") -> bool:
+    def _needs_room(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
         """It gets too long for the model, and something can be done about it."""
-        messages = (packed.system, *self._conversation.messages, *turn.new)
-        return packed.dialogue.size(messages) > packed.shares.full and self._can_be_shorter(packed, turn)
+        messages = (prompt.system, *self._conversation.messages, *turn.new)
+        return prompt.dialogue.size(messages) > prompt.shares.full and self._can_be_shorter(prompt, turn)
 
-    def _packed(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
-        """What is said before the conversation, and the tools: as much as leaves a part of the window to that."""
-        prompt = load_prompt(self._root, "chat")
-        where = f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
-        window = dialogue.model.window
-        conversation = max((window or 0) // 4, estimated_prompt(Request((turn.said,))))
-        room = TokenBudget(window, estimated_tokens(prompt) + estimated_tokens(where) + conversation + MARGIN)
-        equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-        rules = room.part(project_rules(self._root).section, RULES_FOR_AGENTS)
-        listing = f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}"
-        listing = room.part(listing, "the files at the top of the project")
-        parts = (prompt, rules, where, listing, room.note())
-        system = self._redactor.redacted(Message("system", "\n\n".join(filter(None, parts))))
-        shares = Shares.of(dialogue.model, equipped.size((system,)))
-        return _ChatPrompt(equipped, system, shares, tuple(room.left_out))
+    def _prompt(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
+        """The system's message and the tools: as much as leaves a part of the window to the conversation."""
+        parts = (
+            PromptPart(load_prompt(self._root, "chat")),
+            PromptPart(project_rules(self._root).section, RULES_FOR_AGENTS, rank=1),
+            PromptPart(
+                f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
+            ),
+            PromptPart(
+                f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}",
+                "the files at the top of the project",
+                rank=2,
+            ),
+        )
+        conversation = max((dialogue.model.window or 0) // 4, estimated_prompt(Request((turn.said,))))
+        fitted = fit(dialogue, parts, tools=1, beside=conversation)
+        system = self._redactor.redacted(fitted.messages[0])
+        shares = Shares.of(dialogue.model, fitted.dialogue.size((system,)))
+        return _ChatPrompt(fitted.dialogue, system, shares, fitted.left_out)
 
 
 class _NeedsRoom(Exception):
@@ -205,7 +195,7 @@ class _NeedsRoom(Exception):
 
 @dataclass(frozen=True)
 class _ChatPrompt:
-    """What the rounds of a turn have in common."""
+    """The part that the rounds of a turn have in common."""
 
     dialogue: Dialogue
     system: Message
@@ -218,9 +208,9 @@ class _Turn:
     """How far one turn is."""
 
     said: Message
-    """What the person said."""
+    """The person's message."""
     new: tuple[Message, ...]
-    """What is not in the conversation yet: it is there once the model has answered, or was stopped."""
+    """Messages that are not in the conversation yet: they are there once the model has answered, or was stopped."""
     limits: Limits
     written: tuple[str, ...] = ()
     """Files that were changed in this round."""

@@ -28,7 +28,7 @@ class Shares:
     full: int
     """From here on, room is made: the reply and the next answers of tools need some."""
     kept: int
-    """What stays word for word."""
+    """The newest part, which stays word for word."""
     attached: int
     """Characters of files that one message may carry."""
 
@@ -73,27 +73,22 @@ async def compact(
     older, newest = divided(messages, shares.kept)
     told = load_prompt(root, "compaction")
     most = min(shares.window // 2, most_of(shares.window) - estimated_tokens(told) - _MARGIN)
-    asked = Message("system", told), Message("user", _within("\n\n".join(map(_as_text, older)), most))
+    parts: list[str] = []
+    for message in older:
+        calls = (f"(calls {call.name} with {call.arguments})" for call in message.tool_calls)
+        text = _shortened("\n".join(filter(None, (message.content, *calls))), _LONGEST_MESSAGE)
+        parts.append(f"## {message.role}\n\n{text}")
+    shown = whole = "\n\n".join(parts)
+    length = len(whole)
+    while (size := estimated_tokens(shown)) > most and length > 0:
+        length = min(length * max(most, 0) // size, length - 1)
+        shown = _shortened(whole, length)
+    asked = Message("system", told), Message("user", shown)
     turn = await Dialogue(model, emit=emit_no_summary).turn(asked)
     if turn.problem or not turn.text.strip():
         raise BadAnswer(f"{model.name} gave no whole summary. {turn.problem}".rstrip())
     summary = Message("user", f"{_SUMMARY}\n\n{turn.text.strip()}")
     return (summary, *(message for message in older if message is said), *newest)
-
-
-def _as_text(message: Message) -> str:
-    calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
-    text = _shortened("\n".join(filter(None, (message.content, *calls))), _LONGEST_MESSAGE)
-    return f"## {message.role}\n\n{text}"
-
-
-def _within(text: str, tokens: int) -> str:
-    """A text of at most so many tokens."""
-    most, shown = len(text), text
-    while (size := estimated_tokens(shown)) > tokens and most > 0:
-        most = min(most * max(tokens, 0) // size, most - 1)
-        shown = _shortened(text, most)
-    return shown
 
 
 def _shortened(text: str, most: int) -> str:

@@ -1,12 +1,13 @@
 """The Executor in the shell: the words a person types, turned into calls of the engine."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Collection
 from functools import partial
 
-from cdd_agent.agents.base import Meaning, ReadsWords
+from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.questions import about_the_run
 from cdd_agent.agents.words import (
+    FOR_THE_MODEL,
     is_for_a_terminal,
     is_question,
     is_unfinished,
@@ -19,6 +20,7 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.steering import Take
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone
 from cdd_agent.llm.port import Message
@@ -30,50 +32,37 @@ _LINE = re.compile(
     r"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
     re.IGNORECASE | re.DOTALL,
 )
-_NAMES = {
-    **dict.fromkeys(("", "continue", "c", "next", "n"), "continue"),
-    **dict.fromkeys(("retry", "r"), "retry"),
-    **dict.fromkeys(("skip", "s"), "skip"),
-    **dict.fromkeys(("status", "st"), "status"),
-    **{name: name for name in ("all", "undo", "redo", "diff")},
-}
-_OF_THE_STEP_TO_COME = ("continue", "retry", "skip")
-_WITH_A_STEP = (*_OF_THE_STEP_TO_COME, "undo", "diff")
 _LONGEST_SLIP = 4_000
 """Characters. What is longer was not typed by mistake, and is not read at every key."""
 _REMEMBERED = 12
 """Questions and answers that the next question's prompt has."""
 
 
+def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
+    return agent._step.number
+
+
 class ExecutorAgent(ReadsWords):
-    """Carries out a ticket's plan as the person says; see `HELP` for the words."""
+    """Carries out a ticket's plan as the person says."""
 
     name = "executor"
-    HELP = """\
-| typed | does |
-|---|---|
-| `continue`, `c`, `next`, `n`, Enter | run the next step |
-| `retry`, `r` | the failed step again, from where it started |
-| `skip`, `s` | leave the step out and discard what it left behind; `skip keep` keeps that; `skip because …` |
-| `status`, `st` | where the run is |
-| `all` | go on to the end, stopping at the first failure |
-| `undo`, `undo 3` | go back to before the last step, or to before step 3; your own later edits stay |
-| `redo` | undo the last undo |
-| `diff`, `diff 3` | show what the last step, or step 3, changed |
-| `exit`, `quit` | leave; the state stays |
-| `help` | this |
-| a question, ending in `?` | the model answers it and can look, but no step runs |
-| a sentence | guidance: it is added to the step's prompt, and the step runs; below the prompt it says so before Enter |
-| `> shorter` | guidance, whatever it looks like; without the `>` a word or two run nothing |
-"""
-
-    WORDS = tuple(name for name in _NAMES if name)
+    placeholder = "Enter runs the next step; status, skip, exit ..."
+    after_a_failure = "retry, skip, exit, or what to do differently ..."
+    OTHERS = (
+        ("`help`", "this"),
+        ("a question, ending in `?`", "the model answers it and can look, but no step runs"),
+        (
+            "a sentence",
+            "guidance: it is added to the step's prompt, and the step runs; below the prompt it says so before Enter",
+        ),
+        ("`> shorter`", "guidance, whatever it looks like; without the `>` a word or two run nothing"),
+    )
     NEAR = 0.7
 
-    def __init__(self, engine: Engine, *, is_visit: bool = False) -> None:
+    def __init__(self, engine: Engine, slash: Collection[str], *, is_visit: bool = False) -> None:
         """`is_visit`: it says one thing to the run, and does not become the active agent."""
-        self._engine = engine
-        self.emit = engine.emit
+        self._engine, self.slash = engine, slash
+        self.emit = engine.run.emit
         self._is_visit = is_visit
         self._left = False
         self._asked: tuple[Message, ...] = ()
@@ -97,101 +86,156 @@ class ExecutorAgent(ReadsWords):
     async def begin(self) -> None:
         """Tell what a person sees first: the plan, what was found of an earlier run, and how to go on."""
         with self._engine.recording():
-            await self._begin()
-
-    async def _begin(self) -> None:
-        await self._engine.recover()
-        run = self._engine.run
-        opened, step = run.opened(), run.next_step
-        self.emit(opened)
-        if opened.resumed and step is not None:
-            done = run.state.done
-            self.emit(
-                Notice(
-                    f"Going on: {done} of {len(opened.steps)} steps are done already." if done else "Going on.",
-                    about=About.GOING_ON,
-                )
-            )
-        if step is not None and self._has_failed():
-            error = run.state.of(step.number).error or "it is not known why"
-            self.emit(
-                Notice(f"Step {step.number} failed: {error.splitlines()[0]}", Tone.ERROR, about=About.STEP_FAILED)
-            )
-        if step is None:
-            self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
-            self.emit(run.summary())
-        else:
+            await self._engine.recover()
+            run = self._engine.run
+            opened, step = run.opened(), run.next_step
+            self.emit(opened)
+            if step is None:
+                self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+                self.emit(run.summary())
+                return
+            if opened.resumed:
+                done = f": {run.state.done} of {len(opened.steps)} steps are done already" if run.state.done else ""
+                self.emit(Notice(f"Going on{done}.", about=About.GOING_ON))
+            if self._has_failed:
+                error = (run.state.of(step.number).error or "it is not known why").splitlines()[0]
+                self.emit(Notice(f"Step {step.number} failed: {error}", Tone.ERROR, about=About.STEP_FAILED))
             self.emit(self._what_next())
 
     async def say(self, line: str) -> None:
         with self._engine.recording():
             await self.meaning(line).act()
 
+    def steer(self, line: str, take: Take) -> bool:
+        """Guidance for the step that is under way, if its model uses tools: it is heard between its calls."""
+        text = line.strip().removeprefix(FOR_THE_MODEL).strip()
+        return self.meaning(line).name == "guidance" and self._engine.runner.steering.say(text, take)
+
     def closing(self) -> list[Event]:
         if self._left:
             return []
         slug = self.ticket_slug
-        return [
-            Notice(
-                f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back.",
-                about=About.AGENT_CLOSED,
-            )
-        ]
+        text = f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back."
+        return [Notice(text, about=About.AGENT_CLOSED)]
 
     def command(self, text: str) -> Meaning | None:
         said = None if text.endswith("?") else _LINE.fullmatch(text)
-        name = _NAMES.get(said["word"].lower()) if said else None
-        if said is None or name is None or (said["step"] and name not in _WITH_A_STEP):
+        known = self.WORDS.get(said["word"].lower()) if said else None
+        if said is None or known is None or (said["step"] and known.step is None):
             return None
-        if name != "skip" and (said["keep"] or said["reason"]):
+        name, number = known.names[0], int(said["step"]) if said["step"] else None
+        if name == "skip":
+            typed: tuple[object, ...] = (said["reason"] or "skipped by the user", bool(said["keep"]))
+        elif said["keep"] or said["reason"]:
             return None
-        number = int(said["step"]) if said["step"] else None
+        else:
+            typed = (number,) if known.step == "any" else ()
         now = self._engine.run.next_step
-        if name in _OF_THE_STEP_TO_COME and number is not None and (now is None or now.number != number):
+        if known.step == "next" and number is not None and (now is None or now.number != number):
             is_next = f", step {now.number} is" if now else ""
             return self.nothing_for(f"Step {number} is not the next one{is_next}.", "Nothing was done.")
-        known = {step.number for step in self._engine.run.plan.steps}
-        if name in ("undo", "diff") and number is not None and number not in known:
+        if number is not None and number not in {step.number for step in self._engine.run.plan.steps}:
             return self.nothing_for(f"There is no step {number}.", "Nothing was done.")
-        is_under_way = now is not None and self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
-        match name:
-            case "continue" if is_under_way:
-                return Meaning(name, "Enter runs the step after this one", self._continue)
-            case "continue":
-                what = f"runs step {now.number}: {now.title}" if now else "runs what is new in the plan"
-                what = "does nothing: the step has failed; `retry` runs it again" if self._has_failed() else what
-                return Meaning(name, f"Enter {what}", self._continue)
-            case "all":
-                what = "does nothing: the step has failed" if self._has_failed() else "runs all steps that are left"
-                return Meaning(name, f"Enter {what}", self._all)
-            case "retry" | "skip" if now is None:
-                return self.nothing_for("All steps are done.")
-            case "retry" if now is not None:
-                has_begun = self._engine.run.state.of(now.number).attempts
-                what = f"runs step {now.number} again: {now.title}" if has_begun else "does nothing: no step has failed"
-                return Meaning(name, f"Enter {what}", self._retry, about=now.number)
-            case "skip" if now is not None:
-                keep, reason = bool(said["keep"]), said["reason"] or "skipped by the user"
-                what = f"leaves out step {now.number}: {now.title}"
-                return Meaning(name, f"Enter {what}", partial(self._skip, now, reason, keep=keep), about=now.number)
-            case "undo":
-                what = (
-                    f"goes back to before step {number}" if number is not None else "goes back to before the last step"
-                )
-                act = partial(self._went_back, partial(self._engine.undo, number))
-                return Meaning(name, f"Enter {what}", act, about=number)
-            case "redo":
-                return Meaning(name, "Enter undoes the last undo", partial(self._went_back, self._engine.redo))
-            case "diff":
-                what = "the last step" if number is None else f"step {number}"
-                return Meaning(
-                    name, f"Enter shows what {what} changed", partial(self._engine.diff, number), about=number
-                )
-            case _:
-                return Meaning(name, "Enter shows where the run is", self._status)
+        if name in ("retry", "skip") and now is None:
+            return self.nothing_for("All steps are done.")
+        return self.meaning_of(known, *typed)
 
-    def leaving(self) -> Meaning:
-        return Meaning("exit", "Enter leaves the run; its state stays", self._leave)
+    def _continue_hint(self) -> str:
+        now = self._engine.run.next_step
+        if self._has_failed:
+            return "Enter does nothing: the step has failed; `retry` runs it again"
+        if now is None:
+            return "Enter runs what is new in the plan"
+        is_under_way = self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
+        return f"Enter runs {'the step after this one' if is_under_way else f'step {now.number}: {now.title}'}"
+
+    @word(*("continue", "c", "next", "n", ""), does="run the next step", hint=_continue_hint, step="next")
+    async def _continue(self) -> None:
+        if self._has_failed:
+            self.emit(self._what_next())
+        else:
+            await self._run()
+
+    @word(
+        *("retry", "r"),
+        does="the failed step again, from where it started",
+        hint=lambda self: (
+            f"Enter runs step {self._step.number} again: {self._step.title}"
+            if self._engine.run.state.of(self._step.number).attempts
+            else "Enter does nothing: no step has failed"
+        ),
+        about=_number_of_the_step,
+        step="next",
+    )
+    async def _retry(self) -> None:
+        if self._engine.run.state.of(self._step.number).attempts:
+            await self._run()
+        else:
+            self.tell(Notice("No step has failed.", about=About.NO_FAILURE), self._what_next())
+
+    @word(
+        *("skip", "s"),
+        does="leave the step out and discard what it left behind; `skip keep` keeps that; `skip because …`",
+        hint=lambda self, *_: f"Enter leaves out step {self._step.number}: {self._step.title}",
+        about=_number_of_the_step,
+        step="next",
+    )
+    async def _skip(self, reason: str, keep: bool) -> None:
+        await self._engine.skip(self._step, reason, keep=keep)
+        self.emit(self._after_a_step())
+
+    @word(*("status", "st"), does="where the run is", hint="Enter shows where the run is")
+    async def _status(self) -> None:
+        self.tell(self._engine.run.opened(), self._what_next())
+
+    @word(
+        "all",
+        does="go on to the end, stopping at the first failure",
+        hint=lambda self: (
+            "Enter does nothing: the step has failed" if self._has_failed else "Enter runs all steps that are left"
+        ),
+    )
+    async def _all(self) -> None:
+        if not self._has_failed:
+            self._engine.reread()
+            await self._engine.run_all()
+        if self._has_failed:
+            self.emit(self._what_next())
+
+    @word(
+        "undo",
+        typed="`undo`, `undo 3`",
+        does="go back to before the last step, or to before step 3; your own later edits stay",
+        hint=lambda _, step: f"Enter goes back to before {'the last step' if step is None else f'step {step}'}",
+        about=lambda _, step: step,
+        step="any",
+    )
+    async def _undo(self, step: int | None) -> None:
+        await self._engine.undo(step)
+        if self._engine.run.next_step is not None:
+            self.emit(self._what_next())
+
+    @word("redo", does="undo the last undo", hint="Enter undoes the last undo")
+    async def _redo(self) -> None:
+        await self._engine.redo()
+        if self._engine.run.next_step is not None:
+            self.emit(self._what_next())
+
+    @word(
+        "diff",
+        typed="`diff`, `diff 3`",
+        does="show what the last step, or step 3, changed",
+        hint=lambda _, step: f"Enter shows what {'the last step' if step is None else f'step {step}'} changed",
+        about=lambda _, step: step,
+        step="any",
+    )
+    async def _diff(self, step: int | None) -> None:
+        await self._engine.diff(step)
+
+    @word(*("exit", "quit"), does="leave; the state stays", hint="Enter leaves the run; its state stays")
+    async def _leave(self) -> None:
+        self._left = True
+        self.emit(Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.", about=About.LEFT))
 
     def doubt(self, text: str) -> str:
         """A sentence is guidance. What may be anything else starts no step before the person was asked."""
@@ -201,7 +245,7 @@ class ExecutorAgent(ReadsWords):
             return super().doubt(text) if len(words_of(text)) == 1 else ""
         if is_for_a_terminal(text):
             return "For a terminal? `!` in front of it runs it."
-        if (slash := slash_meant(text)) is not None:
+        if (slash := slash_meant(text, self.slash)) is not None:
             return f"`/{slash}` is a command of the shell."
         if near := super().doubt(text) or super().doubt(without_its_reason(text)):
             return near
@@ -212,7 +256,7 @@ class ExecutorAgent(ReadsWords):
             return "A question ends in `?`."
         if len(lines) == 1 and is_unfinished(text):
             return "That looks unfinished."
-        return "" if says_something(text, self.WORDS) else "Too little for guidance; `help` lists the commands."
+        return "" if says_something(text, self.names) else "Too little for guidance; `help` lists the commands."
 
     def words(self, text: str) -> Meaning:
         now = self._engine.run.next_step
@@ -220,42 +264,25 @@ class ExecutorAgent(ReadsWords):
             return self.nothing_for("All steps are done.")
         if text.endswith("?"):
             return Meaning("question", "Enter asks the model; no step runs", partial(self._answer, now, text))
+        is_under_way = self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
+        then = "which hears it between two calls, or else it waits" if is_under_way else "and the step runs"
         act = partial(self._guide, now, text)
-        return Meaning("guidance", f"Enter: guidance for step {now.number}, and the step runs", act, about=now.number)
+        return Meaning("guidance", f"Enter: guidance for step {now.number}, {then}", act, about=now.number)
 
     @property
     def to_the_model(self) -> str:
         now = self._engine.run.next_step
         return f"makes it guidance for step {now.number}, and runs the step" if now else "is for a step that is left"
 
-    async def _continue(self) -> None:
-        if self._has_failed():
-            self.emit(self._what_next())
-        else:
-            await self._run()
-
-    async def _retry(self) -> None:
-        step = self._engine.run.next_step
-        if step is None or not self._engine.run.state.of(step.number).attempts:
-            self.emit(Notice("No step has failed.", about=About.NO_FAILURE))
-            self.emit(self._what_next())
-        else:
-            await self._run()
-
     async def _guide(self, meant: PlanStep, guidance: str) -> None:
         """Run the step that the guidance was said for, if that is the next one also in a plan that was edited since."""
         self._engine.reread()
         now = self._engine.run.next_step
-        if now is None or (now.number, now.title) != (meant.number, meant.title):
-            self.emit(
-                Notice(
-                    f"That was said for step {meant.number}: {meant.title}. Nothing was run.",
-                    about=About.MEANT_ANOTHER_STEP,
-                )
-            )
-            self.emit(self._what_next())
-        else:
+        if now is not None and (now.number, now.title) == (meant.number, meant.title):
             await self._run(guidance)
+            return
+        text = f"That was said for step {meant.number}: {meant.title}. Nothing was run."
+        self.tell(Notice(text, about=About.MEANT_ANOTHER_STEP), self._what_next())
 
     async def _run(self, guidance: str = "") -> None:
         self._engine.reread()
@@ -266,37 +293,17 @@ class ExecutorAgent(ReadsWords):
         await self._engine.run_step(step, guidance=guidance)
         self.emit(self._after_a_step())
 
-    async def _all(self) -> None:
-        if not self._has_failed():
-            self._engine.reread()
-            await self._engine.run_all()
-        if self._has_failed():
-            self.emit(self._what_next())
-
-    async def _skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
-        await self._engine.skip(step, reason, keep=keep)
-        self.emit(self._after_a_step())
-
-    async def _went_back(self, going: Callable[[], Awaitable[None]]) -> None:
-        await going()
-        if self._engine.run.next_step is not None:
-            self.emit(self._what_next())
-
-    async def _status(self) -> None:
-        self.emit(self._engine.run.opened())
-        self.emit(self._what_next())
-
     async def _answer(self, step: PlanStep, question: str) -> None:
         """By the run's own model, so within its budget; questions and answers of this visit are remembered."""
         self.emit(QuestionAsked(step.number, question))
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
-        packed = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
-        for notice in self._left_out.news(packed.left_out):
+        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
+        for notice in self._left_out.news(prompt.left_out):
             self.emit(notice)
         try:
-            turn = await packed.dialogue.turn(packed.messages, step=step.number)
+            turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
             self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
             if turn.problem:
                 self.emit(Notice(turn.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))
@@ -305,13 +312,17 @@ class ExecutorAgent(ReadsWords):
             raise
         self.emit(QuestionAnswered(step.number))
 
-    async def _leave(self) -> None:
-        self._left = True
-        self.emit(Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.", about=About.LEFT))
-
+    @property
     def _has_failed(self) -> bool:
         step = self._engine.run.next_step
         return step is not None and self._engine.run.state.of(step.number).status is StepStatus.FAILED
+
+    @property
+    def _step(self) -> PlanStep:
+        """That comes next; there is one."""
+        step = self._engine.run.next_step
+        assert step is not None
+        return step
 
     def _after_a_step(self) -> Event:
         return self._what_next() if self._engine.run.next_step is not None else self._engine.run.ended()
@@ -320,15 +331,9 @@ class ExecutorAgent(ReadsWords):
         step = self._engine.run.next_step
         if step is None:
             return self._engine.run.summary()
-        if self._is_visit:
-            return Notice(
-                f"Next is step {step.number}: {step.title}. `/exec {self.ticket_slug}` goes on with it.",
-                about=About.NEXT_STEP,
-            )
-        if self._has_failed():
+        if self._has_failed and not self._is_visit:
             what = "`retry`, `skip`, `exit`, or say what to do differently."
             return Notice(f"Step {step.number} has failed: {what}")
-        return Notice(
-            f"Next is step {step.number}: {step.title}. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
-            about=About.NEXT_STEP,
-        )
+        how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
+        how = f"`/exec {self.ticket_slug}` goes on with it." if self._is_visit else how
+        return Notice(f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP)

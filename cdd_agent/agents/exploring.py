@@ -12,7 +12,7 @@ _READS_FILES = "read_file"
 
 @dataclass
 class Exploration:
-    """What may be looked at, and what was. One for each time that a model is asked."""
+    """Counts what is looked at, up to a bound. One for each time that a model is asked."""
 
     most_files: int = 40
     most_searches: int = 40
@@ -28,17 +28,18 @@ class Exploration:
 
     def take(self, tool: str) -> str:
         """Count a use; why it is one too many, or nothing."""
+        what = ""
         if time.monotonic() - self._began > self.most_seconds:
-            return f"The {self.most_seconds:.0f} seconds for looking around are over. {_GO_ON}"
-        if tool == _READS_FILES:
-            if self.files >= self.most_files:
-                return f"{self.most_files} files were read, which is all that may be. {_GO_ON}"
+            what = f"The {self.most_seconds:.0f} seconds for looking around are over."
+        elif tool == _READS_FILES and self.files >= self.most_files:
+            what = f"{self.most_files} files were read, which is all that may be."
+        elif tool == _READS_FILES:
             self.files += 1
+        elif self.searches >= self.most_searches:
+            what = f"{self.most_searches} searches were made, which is all that may be."
         else:
-            if self.searches >= self.most_searches:
-                return f"{self.most_searches} searches were made, which is all that may be. {_GO_ON}"
             self.searches += 1
-        return ""
+        return what and f"{what} Go on with what you know."
 
     @property
     def in_words(self) -> str:
@@ -47,9 +48,6 @@ class Exploration:
             f"looked at {self.files} of {self.most_files} files, {self.searches} of {self.most_searches} searches, "
             f"{seconds:.0f} of {self.most_seconds:.0f} s"
         )
-
-
-_GO_ON = "Go on with what you know."
 
 
 class _Bounded(Tool[Any]):

@@ -6,17 +6,13 @@ decorator) is left alone.
 
 import os
 import re
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Notice, Tone
-from cdd_agent.files.paths import PathRefused, confine_folder
-from cdd_agent.files.read import SourceMissing, SourceText, holds_secrets, locate, read_source
-from cdd_agent.files.walk import Kind, WalkEntry, walk
+from cdd_agent.files.read import SourceMissing, SourceText, locate, read_source
 from cdd_agent.llm.pictures import MOST, PictureUnusable, is_meant_as_picture, picture_at
 from cdd_agent.llm.port import Picture
 from cdd_agent.sanitize import fenced, sanitize_for_display
@@ -24,18 +20,17 @@ from cdd_agent.sanitize import fenced, sanitize_for_display
 LARGEST = 100_000
 """Characters of one file that goes with a line."""
 _BEFORE = r"(?<![^\s(\[{,;:'`])"
-"""What stands before a mention: nothing, a space, or what opens or separates."""
+"""Before a mention: nothing, a space, or what opens or separates."""
 _MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
-_OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
+OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
+"""A mention that is still being typed, at the end of a line."""
 _ENDS = ".,;:!?]}"
-"""What may follow a mention without belonging to it."""
+"""Marks after a mention that do not belong to it."""
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
 _MOST_MISSING = 3
 """Files that are not there and are told of one by one, each with what may have been meant: that takes a walk."""
-_PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
-_MOST_OFFERED = 50
-_SECONDS = 0.05
-"""That may be spent on looking for completions."""
+PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
+"""A path that needs no quotes."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +65,15 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
             notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING, about=About.NOT_SENT))
             continue
         if source.cut or len(source.text) > room:
-            notices.append(_too_big(name, source))
+            text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
+            notices.append(Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT))
             continue
         room -= len(source.text)
-        parts.append(_part(source))
+        shown, note = sanitize_for_display(str(source.path)), f" ({source.note})" if source.note else ""
+        if source.is_folder:
+            parts.append(f"{shown}/ holds{note}:\n{fenced(source.text)}")
+        else:
+            parts.append(f"{shown}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}")
         notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT))
     if missing > _MOST_MISSING:
         text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
@@ -104,16 +104,6 @@ def with_pictures(root: Path, line: str) -> Mentions:
     return Mentions(line, tuple(notices), tuple(pictures))
 
 
-def complete_mention(root: Path, line: str, seconds: float = _SECONDS) -> list[str]:
-    """What the line can become whose last word is a mention that is still being typed; as far as there is time."""
-    found = _OPEN.search(line)
-    if found is None:
-        return []
-    before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
-    entries = islice(_fitting(root, typed, time.monotonic() + seconds), _MOST_OFFERED)
-    return [f"{before}@{text}" for entry in entries if (text := _written(entry)) != line[found.start() + 1 :]]
-
-
 def _picture(root: Path, name: str) -> Picture | None:
     """Raises `PictureUnusable` also for what is called like a picture and must not be read; else as `read_source`."""
     try:
@@ -132,7 +122,7 @@ def _expect_not_too_many(pictures: Sequence[Picture]) -> None:
 
 
 def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
-    """What is there, or looks as if it was meant to be a file; each once, and whether it is there."""
+    """Names that are there, or look as if they were meant to be files; each once, and whether it is there."""
     seen: set[str] = set()
     for mention in _MENTION.finditer(line):
         plain = mention["plain"] or ""
@@ -156,11 +146,6 @@ def _exists(root: Path, name: str) -> bool:
         return False
 
 
-def _too_big(name: str, source: SourceText) -> Notice:
-    text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
-    return Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT)
-
-
 def _reason(error: CddError) -> str:
     return " ".join(filter(None, (error.message.rstrip("."), f"({error.hint})" if error.hint else "")))
 
@@ -178,46 +163,3 @@ def _part(source: SourceText) -> str:
     if source.is_folder:
         return f"{name}/ holds{note}:\n{fenced(source.text)}"
     return f"{name}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
-
-
-def _fitting(root: Path, typed: str, until: float) -> Iterator[WalkEntry]:
-    """What begins so in the folder that is named, then files elsewhere whose name begins so."""
-    folder, slash, start = typed.rpartition("/")
-    start = start.casefold()
-    try:
-        under = confine_folder(root, folder)
-    except (PathRefused, UnicodeError):
-        return
-    here: set[str] = set()
-    for entry in _in_time(walk(root, under, deep=False), until):
-        if entry.name.casefold().startswith(start) and _is_offered(entry, hidden=start.startswith(".")):
-            here.add(entry.text)
-            yield entry
-    if slash or len(start) < 2:
-        return
-    for entry in _in_time(walk(root), until):
-        name = entry.name.casefold()
-        if entry.text not in here and name.startswith(start) and _is_offered(entry, hidden=False):
-            yield entry
-
-
-def _in_time(entries: Iterable[WalkEntry], until: float) -> Iterator[WalkEntry]:
-    for entry in entries:
-        if time.monotonic() > until:
-            return
-        yield entry
-
-
-def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
-    if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
-        return False
-    return sanitize_for_display(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
-
-
-def _written(entry: WalkEntry) -> str:
-    """As it stands after the `@`; a folder is open for what is in it."""
-    folder = entry.kind is Kind.FOLDER
-    text = entry.text + "/" * folder
-    if _PLAIN_NAME.fullmatch(text):
-        return text
-    return f'"{text}' + '"' * (not folder)

@@ -1,4 +1,4 @@
-"""What Socrates keeps of a ticket between turns, and when nobody is there: `.cdd/runs/<slug>/socrates.json`.
+"""The notebook of Socrates: kept between turns, and when nobody is there, in `.cdd/runs/<slug>/socrates.json`.
 
 It is saved at every word and every round, so that leaving, or a kill, loses at most the reply that was under way. Of
 spec.yaml it keeps only what identifies the fields: the file itself is what counts.
@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cdd_agent.agents.agent_file import AgentFile
 from cdd_agent.agents.spec_draft import Draft
+from cdd_agent.agents.store import AgentFile, without_secrets
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
@@ -55,15 +55,15 @@ class Notebook:
     kept: AgentFile[_Saved]
     draft: Draft
     known: Mapping[str, str] = field(default_factory=dict)
-    """What identifies the fields of spec.yaml as it was when something was written in it last."""
+    """Digests of the fields of spec.yaml as it was when something was written in it last."""
     history: tuple[Message, ...] = ()
     """Turns that are over: what the person said, then the model's last answer, as it was."""
     said: tuple[str, ...] = ()
-    """What the person said in the turn that is under way."""
+    """The person's words in the turn that is under way."""
     under_way: tuple[Message, ...] = ()
     """All of that turn so far; empty between turns."""
     spent: Spent = field(default_factory=Spent)
-    """What the model calls about this ticket took, in all processes."""
+    """By the model calls about this ticket, in all processes."""
     edited: tuple[str, ...] = ()
     """Fields that were changed in spec.yaml while nobody was there."""
 
@@ -94,7 +94,7 @@ class Notebook:
 
     @property
     def last_words(self) -> str:
-        """What the model said last, as a person saw it."""
+        """The model's last answer, as a person saw it."""
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
@@ -109,19 +109,19 @@ class Notebook:
 
     @property
     def asked(self) -> tuple[Message, ...]:
-        """What the person said in the turn that is under way, with its pictures."""
+        """The person's messages in the turn that is under way, with their pictures."""
         return tuple(one for one in self.under_way if one.role == "user" and one.content in self.said)
 
     def hear(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
         """The person's words, with which a turn begins or goes on."""
-        message = self.kept.redactor.redacted(Message("user", text, pictures=pictures))
-        self.said += (message.content,)
-        self.under_way += (message,)
+        said = without_secrets((Message("user", text, pictures=pictures),), self.kept.redactor)
+        self.said += (said[0].content,)
+        self.under_way += said
         self.save()
 
     def add(self, messages: Iterable[Message]) -> None:
         """A round of the turn that is under way."""
-        self.under_way += self.kept.redactor.redacted(tuple(messages))
+        self.under_way += without_secrets(messages, self.kept.redactor)
         self.save()
 
     def forget_rounds(self) -> bool:
@@ -177,6 +177,11 @@ def without_json(answer: str) -> str:
     return (screen.hear(answer) + screen.end()).strip()
 
 
+def without_data(answer: Message) -> Message:
+    """The same for a model: its data is in the draft as well."""
+    return Message("assistant", without_json(answer.content) or "…")
+
+
 def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
     """The latest turns of a conversation, of about so many characters, beginning with a person's words.
 
@@ -184,8 +189,7 @@ def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
     """
     last = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
     plain = [
-        message if message.role == "user" or i == last else Message("assistant", without_json(message.content) or "…")
-        for i, message in enumerate(messages)
+        message if message.role == "user" or i == last else without_data(message) for i, message in enumerate(messages)
     ]
     kept: list[Message] = []
     room = most

@@ -3,16 +3,13 @@
 A plan is written under the ticket's lock, so never under a run that is at work, and what it replaces is kept.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
@@ -32,7 +29,7 @@ KEPT = "plans"
 
 @dataclass(frozen=True)
 class Present:
-    """What stands in plan.md, and what was carried out of it."""
+    """plan.md as it is, and how far it was carried out."""
 
     text: str = ""
     plan: ImplementationPlan | None = None
@@ -55,10 +52,10 @@ class PlanDesk:
     def shown_path(self) -> str:
         return self.ticket.shown(self.ticket.plan_path)
 
-    def recorder(self, emit: Emit) -> Recorder:
-        """Tells what happens in a planning, and logs it apart from the runs, which tell what they cost themselves."""
-        self.record.prepare()
-        return Recorder(self.record.redactor, planning_log(self.record), emit)
+    @property
+    def log(self) -> RunLog:
+        """The log of its plannings, apart from that of the runs, which tell what they cost themselves."""
+        return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
         """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet, and for one
@@ -86,20 +83,17 @@ class PlanDesk:
         return Present(data.decode("utf-8"), plan, state, fixed)
 
     def problems(self, plan: ImplementationPlan, spec: TicketSpec, present: Present) -> list[Problem]:
-        """What compiling finds, with the checks that `commands` would refuse when they are to run."""
+        """The findings of compiling it, with the checks that `commands` would refuse when they are to run."""
         begun = present.state.begun if present.state else frozenset[int]()
-        found = [*check_plan(plan, spec, self.root, begun), *self._refused_checks(plan)]
-        return sorted(found, key=lambda problem: problem.line)
-
-    def _refused_checks(self, plan: ImplementationPlan) -> Iterator[Problem]:
+        found = list(check_plan(plan, spec, self.root, begun))
         for step in plan.steps:
-            if step.verify is None:
-                continue
             try:
-                check_for(step, self.test_command, self.commands)
+                if step.verify is not None:
+                    check_for(step, self.test_command, self.commands)
             except BadInput as error:
                 text = f"step {step.number}: its check would be refused: {error.message}"
-                yield Problem("refused_check", step.number, step.line, text)
+                found.append(Problem("refused_check", step.number, step.line, text))
+        return sorted(found, key=lambda problem: problem.line)
 
     def save(self, wanted: ImplementationPlan, base: Present, lock: TicketLock, *, anew: bool) -> None:
         """Write `wanted`, which was made of `base`; with `anew` in its place, else as a change of it. Whoever calls it
@@ -114,10 +108,26 @@ class PlanDesk:
         if now.text == text_with(wanted, base, anew=anew):
             return  # whoever wrote it was killed before it was told
         if anew or now.plan is None or base.plan is None:
-            self._refuse_if_different(now, base)
+            if now.text != base.text:
+                raise BadInput(
+                    f"{self.shown_path} was written meanwhile by somebody else, and is left as it is",
+                    hint="Look at it; to plan on from it, leave and begin again.",
+                )
         else:
-            wanted = self._carried_over(base.plan, wanted, now.plan)
-        _refuse_if_done_is_touched(now, wanted)
+            try:
+                wanted = carried_over(base.plan, wanted, now.plan)
+            except ChangeRefused as refusal:
+                raise BadInput(
+                    f"{self.shown_path} was edited meanwhile, and is left as it is: {refusal}",
+                    hint="Your edit and the proposal cannot both be kept; `discard` the proposal, and ask again.",
+                ) from refusal
+        new = {step.number: step for step in wanted.steps}
+        done = [step for step in (now.plan.steps if now.plan else ()) if step.number in now.fixed.steps]
+        if touched := [str(step.number) for step in done if new.get(step.number) != step]:
+            raise BadInput(
+                f"Step {', '.join(touched)} was carried out meanwhile, and the proposal changes it",
+                hint="`discard` the proposal, and ask again.",
+            )
         text = text_with(wanted, now, anew=anew)
         ImplementationPlan.from_markdown(text).check(f"the new {self.ticket.plan_path.name}")
         if now.text == text:
@@ -126,52 +136,15 @@ class PlanDesk:
             write_atomic(self.record.folder / KEPT / f"plan-{stamp()}.md", now.text.encode())
         write_atomic(self.ticket.plan_path, text.encode())
 
-    def _refuse_if_different(self, now: Present, base: Present) -> None:
-        if now.text != base.text:
-            raise BadInput(
-                f"{self.shown_path} was written meanwhile by somebody else, and is left as it is",
-                hint="Look at it; to plan on from it, leave and begin again.",
-            )
-
-    def _carried_over(
-        self, base: ImplementationPlan, wanted: ImplementationPlan, now: ImplementationPlan
-    ) -> ImplementationPlan:
-        try:
-            return carried_over(base, wanted, now)
-        except ChangeRefused as refusal:
-            raise BadInput(
-                f"{self.shown_path} was edited meanwhile, and is left as it is: {refusal}",
-                hint="Your edit and the proposal cannot both be kept; `discard` the proposal, and ask again.",
-            ) from refusal
-
 
 def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> str:
-    """What plan.md becomes: changed where it has to be, or where nothing of it was carried out, made anew.
+    """The next text of plan.md: changed where it has to be, or where nothing of it was carried out, made anew.
 
     Raises `BadInput` where something that a person wrote would be lost.
     """
     if present.plan is None or (anew and not present.fixed.steps):
         return wanted.to_markdown()
     return rewritten(present.text, wanted)
-
-
-def _refuse_if_done_is_touched(now: Present, after: ImplementationPlan) -> None:
-    if now.plan is None:
-        return
-    new = {step.number: step for step in after.steps}
-    touched = [
-        step.number for step in now.plan.steps if step.number in now.fixed.steps and new.get(step.number) != step
-    ]
-    if touched:
-        raise BadInput(
-            f"Step {', '.join(map(str, touched))} was carried out meanwhile, and the proposal changes it",
-            hint="`discard` the proposal, and ask again.",
-        )
-
-
-def planning_log(record: RunRecord) -> RunLog:
-    """The log of a ticket's plannings, apart from that of its runs."""
-    return RunLog(record.folder / "planning.jsonl")
 
 
 def state_of(present: Present, slug: str) -> ExecutionState:

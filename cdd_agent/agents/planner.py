@@ -1,54 +1,42 @@
 """The Planner in the shell: the words a person types, turned into a plan that they approve."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from functools import partial
 
-from cdd_agent.agents.base import Meaning, ReadsWords
+from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
+from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Answer, Event, Notice, PlanChecked, PlanOpened, Tone
 
 
+def _proposal(agent: "PlannerAgent") -> str:
+    return agent._planning.notes.proposal
+
+
 class PlannerAgent(ReadsWords):
-    """Plans a ticket as the person says; nothing is written to plan.md before `approve`. See `HELP` for the words."""
+    """Plans a ticket as the person says; nothing is written to plan.md before `approve`."""
 
     name = "planner"
-    HELP = """\
-| typed | does |
-|---|---|
-| `approve`, `yes`, `y` | write the proposed plan to plan.md, and leave |
-| `keep` | leave plan.md as it is, drop what was proposed, and leave |
-| `regenerate` | have a new plan made; steps that are done stay |
-| `basic` | propose a plan without a model: a step for each acceptance criterion |
-| `show` | the proposed plan, or the one that is there |
-| `check` | compile it: what would go wrong |
-| `continue`, `c`, `retry` | go on with a planning that was interrupted |
-| `discard` | drop the proposal and what was learnt, and stay |
-| `exit`, `quit` | leave; a proposal is kept, and offered again |
-| anything else | an answer to the Planner's questions, or what to change in the plan |
-| `> keep it` | the same, also where it is near one of these words |
-"""
-    WORDS = ("approve", "yes", "keep", "regenerate", "basic", "show", "check", "continue", "retry", "discard")
+    placeholder = "approve, keep, show, or what to change ..."
+    OTHERS = (
+        ("anything else", "an answer to the Planner's questions, or what to change in the plan"),
+        ("`> keep it`", "the same, also where it is near one of these words"),
+    )
     NEAR = 0.8
+    to_the_model = "says it to the Planner"
 
-    def __init__(self, planning: Planning) -> None:
-        self._planning = planning
+    def __init__(self, planning: Planning, slash: Collection[str]) -> None:
+        self._planning, self.slash = planning, slash
         self.emit = planning.recorder.emit
-        self._left = False
+        self.done = False
         self.ticket_slug = planning.desk.ticket.slug
-
-    @property
-    def done(self) -> bool:
-        return self._left
 
     @property
     def lock(self) -> TicketLock:
         return self._planning.kept.lock
-
-    def closing(self) -> list[Event]:
-        return []
 
     def view(self) -> list[Event]:
         """The steps of the plan that is there, and what is open."""
@@ -65,60 +53,118 @@ class PlannerAgent(ReadsWords):
         self._planning.close()
 
     async def begin(self) -> None:
-        with self._planning.recorder.recording():
-            await self._begin()
-
-    async def _begin(self) -> None:
         planning, notes = self._planning, self._planning.notes
-        self.tell(*planning.kept.news)
-        if notes.proposal:
-            self.tell(
-                Notice("A plan was proposed here, and not approved yet.", about=About.PROPOSED_BEFORE),
-                *planning.shown(),
-            )
-        elif planning.desk.present().plan is not None:
-            self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
-        elif not notes.conversation:
-            await self._plan()
-            return
-        await self._show_open()
+        with planning.recorder.recording():
+            self.tell(*planning.kept.news)
+            if notes.proposal:
+                text = "A plan was proposed here, and not approved yet."
+                self.tell(Notice(text, about=About.PROPOSED_BEFORE), *planning.shown())
+            elif planning.desk.present().plan is not None:
+                self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
+            elif not notes.conversation:
+                await self._plan()
+                return
+            await self._show_open()
 
     async def say(self, line: str) -> None:
         with self._planning.recorder.recording():
             await self.meaning(line).act()
 
-    def command(self, text: str) -> Meaning | None:
-        proposal = self._planning.notes.proposal
-        match text.lower():
-            case "":
-                return Meaning("open", "Enter shows what is open", self._show_open)
-            case "approve" | "yes" | "y":
-                return Meaning("approve", f"Enter writes {self._planning.desk.shown_path}", self._approve, proposal)
-            case "keep":
-                return Meaning("keep", "Enter leaves the plan as it is", self._keep, proposal)
-            case "regenerate":
-                return Meaning("regenerate", "Enter has a new plan made", self._plan)
-            case "basic":
-                return Meaning("basic", "Enter proposes a plan without a model", self._basic)
-            case "show":
-                return Meaning("show", "Enter shows the plan", self._show)
-            case "check":
-                return Meaning("check", "Enter compiles the plan", self._check)
-            case "continue" | "c" | "retry":
-                return Meaning("continue", "Enter goes on with what was interrupted", self._continue)
-            case "discard":
-                return Meaning("discard", "Enter drops what was proposed and learnt", self._discard, proposal)
-        return None
-
     def words(self, text: str) -> Meaning:
         return Meaning("words", "Enter says it to the Planner", partial(self._hear, text))
 
-    def leaving(self) -> Meaning:
-        return Meaning("exit", "Enter leaves; a proposal is kept", self._leave)
+    @word(
+        *("approve", "yes", "y"),
+        does="write the proposed plan to plan.md, and leave",
+        hint=lambda self: f"Enter writes {self._planning.desk.shown_path}",
+        about=_proposal,
+    )
+    async def _approve(self) -> None:
+        desk, was_changed = self._planning.desk, self._planning.is_of_another_spec()
+        checked = self._checked() if was_changed else None
+        self._planning.save()
+        self.done = True
+        if checked is not None:
+            text = "The spec has changed since this plan was made. What compiling it finds now:"
+            self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
+        text = f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out."
+        self.emit(Notice(text, Tone.GOOD, about=About.PLAN_WRITTEN))
 
-    @property
-    def to_the_model(self) -> str:
-        return "says it to the Planner"
+    @word(
+        "keep",
+        does="leave plan.md as it is, drop what was proposed, and leave",
+        hint="Enter leaves the plan as it is",
+        about=_proposal,
+    )
+    async def _keep(self) -> None:
+        desk = self._planning.desk
+        if desk.present().plan is None:
+            self.tell(Notice("There is no plan to keep yet."), self._what_next())
+            return
+        self._planning.discard()
+        self.done = True
+        text = f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out."
+        self.emit(Notice(text, about=About.PLAN_KEPT))
+
+    @word("regenerate", does="have a new plan made; steps that are done stay", hint="Enter has a new plan made")
+    async def _plan(self, guidance: str = "") -> None:
+        try:
+            self._planning.model()
+        except BadInput as error:  # there is a way without one
+            self.emit(Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING, about=About.NO_MODEL))
+            self.emit(Notice("`basic` proposes a plan without a model: a step for each acceptance criterion."))
+            return
+        await self._propose(self._planning.plan(guidance))
+
+    @word(
+        "basic",
+        does="propose a plan without a model: a step for each acceptance criterion",
+        hint="Enter proposes a plan without a model",
+    )
+    async def _basic(self) -> None:
+        self.tell(*self._planning.basic(), self._what_next())
+
+    @word("show", does="the proposed plan, or the one that is there", hint="Enter shows the plan")
+    async def _show(self) -> None:
+        self.emit(Answer(self._planning.text()))
+
+    @word("check", does="compile it: what would go wrong", hint="Enter compiles the plan")
+    async def _check(self) -> None:
+        self.emit(self._checked())
+
+    @word(
+        *("continue", "c", "retry"),
+        does="go on with a planning that was interrupted",
+        hint="Enter goes on with what was interrupted",
+    )
+    async def _continue(self) -> None:
+        if self._planning.notes.is_open:
+            await self._propose(self._planning.go_on())
+        else:
+            await self._show_open()
+
+    @word("", hint="Enter shows what is open")
+    async def _show_open(self) -> None:
+        questions = self._planning.open_questions() if self._planning.notes.questions else [self._what_next()]
+        self.tell(*questions)
+
+    @word(
+        "discard",
+        does="drop the proposal and what was learnt, and stay",
+        hint="Enter drops what was proposed and learnt",
+        about=_proposal,
+    )
+    async def _discard(self) -> None:
+        self._planning.discard()
+        self.tell(Notice("Dropped what was proposed and learnt; plan.md is as it was."), self._what_next())
+
+    @word(
+        *("exit", "quit"), does="leave; a proposal is kept, and offered again", hint="Enter leaves; a proposal is kept"
+    )
+    async def _leave(self) -> None:
+        self.done = True
+        kept = " What was proposed or learnt is kept." if self._planning.notes != PlanningNotes() else ""
+        self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT))
 
     async def _hear(self, text: str) -> None:
         """An answer, what to change, or what matters for a first plan."""
@@ -130,77 +176,10 @@ class PlannerAgent(ReadsWords):
         else:
             await self._plan(text)
 
-    async def _show_open(self) -> None:
-        """What waits for the person."""
-        questions = self._planning.open_questions() if self._planning.notes.questions else [self._what_next()]
-        self.tell(*questions)
-
-    async def _show(self) -> None:
-        self.emit(Answer(self._planning.text()))
-
-    async def _check(self) -> None:
-        self.emit(self._checked())
-
-    async def _basic(self) -> None:
-        self.tell(*self._planning.basic(), self._what_next())
-
-    async def _plan(self, guidance: str = "") -> None:
-        try:
-            self._planning.model()
-        except BadInput as error:  # there is a way without one
-            self.emit(Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING, about=About.NO_MODEL))
-            self.emit(Notice("`basic` proposes a plan without a model: a step for each acceptance criterion."))
-            return
-        await self._propose(self._planning.plan(guidance))
-
     async def _propose(self, planning: Awaitable[None]) -> None:
         await planning
         if not self._planning.notes.questions:
             self.emit(self._what_next())
-
-    async def _continue(self) -> None:
-        if self._planning.notes.is_open:
-            await self._propose(self._planning.go_on())
-        else:
-            await self._show_open()
-
-    async def _approve(self) -> None:
-        desk, was_changed = self._planning.desk, self._planning.is_of_another_spec()
-        checked = self._checked() if was_changed else None
-        self._planning.save()
-        self._left = True
-        if checked is not None:
-            text = "The spec has changed since this plan was made. What compiling it finds now:"
-            self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
-        self.emit(
-            Notice(
-                f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out.",
-                Tone.GOOD,
-                about=About.PLAN_WRITTEN,
-            )
-        )
-
-    async def _keep(self) -> None:
-        desk = self._planning.desk
-        if desk.present().plan is None:
-            self.tell(Notice("There is no plan to keep yet."), self._what_next())
-            return
-        self._planning.discard()
-        self._left = True
-        self.emit(
-            Notice(
-                f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out.", about=About.PLAN_KEPT
-            )
-        )
-
-    async def _discard(self) -> None:
-        self._planning.discard()
-        self.tell(Notice("Dropped what was proposed and learnt; plan.md is as it was."), self._what_next())
-
-    async def _leave(self) -> None:
-        self._left = True
-        kept = " What was proposed or learnt is kept." if self._planning.has_notes else ""
-        self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT))
 
     def _checked(self) -> PlanChecked:
         return PlanChecked(self.ticket_slug, self._planning.name_of_plan, tuple(self._planning.problems()))
@@ -210,20 +189,13 @@ class PlannerAgent(ReadsWords):
         if notes.questions:
             return Notice("The Planner waits for your answers.")
         if notes.is_open:
-            return Notice(
-                "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it.",
-                about=About.INTERRUPTED,
-            )
+            text = "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it."
+            return Notice(text, about=About.INTERRUPTED)
         if notes.proposal:
             drops = "keep" if notes.base.strip() else "discard"  # of no plan there is nothing to keep
-            return Notice(
-                f"`approve` writes it, `{drops}` drops it; or say what to change in it.", about=About.WHAT_NEXT
-            )
-        if self._planning.desk.present().plan is not None:
-            return Notice(
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
-            )
-        return Notice(
-            "`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it.",
-            about=About.WHAT_NEXT,
-        )
+            text = f"`approve` writes it, `{drops}` drops it; or say what to change in it."
+        elif self._planning.desk.present().plan is not None:
+            text = "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+        else:
+            text = "`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it."
+        return Notice(text, about=About.WHAT_NEXT)

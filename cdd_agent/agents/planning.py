@@ -6,25 +6,26 @@ say, and `agents/plan_desk.py` writes it.
 
 import asyncio
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from cdd_agent.agents.agent_file import AgentFile
 from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
-from cdd_agent.agents.planning_notes import PlanningNotes, without_secrets
+from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.dialogue.fitted_prompt import FittedPrompt
-from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured
-from cdd_agent.dialogue.token_budget import MARGIN, Omitted, TokenBudget, for_answers, most_of
+from cdd_agent.agents.store import AgentFile, without_secrets
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
+from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured, with_form
+from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
+from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Answer, Emit, Event, Notice, PlanChecked, Tone, unheard
+from cdd_agent.events import About, Answer, Event, Notice, PlanChecked, Tone
 from cdd_agent.files.atomic import digest
-from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
-from cdd_agent.llm.port import Message, Model, Request
+from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.llm.port import Message, Model
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
@@ -39,6 +40,9 @@ SAID_BEFORE = "what was said and looked at before"
 _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
+Task = Literal["plan", "change"]
+_FORMS: dict[Task, type[PlanReply] | type[ChangeReply]] = {"plan": PlanReply, "change": ChangeReply}
+"""Of the answers."""
 
 
 @dataclass
@@ -50,17 +54,17 @@ class Planning:
     """Where the notes are; until it is closed, nobody else is at work on the ticket."""
     model: Callable[[], Model]
     """Made when it is first needed; raises `BadInput` where none is configured."""
-    tools: Sequence[Tool[Any]] = ()
-    tool_calls: ToolCalls = "auto"
-    may_ask: bool = True
+    recorder: Recorder
+    """Logs and tells what happens."""
+    tools: Sequence[Tool[Any]]
+    tool_calls: ToolCalls
+    may_ask: bool
     """Somebody is there to answer questions."""
-    emit_to: Emit = unheard
     notes: PlanningNotes = field(init=False)
 
     def __post_init__(self) -> None:
         self.notes = self.kept.found or PlanningNotes()
         self._left_out = Omitted()
-        self.recorder = self.desk.recorder(self.emit_to)
 
     def close(self) -> None:
         """Let go of the ticket. The notes stay."""
@@ -94,13 +98,8 @@ class Planning:
 
     @property
     def name_of_plan(self) -> str:
-        """What people are told of it: the proposal, or else plan.md."""
+        """The proposal, or else plan.md, as people are told of it."""
         return "The proposed plan" if self.notes.proposal else self.desk.shown_path
-
-    @property
-    def has_notes(self) -> bool:
-        """Something was proposed or learnt."""
-        return self.notes != PlanningNotes()
 
     def is_of_another_spec(self) -> bool:
         """The proposal was made of a spec that has changed since. Raises `BadInput` for one that no plan can be of."""
@@ -128,25 +127,22 @@ class Planning:
     async def plan(self, guidance: str = "") -> None:
         """Have a whole plan made; what the notes held is dropped."""
         spec, present = self.desk.complete_spec(), self.desk.present()
-        self._check_means()
-        opening = await asyncio.to_thread(self._opening, spec, present, guidance)
-        self._packed("plan", (Message("user", opening),)).refuse_too_long()
-        self._keep(
-            PlanningNotes(
-                task="plan",
-                conversation=(Message("user", opening),),
-                is_open=True,
-                spec=_identity(spec),
-                base=present.text,
-                is_anew=True,
-            )
-        )
+        parts = [
+            await asyncio.to_thread(self._context, spec),
+            f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else "",
+            _numbering(present.fixed) if present.fixed.is_begun else "",
+            f"{_SAID}\n\n{guidance}" if guidance else "",
+            "# Task\n\nPlan the ticket.",
+        ]
+        conversation = (self._message(parts),)
+        self._refuse_too_long("plan", conversation)
+        notes = PlanningNotes(task="plan", conversation=conversation, is_open=True, is_anew=True)
+        self._keep(notes, spec=_identity(spec), base=present.text)
         await self.go_on()
 
     async def change(self, wish: str) -> None:
         """Have the proposal, or else the plan that is there, changed as a person says."""
         spec, present = self.desk.complete_spec(), self.desk.present()
-        self._check_means()
         notes = self.notes
         if not notes.proposal:
             if present.plan is None:
@@ -155,27 +151,19 @@ class Planning:
         plan = self.proposal or present.plan
         assert plan is not None
         parts = [] if notes.conversation else [await asyncio.to_thread(self._context, spec)]
-        parts += [
-            _plan_now(plan),
-            _numbering(present.fixed.with_numbers_of(plan)),
-            f"{_WISH}\n\n{wish}",
-            self._may_ask(),
-        ]
-        said = Message("user", "\n\n".join(part for part in parts if part))
+        parts += [_plan_now(plan), _numbering(present.fixed.with_numbers_of(plan)), f"{_WISH}\n\n{wish}"]
+        conversation = (*notes.conversation, self._message(parts))
+        self._refuse_too_long("change", conversation)
         if not notes.conversation:
             notes = notes.model_copy(update={"spec": _identity(spec)})
-        update = {"task": "change", "is_open": True, "questions": (), "asked": 0}
-        conversation = (*notes.conversation, said)
-        self._packed("change", conversation).refuse_too_long()
-        self._keep(notes.model_copy(update={**update, "conversation": conversation}))
+        self._keep(notes, task="change", conversation=conversation, is_open=True, questions=(), asked=0)
         await self.go_on()
 
     async def answer(self, words: str) -> None:
         """Answer the questions that are open, or say more to a planning that was interrupted."""
         self.model()
-        said = Message("user", f"{_SAID}\n\n{words}")
-        conversation = (*self.notes.conversation, said)
-        self._keep(self.notes.model_copy(update={"conversation": conversation, "questions": (), "is_open": True}))
+        conversation = (*self.notes.conversation, Message("user", f"{_SAID}\n\n{words}"))
+        self._keep(self.notes, conversation=conversation, questions=(), is_open=True)
         await self.go_on()
 
     async def go_on(self) -> None:
@@ -185,25 +173,25 @@ class Planning:
         conversation = self.notes.conversation
         if self.notes.spec != _identity(spec):
             conversation = (*conversation, Message("user", f"{_NEW_SPEC}\n\n{_spec(spec)}"))
-            self._keep(self.notes.model_copy(update={"conversation": conversation, "spec": _identity(spec)}))
+            self._keep(self.notes, conversation=conversation, spec=_identity(spec))
         if conversation[-1].role == "assistant":  # it was stopped before its answer was taken up
             conversation = (*conversation, Message("user", "Go on, and give your answer again."))
         left = MOST_QUESTIONS - self.notes.asked if self.may_ask else None
         base = self.proposal or present.plan if self.notes.task == "change" else None
         judge = ReplyJudge(self.desk, spec, present, base, self.text_with, left)
-        packed = await asyncio.to_thread(self._packed, self.notes.task, conversation, exploration)
-        for notice in self._left_out.news(packed.left_out):
+        prompt = await asyncio.to_thread(self._prompt, self.notes.task, conversation, exploration)
+        for notice in self._left_out.news(prompt.left_out):
             self.recorder.emit(notice)
 
         def keep(added: Added) -> None:
             nonlocal conversation
             conversation += added.messages
-            self._keep(self.notes.model_copy(update={"conversation": conversation}))
+            self._keep(self.notes, conversation=conversation)
             if len(added.messages) > 1:
                 self.recorder.emit(Notice(exploration.in_words, Tone.QUIET, about=About.EXPLORED))
 
-        kind: type[Any] = packed.kind
-        found = await structured(packed.dialogue, packed.messages, kind, check=judge.problems, keep=keep)
+        kind: type[Any] = _FORMS[self.notes.task]
+        found = await structured(prompt.dialogue, prompt.messages, kind, check=judge.problems, keep=keep)
         for event in self._taken_up(found.value, judge):
             self.recorder.emit(event)
 
@@ -215,8 +203,7 @@ class Planning:
                     hint=f"Answer it in the spec, or plan in the shell: /plan {self.desk.ticket.slug}",
                 )
             questions = tuple(f"{asked.question} ({asked.why})" for asked in reply.questions)
-            asked = self.notes.asked + len(questions)
-            self._keep(self.notes.model_copy(update={"questions": questions, "asked": asked, "is_open": False}))
+            self._keep(self.notes, questions=questions, asked=self.notes.asked + len(questions), is_open=False)
             return self.open_questions()
         try:
             proposal = judge.plan_of(reply)
@@ -255,14 +242,13 @@ class Planning:
         self._propose(plan)
         return self.shown()
 
-    def _check_means(self) -> None:
-        """Raises `BadInput`, before anything is kept or dropped, where the model could not be asked."""
-        self.model()
-        load_prompt(self.desk.root, "planner")
+    def _refuse_too_long(self, task: Task, conversation: tuple[Message, ...]) -> None:
+        """Raises `ContextTooLong` where the model could not take it in."""
+        prompt = self._prompt(task, conversation)
+        prompt.dialogue.refuse_too_long(with_form(prompt.messages, _FORMS[task]))
 
     def _propose(self, plan: ImplementationPlan) -> None:
-        update = {"proposal": plan.to_markdown(), "is_open": False, "questions": ()}
-        self._keep(self.notes.model_copy(update=update))
+        self._keep(self.notes, proposal=plan.to_markdown(), is_open=False, questions=())
 
     # -------------------------------------------------------------------------------------------- ending
 
@@ -279,15 +265,18 @@ class Planning:
         self.kept.discard()
         self.notes = PlanningNotes()
 
-    def _keep(self, notes: PlanningNotes) -> None:
-        self.notes = notes
-        self.kept.write(without_secrets(notes, self.kept.redactor))
+    def _keep(self, notes: PlanningNotes, **changes: object) -> None:
+        """In the file without secrets; but plans are used again as they are."""
+        self.notes = notes = notes.model_copy(update=changes)
+        redactor = self.kept.redactor
+        conversation, questions = without_secrets(notes.conversation, redactor), redactor.redacted(notes.questions)
+        self.kept.write(notes.model_copy(update={"conversation": conversation, "questions": questions}))
 
     # ------------------------------------------------------------------------------------ what is asked
 
-    def _packed(
-        self, task: Literal["plan", "change"], conversation: tuple[Message, ...], exploration: Exploration | None = None
-    ) -> "_Packed":
+    def _prompt(
+        self, task: Task, conversation: tuple[Message, ...], exploration: Exploration | None = None
+    ) -> FittedPrompt:
         """The conversation with what is said before it, as far as the model's window has room."""
         exploration = exploration or Exploration()
         dialogue = Dialogue(
@@ -297,27 +286,16 @@ class Planning:
             Limits(rounds=_ROUNDS, seconds=exploration.most_seconds),
             emit=self.recorder.emit,
         )
-        window, prompt = dialogue.model.window, load_prompt(self.desk.root, "planner")
-        kind: type[PlanReply] | type[ChangeReply] = PlanReply if task == "plan" else ChangeReply
-        before = estimated_tokens(prompt) + estimated_tokens(how_to_answer(kind)) + MARGIN
-        kept = _latest(conversation, None if window is None else most_of(window) - before)
-        room = TokenBudget(window, before + estimated_prompt(Request(kept)))
-        if len(kept) < len(conversation):
-            room.leave_out(SAID_BEFORE)
-        equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-        rules = room.part(project_rules(self.desk.root).section, RULES_FOR_AGENTS)
-        system = "\n\n".join(filter(None, (prompt, rules, room.note())))
-        return _Packed(equipped, (Message("system", system), *kept), tuple(room.left_out), kind)
-
-    def _opening(self, spec: TicketSpec, present: Present, guidance: str) -> str:
-        plan = f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else ""
-        wish = f"{_SAID}\n\n{guidance}" if guidance else ""
-        numbering = _numbering(present.fixed) if present.fixed.is_begun else ""
-        parts = [self._context(spec), plan, numbering, wish, "# Task\n\nPlan the ticket.", self._may_ask()]
-        return "\n\n".join(part for part in parts if part)
+        whole, *shorter = _shorter_and_shorter(conversation)
+        parts = (
+            PromptPart(load_prompt(self.desk.root, "planner")),
+            PromptPart(project_rules(self.desk.root).section, RULES_FOR_AGENTS, rank=1),
+            PromptPart(whole, SAID_BEFORE, smaller=shorter),
+        )
+        return fit(dialogue, parts, tools=1, beside=estimated_tokens(how_to_answer(_FORMS[task])))
 
     def _context(self, spec: TicketSpec) -> str:
-        """What is told once: the spec, the project's files as far as there is room, and how checks may begin."""
+        """Told once: the spec, the project's files as far as there is room, and how checks may begin."""
         tree = project_context(self.desk.root, ()).repo_tree
         window = self.model().window  # in tokens: as many characters as a third of them are a ninth of it, about
         most = _MOST_OF_TREE if window is None else min(_MOST_OF_TREE, window // 3)
@@ -330,39 +308,19 @@ class Planning:
         tests = f"The project's tests: `{self.desk.test_command}`." if self.desk.test_command else ""
         return "\n\n".join(filter(None, [_spec(spec), f"# Project\n\n{fenced(tree)}", tests, programs]))
 
-    def _may_ask(self) -> str:
-        if self.may_ask:
-            return ""
-        return "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
+    def _message(self, parts: Sequence[str]) -> Message:
+        alone = "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."
+        return Message("user", "\n\n".join(filter(None, (*parts, "" if self.may_ask else alone))))
 
 
-@dataclass(frozen=True)
-class _Packed(FittedPrompt):
-    kind: type[PlanReply] | type[ChangeReply]
-    """The form of the answer."""
-
-    def refuse_too_long(self) -> None:
-        """Raises `ContextTooLong` where the model could not take it in."""
-        first, *others = self.messages
-        told = replace(first, content=f"{first.content}\n\n{how_to_answer(self.kind)}")
-        self.dialogue.refuse_too_long((told, *others))
-
-
-def _latest(conversation: tuple[Message, ...], tokens: int | None) -> tuple[Message, ...]:
-    """A conversation of at most so many tokens, if it can be. The oldest goes first; the first message, the person's
-    last words and what the spec was changed to stay."""
-    if tokens is None:
-        return conversation
+def _shorter_and_shorter(conversation: tuple[Message, ...]) -> Iterator[tuple[Message, ...]]:
+    """The conversation, and what may be left of it: the oldest goes first; the first message, the person's last words
+    and what the spec was changed to stay."""
     first, *others = conversation
     stay = {_last(others, _SAID, _WISH), _last(others, _NEW_SPEC)}
-    kept = conversation
     for start, message in enumerate([*others, None]):
-        if message is not None and message.role == "tool":
-            continue  # it stays with its call
-        kept = (first, *(others[place] for place in range(start) if place in stay), *others[start:])
-        if estimated_prompt(Request(kept)) <= tokens:
-            break
-    return kept
+        if message is None or message.role != "tool":  # that stays with its call
+            yield (first, *(others[place] for place in range(start) if place in stay), *others[start:])
 
 
 def _last(messages: Sequence[Message], *headings: str) -> int:
@@ -389,14 +347,11 @@ def _plan_now(plan: ImplementationPlan) -> str:
 
 
 def _numbering(fixed: Fixed) -> str:
-    done = f"Done, and to stay as they are: steps {_list(fixed.steps)}. Plan what is left. " if fixed.steps else ""
+    steps = ", ".join(map(str, sorted(fixed.steps)))
+    done = f"Done, and to stay as they are: steps {steps}. Plan what is left. " if steps else ""
     return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
 
 
 def _in_diff(before: str, after: str) -> str:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm="")
     return fenced("\n".join(lines) or "Nothing is different.", "diff")
-
-
-def _list(numbers: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))

@@ -1,4 +1,4 @@
-"""What the model answers when it plans: questions, a whole plan, or changes of one; and what is wrong with that."""
+"""A model's answers when it plans: questions, a whole plan, or changes of one; and what is wrong with them."""
 
 from collections.abc import Callable
 from typing import Self
@@ -55,7 +55,7 @@ class ChangeReply(_Reply):
 
 
 class ReplyJudge:
-    """What is wrong with a reply beyond its form: the rules of plans, and what compiling it finds."""
+    """Finds what is wrong with a reply beyond its form: by the rules of plans, and by compiling it."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class ReplyJudge:
         self._desk, self._spec, self._present, self._base = desk, spec, present, base
         self._text_with, self._questions_left = text_with, questions_left
         self._known = {_told(problem) for problem in self._found(base)} if base else set[tuple[str, str]]()
-        """What was there before, so that nobody asked the model to see to it; and the warnings that it was told."""
+        """Problems that were there before, which nobody asked the model to see to; and warnings that it was told."""
 
     def _found(self, plan: ImplementationPlan) -> list[Problem]:
         found = self._desk.problems(plan, self._spec, self._present)
@@ -79,8 +79,12 @@ class ReplyJudge:
 
     def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
         """Of each warning it is told only once: it may be meant."""
-        if reply.questions:
-            return self._against_questions(len(reply.questions))
+        left = self._questions_left
+        if reply.questions and left is None:
+            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
+        if reply.questions and left is not None:
+            is_too_much = len(reply.questions) > left
+            return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] * is_too_much
         try:
             plan = self.plan_of(reply)
             self._text_with(plan)
@@ -104,12 +108,6 @@ class ReplyJudge:
                 return changed(self._base, changes, present.fixed.with_numbers_of(self._base))
             case _:
                 raise AssertionError("a reply without questions has a plan or changes")
-
-    def _against_questions(self, count: int) -> list[str]:
-        left = self._questions_left
-        if left is None:
-            return ["Nobody can answer questions now: decide, and write each assumption into `risks`."]
-        return [f"You may ask {left or 'no'} more: decide the rest, and write it into `risks`."] if count > left else []
 
 
 def _told(problem: Problem) -> tuple[str, str]:

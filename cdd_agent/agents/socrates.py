@@ -2,16 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
 
-from cdd_agent.agents.base import Meaning, ReadsWords
+from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
-from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, packed
+from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, request_of
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.structured import structured
@@ -32,35 +32,36 @@ _TRIES_TO_WRITE = 3
 
 
 class SocratesAgent(ReadsWords):
-    """At work on one ticket's spec, as the person answers; see `HELP` for the words."""
+    """At work on one ticket's spec, as the person answers."""
 
     name = "socrates"
-    HELP = """\
-| typed | does |
-|---|---|
-| an answer, a question, a wish | goes to Socrates, who asks on; the spec fills up |
-| Enter, `continue` | Socrates goes on: with what was stopped, or by itself |
-| `summary` | the whole spec as it stands, with what is open |
-| `approve` | write it to spec.yaml; `approve anyway` also while something is missing |
-| `exit`, `quit` | leave; what was said is kept, `/socrates` goes on from there |
-| `> approved` | says it to Socrates, also where it is near one of these words |
-"""
-    WORDS = ("continue", "summary", "status", "approve", "anyway")
+    placeholder = "your answer; summary, approve, exit ..."
+    OTHERS = (
+        ("an answer, a question, a wish", "goes to Socrates, who asks on; the spec fills up"),
+        ("`> approved`", "says it to Socrates, also where it is near one of these words"),
+    )
     NEAR = 0.8
+    to_the_model = "says it to Socrates"
 
     def __init__(
-        self, tickets: TicketStore, file: SpecFile, notebook: Notebook, dialogue: Dialogue, emit: Emit
+        self,
+        tickets: TicketStore,
+        file: SpecFile,
+        notebook: Notebook,
+        dialogue: Dialogue,
+        emit: Emit,
+        slash: Collection[str],
     ) -> None:
-        self.ticket_slug = file.ticket.slug
+        self.ticket_slug, self.slash = file.ticket.slug, slash
         self.notebook = notebook
         self._redacted = RedactedEvents(notebook.kept.redactor, emit)
         self.emit = self._redacted.emit
         self._tickets, self._file = tickets, file
         self._dialogue = replace(dialogue, emit=self._count)
         self._root: Path = file.ticket.root
-        self._is_done = False
+        self.done = False
         self._told: set[str] = set()
-        """What was said of the project's rules already."""
+        """Notes on the project's rules that were told already."""
         self._left_out = Omitted()
 
     @classmethod
@@ -71,6 +72,7 @@ class SocratesAgent(ReadsWords):
         redactor: Redactor,
         equipped: Callable[[Spent, Callable[[Usage], None]], Model],
         emit: Emit,
+        slash: Collection[str],
         *,
         tool_calls: ToolCalls = "auto",
         start_over: bool = False,
@@ -90,11 +92,7 @@ class SocratesAgent(ReadsWords):
         except BaseException:
             notebook.close()
             raise
-        return cls(tickets, file, notebook, dialogue, emit)
-
-    @property
-    def done(self) -> bool:
-        return self._is_done
+        return cls(tickets, file, notebook, dialogue, emit, slash)
 
     @property
     def lock(self) -> TicketLock:
@@ -103,85 +101,118 @@ class SocratesAgent(ReadsWords):
     def view(self) -> list[Event]:
         return [replace(self._shown(), in_full=True)]
 
-    def closing(self) -> list[Event]:
-        return []
-
     def close(self) -> None:
         self.notebook.close()
 
     async def begin(self) -> None:
         """Tell what a person sees first: what is there, then the first questions, or the last ones again."""
-        notebook = self.notebook
+        notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news)
-        if notebook.edited:
-            self.emit(_edited(self._file, notebook.edited))
-        self.emit(self._shown())
-        if not notebook.is_new:
-            self.tell(*self._going_on())
-        elif self._is_complete:
+        self._tell_edited(notebook.edited)
+        self.emit(shown)
+        if notebook.is_new and not self._is_complete:
+            await self._ask(BEGIN, is_answer=False)
+            return
+        if notebook.is_new:
             text = f"{self._file.shown} is complete. Press Enter to go deeper, or say what to look at; `exit` leaves."
             self.emit(Notice(text, Tone.GOOD, about=About.SPEC_COMPLETE))
-        else:
-            await self._ask(BEGIN, is_answer=False)
+            return
+        changed = ", ".join(shown.not_written)
+        what = f"; not written to {self._file.shown} yet: {changed}" if changed else ""
+        self.emit(Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON))
+        if notebook.last_words:
+            self.emit(Answer(notebook.last_words))
+        if notebook.is_unanswered:
+            text = "Your last words were not answered yet: press Enter to have them answered."
+            self.emit(Notice(text, about=About.UNANSWERED))
+        elif self._is_complete:
+            text = "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it."
+            self.emit(Notice(text, about=About.SPEC_COMPLETE))
 
     async def say(self, line: str) -> None:
         await self.meaning(line).act()
 
     def _count(self, event: Event) -> None:
-        """What the model tells is counted, and told on."""
+        """Tell it on, and count what a reply took."""
         if isinstance(event, ReplyFinished) and event.usage is not None:
             self.notebook.count(event.usage)
         self.emit(event)
 
-    def _going_on(self) -> list[Event]:
-        notebook, changed = self.notebook, self._shown().not_written
-        what = f"; not written to {self._file.shown} yet: {', '.join(changed)}" if changed else ""
-        events: list[Event] = [Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON)]
-        if notebook.last_words:
-            events.append(Answer(notebook.last_words))
-        if notebook.is_unanswered:
-            events.append(
-                Notice(
-                    "Your last words were not answered yet: press Enter to have them answered.", about=About.UNANSWERED
-                )
-            )
-        elif self._is_complete:
-            events.append(
-                Notice(
-                    "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
-                    about=About.SPEC_COMPLETE,
-                )
-            )
-        return events
+    @word(
+        *("", "continue"),
+        does="Socrates goes on: with what was stopped, or by itself",
+        hint="Enter lets Socrates go on",
+    )
+    async def _continue(self) -> None:
+        on = GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
+        await self._ask(None if self.notebook.is_unanswered else on, is_answer=False)
 
-    def command(self, text: str) -> Meaning | None:
-        match text.lower():
-            case "summary" | "status":
-                return Meaning("summary", "Enter shows the whole spec", self._summary)
-            case "approve" | "approve anyway":
-                is_anyway, draft = text.lower() != "approve", self.notebook.draft
-                act = partial(self._approve, anyway=is_anyway)
-                return Meaning(text.lower(), f"Enter writes {self._file.shown}", act, about=draft)
-            case "" | "continue":
-                act = partial(self._ask, self._what_to_go_on_with(), is_answer=False)
-                return Meaning("continue", "Enter lets Socrates go on", act)
-        return None
+    @word(
+        *("summary", "status"),
+        typed="`summary`",
+        does="the whole spec as it stands, with what is open",
+        hint="Enter shows the whole spec",
+    )
+    async def _summary(self) -> None:
+        self._reread()
+        self.tell(*self.view())
+
+    @word(
+        "approve",
+        does="write it to spec.yaml; `approve anyway` also while something is missing",
+        hint=lambda self: f"Enter writes {self._file.shown}",
+        about=lambda self: self.notebook.draft,
+    )
+    async def _approve(self, *, anyway: bool = False) -> None:
+        notebook = self.notebook
+        for _ in range(_TRIES_TO_WRITE):
+            seen, draft = self._reread(), notebook.draft
+            lacking = draft.spec.missing() + [f"nobody knows how to check: {text}" for text in draft.unchecked]
+            lacking += [f"open: {question}" for question in draft.open_questions]
+            if lacking and not anyway:
+                text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
+                self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
+                self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
+                return
+            try:
+                was_changed = await to_its_end(partial(self._file.write, seen, draft.spec), name="spec")
+            except ChangedMeanwhile:
+                continue
+            notebook.meet(replace(seen, spec=draft.spec, is_written=True))
+            notebook.save()
+            self.done = True
+            text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
+            missing = ", ".join(line.partition(":")[0] for line in draft.spec.missing())
+            more = (
+                f"A plan needs these, too: {missing}." if missing else f"Next is the plan: `/plan {self.ticket_slug}`."
+            )
+            tone = Tone.WARNING if missing else Tone.GOOD
+            self.tell(self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN))
+            return
+        raise ChangedMeanwhile(
+            f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
+        )
+
+    @word(
+        "approve anyway",
+        hint=lambda self: f"Enter writes {self._file.shown}",
+        about=lambda self: self.notebook.draft,
+    )
+    async def _approve_anyway(self) -> None:
+        await self._approve(anyway=True)
+
+    @word(
+        *("exit", "quit"),
+        does="leave; what was said is kept, `/socrates` goes on from there",
+        hint="Enter leaves; what was said is kept",
+    )
+    async def _leave(self) -> None:
+        self.done = True
+        text = f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here."
+        self.emit(Notice(text, about=About.LEFT))
 
     def words(self, text: str) -> Meaning:
         return Meaning("words", "Enter says it to Socrates", partial(self._ask, text, is_answer=True))
-
-    def leaving(self) -> Meaning:
-        return Meaning("exit", "Enter leaves; what was said is kept", self._leave)
-
-    @property
-    def to_the_model(self) -> str:
-        return "says it to Socrates"
-
-    def _what_to_go_on_with(self) -> str | None:
-        """None: with what was not answered."""
-        if self.notebook.is_unanswered:
-            return None
-        return GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
 
     async def _ask(self, said: str | None, *, is_answer: bool) -> None:
         """One turn of the model."""
@@ -197,7 +228,7 @@ class SocratesAgent(ReadsWords):
 
     async def _take_turn(self, said: str | None, *, is_answer: bool) -> None:
         notebook = self.notebook
-        self.tell(*self._reread())
+        self._reread()
         around = await asyncio.to_thread(Surroundings.of, self._file.ticket, self._tickets)
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
@@ -205,8 +236,10 @@ class SocratesAgent(ReadsWords):
             self.tell(*mentions.notices)
             notebook.hear(said, mentions.pictures)
         before = notebook.draft
-        request = packed(self._root, self.ticket_slug, around, notebook, self._dialogue)
-        self.tell(*self._untold(around.rules.notes, request.left_out))
+        request = request_of(self._root, self.ticket_slug, around, notebook, self._dialogue)
+        new = [note for note in around.rules.notes if note not in self._told]
+        self._told |= set(new)
+        self.tell(*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(request.left_out))
         try:
             answer = await structured(
                 request.dialogue,
@@ -234,74 +267,21 @@ class SocratesAgent(ReadsWords):
         self.emit(self._shown())
         if answer.value.approved and is_answer:
             if notebook.draft.spec == before.spec:
-                await self._approve(anyway=False)
+                await self._approve()
             else:
                 text = "The spec has changed with your last words. `summary` shows it, `approve` writes it."
                 self.emit(Notice(text, about=About.CHANGED_UNSEEN))
 
-    def _untold(self, notes: Sequence[str], left_out: Sequence[str]) -> list[Notice]:
-        """What a person has to know of what the model is told, and was not told before."""
-        new = [note for note in notes if note not in self._told]
-        self._told |= set(new)
-        return [*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(left_out)]
-
-    def _reread(self) -> list[Notice]:
+    def _reread(self) -> SpecOnDisk:
         """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""
-        edited = self.notebook.meet(self._file.read())
-        return [_edited(self._file, edited)] if edited else []
+        seen = self._file.read()
+        self._tell_edited(self.notebook.meet(seen))
+        return seen
 
-    async def _summary(self) -> None:
-        self.tell(*self._reread(), *self.view())
-
-    async def _leave(self) -> None:
-        self._is_done = True
-        self.emit(
-            Notice(f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here.", about=About.LEFT)
-        )
-
-    async def _approve(self, *, anyway: bool) -> None:
-        notebook = self.notebook
-        for _ in range(_TRIES_TO_WRITE):
-            seen = self._file.read()
-            if edited := notebook.meet(seen):
-                self.emit(_edited(self._file, edited))
-            if (lacking := self._lacking()) and not anyway:
-                text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
-                self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
-                self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
-                return
-            try:
-                was_changed = await to_its_end(partial(self._file.write, seen, notebook.draft.spec), name="spec")
-            except ChangedMeanwhile:
-                continue
-            self.tell(*self._written(seen, was_changed))
-            return
-        raise ChangedMeanwhile(
-            f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
-        )
-
-    def _written(self, seen: SpecOnDisk, was_changed: bool) -> list[Event]:
-        notebook = self.notebook
-        notebook.meet(replace(seen, spec=notebook.draft.spec, is_written=True))
-        notebook.save()
-        self._is_done = True
-        text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
-        if missing := notebook.draft.spec.missing():
-            names = ", ".join(line.partition(":")[0] for line in missing)
-            return [
-                self._shown(),
-                Notice(f"{text} A plan needs these, too: {names}.", Tone.WARNING, about=About.SPEC_WRITTEN),
-            ]
-        return [
-            self._shown(),
-            Notice(f"{text} Next is the plan: `/plan {self.ticket_slug}`.", Tone.GOOD, about=About.SPEC_WRITTEN),
-        ]
-
-    def _lacking(self) -> list[str]:
-        """Why the spec should not be written yet."""
-        draft = self.notebook.draft
-        unchecked = [f"nobody knows how to check: {text}" for text in draft.unchecked]
-        return [*draft.spec.missing(), *unchecked, *(f"open: {question}" for question in draft.open_questions)]
+    def _tell_edited(self, fields: Sequence[str]) -> None:
+        if fields:
+            text = f"{self._file.shown} was changed by somebody else: {', '.join(fields)}. What the file says is kept."
+            self.emit(Notice(text, Tone.WARNING, about=About.CHANGED_MEANWHILE))
 
     @property
     def _is_complete(self) -> bool:
@@ -309,15 +289,6 @@ class SocratesAgent(ReadsWords):
 
     def _shown(self) -> SpecShown:
         return self.notebook.draft.shown(self.ticket_slug)
-
-
-def _edited(file: SpecFile, fields: Sequence[str]) -> Notice:
-    names = ", ".join(fields)
-    return Notice(
-        f"{file.shown} was changed by somebody else: {names}. What the file says is kept.",
-        Tone.WARNING,
-        about=About.CHANGED_MEANWHILE,
-    )
 
 
 def _unsaid(words: str, questions: Sequence[str]) -> str:

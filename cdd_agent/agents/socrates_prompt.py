@@ -1,21 +1,19 @@
-"""What Socrates' model is told: first what stays the same for all turns (cacheable), last the spec as it stands."""
+"""The prompt of Socrates: first what stays the same for all turns (cacheable), last the spec as it stands."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cdd_agent.agents.notebook import Notebook, bounded, without_json
+from cdd_agent.agents.notebook import Notebook, bounded, without_data
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft, Proposal
-from cdd_agent.dialogue.fitted_prompt import FittedPrompt
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.structured import how_to_answer
-from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
-from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
-from cdd_agent.llm.port import Message, Request
+from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.project.rules import RULES_FOR_AGENTS, ProjectRules, project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets
@@ -26,7 +24,7 @@ GO_DEEPER = "The spec is complete. Look for what it does not say yet, or leaves 
 GO_ON = "Go on."
 TOOL_ANSWERS = "what the tools showed in this turn"
 """Their name where a prompt had no room for them."""
-_LONGEST_LISTING = 5_000
+_LONGEST_LISTING, _CUT = 5_000, "… (cut; list_files shows more)"
 
 
 _MOST_HISTORY = 60_000
@@ -35,7 +33,7 @@ _MOST_HISTORY = 60_000
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What there is around a ticket; looked up anew for each turn."""
+    """The project around a ticket; looked up anew for each turn."""
 
     rules: ProjectRules
     related: Sequence[Related]
@@ -43,83 +41,41 @@ class Surroundings:
 
     @classmethod
     def of(cls, ticket: Ticket, tickets: TicketStore) -> "Surroundings":
-        rules, related = project_rules(ticket.root), related_tickets(ticket, tickets.list())
-        return cls(rules, related, _listing(ticket.root))
+        try:
+            text = read_source(ticket.root, ".").as_text()
+            listing = text if len(text) <= _LONGEST_LISTING else f"{text[:_LONGEST_LISTING]}\n{_CUT}"
+        except CddError as error:
+            listing = f"({error.message})"
+        return cls(project_rules(ticket.root), related_tickets(ticket, tickets.list()), listing)
 
 
-def packed(root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue) -> FittedPrompt:
+def request_of(root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue) -> FittedPrompt:
     """The request of a turn: the spec and what the person says in any case, of all else what there is room for.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
-    kind, window = notebook.draft.spec.type, dialogue.model.window
-    own, ticket = load_prompt(root, "socrates"), f"# The ticket\n\n`{slug}`, a {kind}."
-    first, *others = notebook.under_way
-    first = replace(first, content=with_draft(first.content, notebook.draft))
-
-    def needed() -> int:
-        said = replace(dialogue, tools=()).size((Message("system", f"{own}\n\n{ticket}"), first, *others))
-        return said + estimated_tokens(how_to_answer(Proposal)) + MARGIN
-
-    room = TokenBudget(window, needed())
-    if room.is_over and len(others) >= len(notebook.said):
-        others = list(notebook.asked[1:])
-        room = TokenBudget(window, needed())
-        room.leave_out(TOOL_ANSWERS)
-
-    of_type = room.part(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}")
-    *older, last = [(), *_turns(notebook.history)]
-    last = _fitting(last, room)
-    equipped = dialogue.with_tools_that_fit(room, for_answers(window))
-    rules = room.part(around.rules.section, RULES_FOR_AGENTS)
-    listing = room.part(
-        f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project"
+    kind = notebook.draft.spec.type
+    history = bounded(notebook.history, _MOST_HISTORY)
+    older, last = history[:-2], history[-2:]
+    begun, *others = notebook.under_way
+    first = replace(begun, content=with_draft(begun.content, notebook.draft))
+    is_said_alone = notebook.asked == notebook.under_way
+    titles = "\n".join(f"- `{ticket.slug}`: {ticket.title or '(no title)'}" for ticket in around.related)
+    near = "tickets that may be about something near"
+    parts = (
+        PromptPart(load_prompt(root, "socrates")),
+        PromptPart(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}", rank=1),
+        PromptPart(around.rules.section, RULES_FOR_AGENTS, rank=3),
+        PromptPart(
+            f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project", rank=4
+        ),
+        PromptPart(titles and f"# Other {near}\n\n{titles}", near, rank=5),
+        PromptPart(f"# The ticket\n\n`{slug}`, a {kind}."),
+        PromptPart(older, "earlier turns", rank=6, smaller=[older[start:] for start in range(2, len(older), 2)]),
+        PromptPart(last, "the turn before this one", rank=2, brief=(*last[:1], *map(without_data, last[1:]))),
+        PromptPart((first, *others), TOOL_ANSWERS, smaller=[] if is_said_alone else [(first, *notebook.asked[1:])]),
     )
-    related = room.part(_titles(around.related), "tickets that may be about something near")
-    history = (*_latest(older, room), *last)
-    parts = (own, of_type, rules, listing, related, ticket, room.note())
-    system = Message("system", "\n\n".join(filter(None, parts)))
-    return FittedPrompt(equipped, (system, *history, first, *others), tuple(room.left_out))
-
-
-Exchange = tuple[Message, ...]
-"""What a person said, and the model's answer to it."""
-
-
-def _turns(history: Sequence[Message]) -> list[Exchange]:
-    messages = bounded(history, _MOST_HISTORY)
-    return list(zip(messages[::2], messages[1::2], strict=True))
-
-
-def _fitting(last: Exchange, room: TokenBudget) -> Exchange:
-    """The turn before this one; where there is no room for it, without its data, which the draft has as well."""
-    if not last or room.takes(_size(last)):
-        return last
-    asked, answer = last
-    brief = (asked, Message("assistant", without_json(answer.content) or "…"))
-    if room.takes(_size(brief)):
-        return brief
-    room.leave_out("the turn before this one")
-    return ()
-
-
-def _latest(turns: Sequence[Exchange], room: TokenBudget) -> Exchange:
-    kept: Exchange = ()
-    for turn in reversed(turns):
-        if not room.takes(_size(turn)):
-            room.leave_out("earlier turns")
-            break
-        kept = (*turn, *kept)
-    return kept
-
-
-def _size(messages: Exchange) -> int:
-    return estimated_prompt(Request(messages))
-
-
-def _titles(related: Sequence[Related]) -> str:
-    titles = "\n".join(f"- `{ticket.slug}`: {ticket.title or '(no title)'}" for ticket in related)
-    return f"# Other tickets that may be about something near\n\n{titles}" if titles else ""
+    return fit(dialogue, parts, tools=3, beside=estimated_tokens(how_to_answer(Proposal)))
 
 
 def with_draft(said: str, draft: Draft) -> str:
@@ -139,13 +95,3 @@ def with_draft(said: str, draft: Draft) -> str:
     state = fenced(json.dumps(present, ensure_ascii=False, indent=1), "json")
     missing = "\n".join(f"- {line}" for line in shown.missing) or "- nothing"
     return f"# The spec as it stands\n\n{state}\n\nMissing:\n{missing}\n\n# The person says\n\n{said}"
-
-
-def _listing(root: Path) -> str:
-    try:
-        text = read_source(root, ".").as_text()
-    except CddError as error:
-        return f"({error.message})"
-    if len(text) <= _LONGEST_LISTING:
-        return text
-    return f"{text[:_LONGEST_LISTING]}\n… (cut; list_files shows more)"

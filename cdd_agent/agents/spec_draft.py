@@ -1,6 +1,6 @@
 """The spec as a person and Socrates work it out: what spec.yaml says, and over it what is not written yet."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ _Criterion = Annotated[str, Field(max_length=2_000)]
 
 
 _NEEDED = ("title", "description", "acceptance_criteria")
-"""What a spec cannot be without."""
+"""The fields that a spec cannot be without."""
 
 
 class _Model(BaseModel):
@@ -37,7 +37,7 @@ class Criterion(_Model):
 
 
 class Proposal(_Model):
-    """What the model keeps of the conversation. A field of the spec that is left out, or null, stays as it is."""
+    """The conversation as the model sums it up. A field of the spec that is left out, or null, stays as it is."""
 
     title: _Line | None = Field(None, description="One line that says what is wanted.")
     description: _Text | None = Field(None, description="What is wanted, for whom and why, in Markdown.")
@@ -71,7 +71,7 @@ class Draft:
     """A value: each change makes another one."""
 
     file: TicketSpec
-    """What spec.yaml said when it was read last."""
+    """spec.yaml as it was read last."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """The fields that are not written yet."""
     checks: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Draft:
 
     @property
     def digests(self) -> dict[str, str]:
-        """What identifies the fields of the file, to find out later which of them a person has changed."""
+        """Of the fields of the file, to find out later which of them a person has changed."""
         return {name: _digest(getattr(self.file, name)) for name in FIELDS}
 
     def met(self, now: TicketSpec, known: Mapping[str, str]) -> tuple["Draft", tuple[str, ...]]:
@@ -111,7 +111,7 @@ class Draft:
         return replace(self, file=now, changes=kept), told
 
     def with_proposal(self, proposal: Proposal, redactor: Redactor) -> "Draft":
-        """What the model keeps now. What it says of a field as it is already is no change of it, and what is written
+        """The draft as the model sees it now. A field that is said again as it is does not change, and what is written
         does not become empty."""
         spec, emptied = self.spec, self._emptied(proposal)
         asked: dict[str, Any] = {
@@ -124,19 +124,19 @@ class Draft:
             criteria = [(_tidy(item.text), _tidy(item.check)) for item in proposal.acceptance_criteria]
             asked["acceptance_criteria"] = tuple(text for text, _ in criteria)
             checks = {text: check for text, check in criteria if check}
-        wanted = replace(spec, **{name: _tidy_value(value) for name, value in asked.items()})
+        wanted = replace(spec, **{name: _each(_tidy, value) for name, value in asked.items()})
         changed = {name: getattr(wanted, name) for name in asked if getattr(wanted, name) != getattr(spec, name)}
-        both = {**self.changes, **{name: _redacted(value, redactor) for name, value in changed.items()}}
+        both = {**self.changes, **{name: _each(redactor.redact, value) for name, value in changed.items()}}
         return replace(
             self,
             changes={name: value for name, value in both.items() if value != getattr(self.file, name)},
             checks={redactor.redact(text): redactor.redact(check) for text, check in checks.items()},
-            open_questions=_redacted(proposal.open_questions, redactor),
-            facts=_redacted(proposal.facts, redactor) or self.facts,
+            open_questions=_each(redactor.redact, proposal.open_questions),
+            facts=_each(redactor.redact, proposal.facts) or self.facts,
         )
 
     def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
-        """What is wrong with a proposal, in words for the model. `is_answer`: the person has said something."""
+        """The problems of a proposal, in words for the model. `is_answer`: the person has said something."""
         after = self.with_proposal(proposal, Redactor())
         emptied = self._emptied(proposal)
         for name in _NEEDED:
@@ -202,24 +202,15 @@ def _tidy(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.expandtabs(4).splitlines()).strip()
 
 
-def _tidy_value(value: Any) -> Any:
+def _each(change: Callable[[str], str], value: Any) -> Any:
+    """The value of a field with each of its texts changed."""
     match value:
         case str(text):
-            return _tidy(text)
+            return change(text)
         case Mapping() as areas:
-            return {_tidy(area): tuple(map(_tidy, items)) for area, items in areas.items()}
+            return {change(area): tuple(map(change, items)) for area, items in areas.items()}
         case items:
-            return tuple(map(_tidy, items))
-
-
-def _redacted(value: Any, redactor: Redactor) -> Any:
-    match value:
-        case str(text):
-            return redactor.redact(text)
-        case Mapping() as areas:
-            return {redactor.redact(area): _redacted(items, redactor) for area, items in areas.items()}
-        case items:
-            return tuple(map(redactor.redact, items))
+            return tuple(map(change, items))
 
 
 def _digest(value: Any) -> str:

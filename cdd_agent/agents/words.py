@@ -1,4 +1,4 @@
-"""What a typed line is as far as its words tell: near a command, a line for a terminal, half a sentence, or a sentence.
+"""Guessing from its words what a typed line is: near a command, a line for a terminal, half a sentence, or a sentence.
 
 It is guessing, and decides one thing only: whether the person is asked before anything happens. So in doubt it is for
 asking; a line that begins with `>` is for the model, whatever it looks like.
@@ -14,13 +14,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 FOR_THE_MODEL = ">"
-SLASH = (
-    *("clear", "context", "cost", "diff", "exec", "exit", "help", "init", "list", "model"),
-    *("new", "plan", "redo", "resume", "socrates", "status", "undo"),
-)
-"""The names of the slash commands. They are made above the agents; a test keeps the two the same."""
-_SHELL_WORDS = {
-    **{name: name for name in SLASH},
+_ELSEWHERE = {
     **dict.fromkeys(("?", "??", "h", "man"), "help"),
     **dict.fromkeys(("quit", "q", "q!", ":q", ":q!", ":wq", ":x", "bye", "logout", "leave"), "exit"),
     "cls": "clear",
@@ -87,9 +81,9 @@ _MOST_WORDS = 8
 """Of a command, with all that people put around it."""
 
 
-def shell_word(text: str) -> str | None:
-    """The slash command that a line of one word is the name of, or what other shells and editors call it."""
-    return _SHELL_WORDS.get(text.lower())
+def shell_name(text: str) -> str:
+    """The name in this shell of what other shells and editors call by another one."""
+    return _ELSEWHERE.get(text.lower(), text.lower())
 
 
 def command_meant(text: str, names: Collection[str], is_command: Callable[[str], bool], *, near: float) -> str | None:
@@ -110,11 +104,11 @@ def without_its_reason(text: str) -> str:
     return _BREAK.split(text, maxsplit=1)[0]
 
 
-def slash_meant(text: str) -> str | None:
+def slash_meant(text: str, slash: Collection[str]) -> str | None:
     """The slash command that a line is but for the slash: `diff feature-x 3`."""
     first, *others = words_of(text) or [""]
-    is_one = shell_word(first) in SLASH and len(others) <= _FEWEST_WORDS and _SMALL.isdisjoint(others)
-    return shell_word(first) if is_one else None
+    name = shell_name(first)
+    return name if name in slash and len(others) <= _FEWEST_WORDS and _SMALL.isdisjoint(others) else None
 
 
 def is_for_a_terminal(text: str) -> bool:

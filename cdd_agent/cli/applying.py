@@ -86,7 +86,7 @@ def _applied(root: Path, outcome: Outcome) -> Outcome:
         outcome.changes.check_still_valid(root)
         outcome.changes.apply(root)
     except CddError as error:
-        reason = " ".join(filter(None, (error.message, error.hint)))
+        reason = error.in_a_line
         return Outcome(failed=(EditProblem("", reason),), explanation=outcome.explanation)
     return outcome
 

@@ -9,23 +9,9 @@ from textwrap import dedent
 from typing import Any, NoReturn
 
 from cdd_agent.commands.registry import commands
-from cdd_agent.commands.terminal import MODEL_FLAGS, Argument, Run, TerminalForm, declared
+from cdd_agent.commands.terminal import MODEL_FLAGS, OF_CDD, Argument, Run, TerminalForm, declared
 from cdd_agent.version import VERSION
 
-_OWN = {
-    "demo": ("demo", "see the main job on a sample project"),
-    "plan": ("plan", "make, show or check a ticket's plan"),
-    "exec": ("runs", "carry out a ticket's plan to its end"),
-    "undo": ("runs", "go back to before a ticket's last step, or the one named"),
-    "redo": ("runs", "undo the last undo of a ticket"),
-    "diff": ("runs", "show what a ticket's last step, or the one named, changed"),
-    "run": ("run", "carry out an action plan: a list of actions in YAML"),
-    "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),
-    "context": ("context", "print the project context that a model would get"),
-    "serve": ("serve", "open the shell in a browser"),
-    "doctor": ("doctor", "show what is set up and what is missing"),
-}
-"""Commands that are no slash commands, or not the same: the module here that declares each, and its help."""
 _FIRST = ("demo", "init", "new", "list", "status")
 """In the help, which is in the order in which one gets to know them."""
 _COMMON_FLAGS = (
@@ -73,8 +59,8 @@ def parsed(arguments: Sequence[str]) -> Namespace:
     later: Any = _ParserMadeLater
     added = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=later)
     shared = {name: known for name, known in commands().items() if known.terminal is not None}
-    for name in dict.fromkeys((*_FIRST, *_OWN, *shared)):
-        text = _OWN[name][1] if name in _OWN else shared[name].terminal_help
+    for name in dict.fromkeys((*_FIRST, *OF_CDD, *shared)):
+        text = OF_CDD[name][1] if name in OF_CDD else shared[name].terminal_help
         added.add_parser(name, help=text, description=f"{text[:1].upper()}{text[1:]}.", find=partial(_find, name))
     return parser.parse_args(arguments)
 
@@ -87,8 +73,8 @@ def _open_shell(options: Namespace) -> int:
 
 def _find(name: str) -> tuple[TerminalForm, Run]:
     """A command's form and its code. What that needs is imported when it runs."""
-    if name in _OWN:
-        import_module(f"cdd_agent.cli.{_OWN[name][0]}")
+    if name in OF_CDD:
+        import_module(f"cdd_agent.cli.{OF_CDD[name][0]}")
         return declared[name]
     known = commands()[name]
     assert known.terminal is not None

@@ -10,11 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from cdd_agent.cli.without_screen import Output
-from cdd_agent.commands.registry import handle
+from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone
 from cdd_agent.printer import PlainPrinter
@@ -53,6 +54,8 @@ class PlainShell:
         self._has_come = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
         self._turn: asyncio.Task[None] | None = None
+        self._looks = set[asyncio.Task[None]]()
+        """Lines that are carried out beside it."""
         self._leaves = self._step_failed = False
         self._interrupted_at = -_TWICE
 
@@ -120,14 +123,24 @@ class PlainShell:
             self._lines.clear()
         return ExitCode.DONE
 
+    async def _look(self, line: str) -> None:
+        assert self._session is not None
+        try:
+            await handle(self._session, line)
+        except CddError as error:
+            self._complain(error)
+
+    def _complain(self, error: CddError) -> None:
+        self.emit(Notice(error.message, Tone.ERROR))
+        if error.hint:
+            self.emit(Notice(error.hint))
+
     async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
         """Wait for a turn, and tell how it failed, if it did."""
         try:
             await turn
         except CddError as error:
-            self.emit(Notice(error.message, Tone.ERROR))
-            if error.hint:
-                self.emit(Notice(error.hint))
+            self._complain(error)
             return error.exit_code
         except asyncio.CancelledError:
             if not turn.cancelled():  # the shell is to end, not the turn
@@ -207,12 +220,29 @@ class PlainShell:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(line)
             return
+        if self._turn is not None and can_run_now(line):
+            look = asyncio.create_task(self._look(line))
+            self._looks.add(look)
+            look.add_done_callback(self._looks.discard)
+            return
         if self._turn is not None and line.strip():
-            self._printer.say("(It waits for the end of this.)")
+            assert self._session is not None
+            agent = self._session.agent
+            if agent is not None and agent.steer(line, partial(self._take_held, line)):
+                self._printer.say("(The step hears it between two calls of its model, or else it waits.)")
+            else:
+                self._printer.say("(It waits for the end of this.)")
         elif self._turn is not None:  # an Enter too many
             return
         self._lines.append((line, self._meaning(line)))
         self._has_come.set()
+
+    def _take_held(self, line: str) -> bool:
+        """A line that waits is heard by the step under way, if it still waits."""
+        held = next((waiting for waiting in self._lines if waiting[0] == line), None)
+        if held is not None:
+            self._lines.remove(held)
+        return held is not None
 
     def _end(self) -> None:
         self._is_over = True

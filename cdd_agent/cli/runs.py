@@ -93,11 +93,11 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
 
     async def whole_run() -> None:
         await engine.recover()
-        engine.emit(engine.run.opened())
+        engine.run.emit(engine.run.opened())
         if engine.stopped_by is not None:
             return
         if engine.run.next_step is None:
-            engine.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+            engine.run.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
         await engine.run_all(attempts=project.config.max_attempts)
 
     return _recorded(engine, whole_run(), output)

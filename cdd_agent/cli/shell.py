@@ -1,13 +1,21 @@
 """`cdd` without a command: the shell."""
 
 import os
+import shlex
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cdd_agent.events import Emit, Notice, Tone
 from cdd_agent.files.paths import find_root
 from cdd_agent.frontend import Frontend
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.session import Session
+
+if TYPE_CHECKING:
+    from cdd_agent.tui.app import Shell
 
 _OPENING = (
     "Ask anything. `/new` makes a ticket, `/socrates` asks until it is clear, `/plan` plans it, `/exec` carries it "
@@ -30,9 +38,7 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     """Run the shell to its end, from the words that it says first and a line that is typed for the person."""
     from cdd_agent.tui.app import Shell
 
-    os.environ.pop(
-        "TEXTUAL_DRIVER", None
-    )  # Textual has read it; a shell that is started from this one is in no browser
+    os.environ.pop("TEXTUAL_DRIVER", None)  # Textual has read it; a `cdd` that is started in here is in no browser
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
@@ -42,7 +48,23 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     error = shell.run()
     if error is not None:
         raise error
+    sys.stdout.write("".join(f"{line}\n" for line in _farewell(shell, options)))
     return shell.return_code or 0
+
+
+def _farewell(shell: "Shell", options: Namespace) -> Iterator[str]:
+    """What was done in a session, where it can be read, and how to go on; nothing where nothing was done."""
+    recap = shell.attention.session
+    if recap is None or not (recap.steps or recap.cost):
+        return
+    words = " · ".join(filter(None, (recap.steps, recap.cost, recap.time)))
+    yield sanitize_for_display(f"{recap.name}: {words}")
+    root = find_root(options.project)
+    report = root / ".cdd" / "runs" / (recap.ticket or "") / "report.md"
+    if recap.ticket is not None and report.is_file():
+        yield f"Report: {sanitize_for_display(os.path.relpath(report))}"
+    is_here = find_root(Path()) == root
+    yield f"Go on with: {'cdd' if is_here else f'cdd -C {shlex.quote(str(root))}'}, and in it /resume"
 
 
 def _opened(options: Namespace, frontend: Frontend, emit: Emit, note: str) -> tuple[Session, tuple[Notice, ...]]:

@@ -11,16 +11,16 @@ from cdd_agent.wiring import Wiring
 
 
 def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
-    """The command gets what was typed in the order in which its form has it; a flag as it is, without a value."""
+    """The command gets what was typed in the order in which its form has it, and flags by their names."""
     assert command.terminal is not None
-    typed, words = vars(options), list[str]()
+    typed, words, flags = vars(options), list[str](), dict[str, bool]()
     for argument in command.terminal.arguments:
-        name = argument.names[-1]
-        match typed[name.removeprefix("--").replace("-", "_")]:
+        name = argument.names[-1].removeprefix("--").replace("-", "_")
+        match typed[name]:
             case "" if argument.options.get("nargs") == "?":
                 pass  # as if it was not there
-            case True if name != "--json":
-                words.append(name)
+            case True if name != "json":
+                flags[name] = True
             case str(word):
                 words.append(reference(word) if argument in (SLUG, OPTIONAL_SLUG) else word)
             case list(several):
@@ -28,7 +28,7 @@ def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
     output = Output(printer_for(typed.get("json", False)))
     session = Wiring(open_project_of(options), Nobody(), output.emit).session
     try:
-        output.carry_out(command.run(session, *words))
+        output.carry_out(command.run(session, *words, **flags))
     except WrongUsage as error:
         raise BadInput(f"Usage: cdd {error.usage}", hint=error.hint) from error
     return ExitCode.DONE

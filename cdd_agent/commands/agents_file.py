@@ -41,32 +41,23 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
     found = profile(project.root)
     unread = list(found.unread)
     try:
-        test = project.config.test_command or _detected(project)
+        check = None if project.config.test_command else detect(project.root)
+        test = project.config.test_command or (check.shown if check else "")
     except (BadInput, OSError) as error:
         test = ""
         if not unread:  # else it is the same file, and told already
             unread.append(error.message if isinstance(error, BadInput) else str(error))
     commands = {**found.commands, "test": [test] if test else []}
-    lines = [
-        f"- {purpose[:1].upper() + purpose[1:]}: " + (", ".join(map(_code, commands[purpose])) or unknown)
-        for purpose, unknown in COMMANDS.items()
-    ]
-    description = sanitize_for_display(found.description) or DESCRIPTION
+    lines: list[str] = []
+    for purpose, unknown in COMMANDS.items():
+        code = [f"`` {command} ``" if "`" in command else f"`{command}`" for command in commands[purpose]]
+        lines.append(f"- {purpose[:1].upper() + purpose[1:]}: {', '.join(code) or unknown}")
     text = _TEXT.format(
         name=sanitize_for_display(found.name),
-        description=description,
+        description=sanitize_for_display(found.description) or DESCRIPTION,
         commands="\n".join(lines),
         folder=FOLDER,
         conventions="\n".join(f"- {place}" for place in CONVENTIONS),
         tickets=project.config.tickets_dir.rstrip("/"),
     )
     return text, unread
-
-
-def _detected(project: Project) -> str:
-    check = detect(project.root)
-    return check.shown if check else ""
-
-
-def _code(command: str) -> str:
-    return f"`` {command} ``" if "`" in command else f"`{command}`"

@@ -14,7 +14,6 @@ from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, SLUG, Argument, Ter
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from cdd_agent.agents.last_active import LastActive
     from cdd_agent.session import Session
     from cdd_agent.tickets.store import Ticket
 
@@ -31,23 +30,33 @@ _IN_CHAT = """\
 | anything else | is answered by the model, which can look, and change files as `approval` lets it |
 """
 
+_KEYS = """\
+| key | does |
+|---|---|
+| Enter | what the line below the prompt says |
+| Ctrl+J, Shift+Enter, Alt+Enter | a new line |
+| Tab | completes commands, tickets, models, `@files` |
+| ↑ ↓, Ctrl+R | earlier lines; a search in them |
+| Ctrl+G | opens your editor (`$VISUAL` or `$EDITOR`) with what you have typed |
+| Ctrl+O | shows what was pasted; Ctrl+\\_ undoes, Ctrl+Y redoes |
+| Escape, Ctrl+C | stop what runs; Ctrl+C copies what is selected, or empties the prompt |
+| Ctrl+D, Ctrl+C twice | leave; what was typed is behind ↑ the next time |
+| Ctrl+Z | suspends the shell; `fg` comes back |
+| Ctrl+T | opens and folds what a model thinks |
+| PageUp, PageDown | scroll |
+"""
+
 
 @command("exec", "SLUG [--start-over]")
-async def execute(session: Session, slug: str, flag: str = "") -> None:
+async def execute(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
-    if flag not in ("", "--start-over"):
-        raise BadInput(f"There is no {flag!r} of /exec", hint="Usage: /exec SLUG [--start-over]")
-    ticket = session.project.tickets.find(slug)
-    await session.engage("executor", ticket, start_over=bool(flag))
+    await session.engage("executor", session.project.tickets.find(slug), start_over=start_over)
 
 
 @command("socrates", "SLUG [--start-over]")
-async def socrates(session: Session, slug: str, flag: str = "") -> None:
+async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
-    if flag not in ("", "--start-over"):
-        raise BadInput(f"There is no {flag!r} of /socrates", hint="Usage: /socrates SLUG [--start-over]")
-    ticket = session.project.tickets.find(slug)
-    await session.engage("socrates", ticket, start_over=bool(flag))
+    await session.engage("socrates", session.project.tickets.find(slug), start_over=start_over)
 
 
 @command("resume")
@@ -55,15 +64,16 @@ async def resume(session: Session) -> None:
     """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
     import asyncio
 
-    from cdd_agent.agents.last_active import last_active
+    from cdd_agent.agents.store import LastActive
     from cdd_agent.commands.listing import view
     from cdd_agent.events import About, Notice
 
     told = session.chat.resume()
-    last = last_active(session.project.root)
+    last = LastActive.of(session.project.root)
     left = await asyncio.to_thread(_left_last, session)
     if last is not None and last.agent is not None:
-        agent, ticket = last.agent, _still_there(session, last)
+        slugs = {ticket.slug: ticket for ticket in session.project.tickets.list()}
+        agent, ticket = last.agent, slugs.get(last.ticket or "") if session.can_engage(last.agent) else None
         if agent == "executor" and (ticket is None or view(ticket).state == "done"):
             ticket = left
     else:
@@ -73,12 +83,8 @@ async def resume(session: Session) -> None:
     elif left is not None:
         session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
     elif not told:
-        session.emit(
-            Notice(
-                "No run was left before its end, and there is no earlier conversation to go back to.",
-                about=About.NOTHING_TO_RESUME,
-            )
-        )
+        text = "No run was left before its end, and there is no earlier conversation to go back to."
+        session.emit(Notice(text, about=About.NOTHING_TO_RESUME))
 
 
 def _left_last(session: Session) -> Ticket | None:
@@ -93,11 +99,6 @@ def _left_last(session: Session) -> Ticket | None:
     return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
 
 
-def _still_there(session: Session, last: LastActive) -> Ticket | None:
-    tickets = (ticket for ticket in session.project.tickets.list() if ticket.slug == last.ticket_slug)
-    return next(tickets, None) if session.can_engage(last.agent or "") else None
-
-
 @command("undo", "[SLUG] [STEP]")
 async def undo(session: Session, *which: str) -> None:
     """Go back to before a ticket's last step, or the one named; your own later edits stay."""
@@ -110,7 +111,7 @@ async def redo(session: Session, *which: str) -> None:
     await _tell(session, "redo", which)
 
 
-@command("diff", "[SLUG] [STEP]")
+@command("diff", "[SLUG] [STEP]", any_time=True)
 async def diff(session: Session, *which: str) -> None:
     """Show what a ticket's last step, or the one named, changed."""
     await _tell(session, "diff", which)
@@ -121,6 +122,7 @@ async def diff(session: Session, *which: str) -> None:
     "[SLUG]",
     terminal_help="show how far a ticket is",
     terminal=TerminalForm("cdd status\ncdd status feature-user-auth", OPTIONAL_SLUG, JSON),
+    any_time=True,
 )
 async def status(session: Session, slug: str | None = None) -> None:
     """Show how far a ticket is: the active one, the one named, or all of them."""
@@ -141,6 +143,7 @@ async def status(session: Session, slug: str | None = None) -> None:
     "[SLUG]",
     terminal_help="show which steps, tests and files serve each acceptance criterion",
     terminal=TerminalForm("cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json", SLUG, JSON),
+    any_time=True,
 )
 async def criteria(session: Session, slug: str | None = None) -> None:
     """Show which steps, tests and files serve each acceptance criterion of a ticket, and which are seen to be met."""
@@ -178,6 +181,7 @@ def _types_and_states() -> tuple[tuple[str, ...], ...]:
         ),
         JSON,
     ),
+    any_time=True,
 )
 async def list_tickets(session: Session, *words: str) -> None:
     """List the project's tickets and how far each is; with a type, a state or both, those alone."""
@@ -191,8 +195,7 @@ async def list_tickets(session: Session, *words: str) -> None:
 @command("plan", "SLUG")
 async def plan(session: Session, slug: str) -> None:
     """Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve."""
-    ticket = session.project.tickets.find(slug)
-    await session.engage("planner", ticket)
+    await session.engage("planner", session.project.tickets.find(slug))
 
 
 @command(
@@ -223,23 +226,17 @@ async def new(session: Session, kind: str, *words: str) -> None:
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = await asyncio.to_thread(create_page, session.project.root, *words)
-        session.emit(
-            Notice(
-                f"Made {page.relative_to(session.project.root).as_posix()}: fill it in.", Tone.GOOD, about=About.MADE
-            )
-        )
+        text = f"Made {page.relative_to(session.project.root).as_posix()}: fill it in."
+        session.emit(Notice(text, Tone.GOOD, about=About.MADE))
         return
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME", hint=_QUOTE)
     ticket = session.project.tickets.create(kind, words[0])
-    session.emit(
-        Notice(
-            f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by "
-            f"hand; then `/plan {ticket.slug}` makes the plan.",
-            Tone.GOOD,
-            about=About.MADE,
-        )
+    text = (
+        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "
+        f"then `/plan {ticket.slug}` makes the plan."
     )
+    session.emit(Notice(text, Tone.GOOD, about=About.MADE))
 
 
 @command(
@@ -251,17 +248,15 @@ async def new(session: Session, kind: str, *words: str) -> None:
         flag("--templates", "copy the templates for tickets to .cdd/templates, to be changed"),
     ),
 )
-async def init(session: Session, flag: str = "") -> None:
+async def init(session: Session, *, templates: bool = False) -> None:
     """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
     from cdd_agent.commands.initialise import initialise
 
-    if flag not in ("", "--templates"):
-        raise BadInput(f"There is no {flag!r} of /init", hint="Usage: /init [--templates]")
-    for notice in initialise(session.project, templates=bool(flag)):
+    for notice in initialise(session.project, templates=templates):
         session.emit(notice)
 
 
-@command("context", "[PATH...]")
+@command("context", "[PATH...]", any_time=True)
 async def context(session: Session, *paths: str) -> None:
     """Show the project context that a model would get, with the files and folders named."""
     import asyncio
@@ -273,7 +268,7 @@ async def context(session: Session, *paths: str) -> None:
     session.emit(Answer(found.as_text()))
 
 
-@command("cost", "[SLUG]")
+@command("cost", "[SLUG]", any_time=True)
 async def cost(session: Session, slug: str | None = None) -> None:
     """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
     from cdd_agent.engine.effort import effort_of
@@ -290,48 +285,41 @@ async def cost(session: Session, slug: str | None = None) -> None:
         limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
-        cache = effort.spent.of_the_cache_in_words
-        session.emit(
-            Notice(
-                "; ".join(filter(None, (f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", cache))),
-                about=About.COST,
-            )
-        )
+        parts = f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", effort.spent.of_the_cache_in_words
+        session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
     spent = session.tally.spent
-    session.emit(
-        Notice(
-            "; ".join(filter(None, (f"This session: {spent.in_words()}", spent.of_the_cache_in_words))),
-            about=About.COST,
-        )
-    )
+    parts = f"This session: {spent.in_words()}", spent.of_the_cache_in_words
+    session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
 
 
-@command("model", "[ROLE] [MODEL] [API_BASE] [--save]")
-async def choose_model(session: Session, *words: str) -> None:
+@command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)
+async def choose_model(session: Session, *words: str, save: bool = False) -> None:
     """Show the model and those on this computer, or ask another from now on; `--save` sets it for the project."""
     from cdd_agent.commands.model_choice import choose
 
-    await choose(session, words)
+    await choose(session, words, save=save)
 
 
-@command("help", "[AGENT]", lambda: (("chat", "socrates", "planner", "executor"),))
-async def show_help(session: Session, agent: str = "") -> None:
-    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands."""
+@command("help", "[TOPIC]", lambda: (("chat", "socrates", "planner", "executor", "keys"),), any_time=True)
+async def show_help(session: Session, topic: str = "") -> None:
+    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; or the keys."""
     from cdd_agent.agents.executor import ExecutorAgent
     from cdd_agent.agents.planner import PlannerAgent
     from cdd_agent.agents.socrates import SocratesAgent
     from cdd_agent.events import Answer
 
     words = {"chat": _IN_CHAT} | {known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)}
-    if not agent:
+    if not topic:
         rows = "\n".join(f"| `{known.synopsis}` | {known.help} |" for known in commands().values())
         which = ", ".join(f"`/help {name}`" for name in words)
-        others = f"All other lines go to the agent that is active. What they understand: {which}."
+        others = (
+            f"All other lines go to the agent that is active. What they understand: {which}. `/help keys` has the keys."
+        )
         session.emit(Answer(f"| command | does |\n|---|---|\n{rows}\n\n{others}"))
-    elif (text := words.get(agent.lower())) is not None:
+    elif (text := (words | {"keys": _KEYS}).get(topic.lower())) is not None:
         session.emit(Answer(text))
     else:
-        raise BadInput(f"There is no agent {agent!r}", hint=f"There are {', '.join(words)}.")
+        raise BadInput(f"There is no help on {topic!r}", hint=f"There is some on {', '.join(words)} and keys.")
 
 
 @command("clear")

@@ -50,6 +50,11 @@ _CONFIG = """\
 #   pass_env: []                       # variables that commands see although they look like secrets
 # web:
 #   private: false                     # true: pages of this machine and its network may be read
+# notifications:                       # while the terminal of the shell is not in focus
+#   bell: true
+#   desktop: auto                      # auto: where the terminal is known to show them | osc9 | osc777 | off
+#   title: true                        # the terminal's title says how far a run is
+#   progress: auto                     # so does the taskbar: auto | on | off
 """
 
 _SYSTEM = (
@@ -78,7 +83,11 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     made += _created(root / PROJECT_FILE, _CONFIG)
     if not (tickets := root / project.config.tickets_dir).is_dir():
         made += _created(tickets / ".gitkeep", "")  # git keeps no empty folder
-    if not any(name.casefold() == FILE.casefold() for name in _names(root)):
+    try:
+        names = {path.name.casefold() for path in root.iterdir()}
+    except OSError as error:
+        raise BadInput(f"{root} cannot be listed: {error.strerror or error}") from error
+    if FILE.casefold() not in names:
         text, unread = agents_file(project)
         made += _created(root / FILE, text)
         yield from (
@@ -105,13 +114,6 @@ class NoPlace(BadInput):
             "Change to the project's own folder; if that is in this one, `git init` there first.",
         )
         self.folder = folder
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in folder.iterdir()]
-    except OSError as error:
-        raise BadInput(f"{folder} cannot be listed: {error.strerror or error}") from error
 
 
 def _created(path: Path, text: str) -> list[Path]:

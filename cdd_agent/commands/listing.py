@@ -18,13 +18,6 @@ _LARGE = 100_000
 
 def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
     """The tickets of a type, in a state, or both, as far as `words` say so. Raises `BadInput` for another word."""
-    kind, state = _filters(words)
-    tickets = ((ticket, type_of(ticket)) for ticket in store.list())
-    views = [view(ticket, of_type) for ticket, of_type in tickets if kind in (None, of_type)]
-    return TicketsListed(tuple(seen for seen in views if state in (None, seen.state)), state, kind)
-
-
-def _filters(words: Iterable[str]) -> tuple[str | None, str | None]:
     found: dict[str, str] = {}
     for word in words:
         typed = word.lower().replace("_", "-")
@@ -35,7 +28,10 @@ def _filters(words: Iterable[str]) -> tuple[str | None, str | None]:
         if what in found:
             raise BadInput(f"A ticket has one {what}, not {found[what]} and {typed}", hint="Name one of them.")
         found[what] = typed
-    return found.get("type"), found["state"].replace("-", " ") if "state" in found else None
+    kind, state = found.get("type"), found["state"].replace("-", " ") if "state" in found else None
+    tickets = ((ticket, type_of(ticket)) for ticket in store.list())
+    views = [view(ticket, of_type) for ticket, of_type in tickets if kind in (None, of_type)]
+    return TicketsListed(tuple(seen for seen in views if state in (None, seen.state)), state, kind)
 
 
 def type_of(ticket: Ticket) -> str:
@@ -78,18 +74,13 @@ def _spec_state(ticket: Ticket) -> str:
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     """Where a ticket is: its plan's steps, or without a plan what its spec still needs. Raises `BadInput`."""
     if not ticket.plan_path.exists():
-        return _spec_opened(ticket)
+        try:
+            spec = ticket.read_spec()
+        except SpecEmpty:
+            spec = TicketSpec()
+        title = spec.title if spec.has_title else ""
+        return SpecOpened(ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing()))
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)
     return PlanOpened.of(ticket.read_spec().title, plan, state)
-
-
-def _spec_opened(ticket: Ticket) -> SpecOpened:
-    try:
-        spec = ticket.read_spec()
-    except SpecEmpty:
-        spec = TicketSpec()
-    return SpecOpened(
-        ticket.slug, spec.title if spec.has_title else "", ticket.shown(ticket.spec_path), tuple(spec.missing())
-    )

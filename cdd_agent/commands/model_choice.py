@@ -41,13 +41,11 @@ _NO_SERVERS = (
 )
 
 
-async def choose(session: Session, words: Sequence[str]) -> None:
+async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
     """Show the models and what there is, or change one as the words say. Raises `BadInput`."""
-    given = [word for word in words if word != "--save"]
-    to_save = len(given) < len(words)
-    role = next((role for role in ROLES if given[:1] == [role]), None)
-    given = given if role is None else given[1:]
-    if len(given) > 2 or any(word.startswith("--") for word in given) or (to_save and not given):
+    role = next((role for role in ROLES if words[:1] == (role,)), None)
+    given = words if role is None else words[1:]
+    if len(given) > 2 or (save and not given):
         raise WrongUsage("model [ROLE] [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
     if not given:
         for line in _asked_now(session.project.config):
@@ -56,7 +54,7 @@ async def choose(session: Session, words: Sequence[str]) -> None:
         session.emit(found if found.models or found.without_models else Notice(_NO_SERVERS, about=About.NO_SERVERS))
         session.emit(Notice(_ABOUT_MODELS))
         return
-    if role is not None and given == [_PROJECT]:
+    if role is not None and given == (_PROJECT,):
         choice = without_own_model(session.project.config, role)
         own = of_role(choice, role)
         if own.model is None:
@@ -68,7 +66,7 @@ async def choose(session: Session, words: Sequence[str]) -> None:
     is_known = has_provider(model) or endpoint_of(model, api_base) or model.startswith(("script:", "replay:"))
     if not is_known:  # then litellm is asked, whose import is slow
         session.emit(Notice(f"Looking for who offers {model}, which can take a few seconds.", Tone.QUIET))
-    if not to_save:
+    if not save:
         await _use(session, choice)
         session.emit(ModelChosen(model, api_base, role=role))
         return

@@ -47,7 +47,10 @@ async def run_own_command(session: Session, text: str) -> None:
         outcome = _in_words(result)
         redacted.emit(OwnCommandFinished(command, outcome))
     finally:
-        session.chat.hear(_told(command, kept.text(), outcome))
+        output = "\n".join(map(without_escapes, kept.text().split("\n"))).replace("\0", "\ufffd")
+        printed = f"It printed:\n\n{fenced(output)}" if output.strip() else "It printed nothing."
+        ran = f"I ran a command of my own in the project:\n\n{fenced(command, 'sh')}"
+        session.chat.hear(f"{ran}\n\n{outcome or 'Exit code 0'}\n\n{printed}")
 
 
 def _in_words(result: CommandResult) -> str:
@@ -55,19 +58,6 @@ def _in_words(result: CommandResult) -> str:
     if not result.started:
         return result.stderr
     if result.return_code < 0:
-        return f"Ended by {_signal(-result.return_code)}"
+        names = {known.value: known.name for known in signal.Signals}
+        return f"Ended by {names.get(-result.return_code, f'signal {-result.return_code}')}"
     return f"Exit code {result.return_code}" if result.return_code else ""
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _told(command: str, output: str, result: str) -> str:
-    output = "\n".join(map(without_escapes, output.split("\n"))).replace("\0", "\ufffd")
-    printed = f"It printed:\n\n{fenced(output)}" if output.strip() else "It printed nothing."
-    ran = f"I ran a command of my own in the project:\n\n{fenced(command, 'sh')}"
-    return f"{ran}\n\n{result or 'Exit code 0'}\n\n{printed}"

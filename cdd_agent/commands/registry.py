@@ -1,6 +1,6 @@
 """Slash commands: a function with a name; its docstring is its help, what it tells are events.
 
-Help, usage errors and completion are made from the registry. Commands work without a screen.
+Help, usage errors and completion (`completing.py`) are made from the registry. Commands work without a screen.
 """
 
 from __future__ import annotations
@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdd_agent.commands.terminal import TerminalForm
+from cdd_agent.commands.terminal import OF_CDD, TerminalForm
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session
 
-_ONLY_IN_A_TERMINAL = ("apply", "demo", "doctor", "run")
 Run = Callable[..., Coroutine[object, object, None]]
 Words = Callable[[], tuple[tuple[str, ...], ...]]
 
 
 class SlashCommand(NamedTuple):
-    """`usage` names the arguments, optional ones in brackets, the last one with dots if it may be there many times;
-    `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this computer."""
+    """`usage` names the arguments, optional ones in brackets, the last one with dots if it may be there many times. A
+    flag, as `[--save]`, may be typed anywhere, and is given to the function by its name, as `save=True`.
+
+    `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this computer.
+    """
 
     name: str
     usage: str
@@ -31,6 +33,8 @@ class SlashCommand(NamedTuple):
     terminal: TerminalForm | None = None
     """How the same is typed after `cdd`, where it can be; `cdd --help` shows `terminal_help`."""
     terminal_help: str = ""
+    any_time: bool = False
+    """It disturbs nothing that runs, so it need not wait for its end."""
 
     @property
     def help(self) -> str:
@@ -61,16 +65,29 @@ def commands() -> dict[str, SlashCommand]:
 
 
 def command(
-    name: str, usage: str = "", words: Words = tuple, terminal: TerminalForm | None = None, terminal_help: str = ""
+    name: str,
+    usage: str = "",
+    words: Words = tuple,
+    terminal: TerminalForm | None = None,
+    terminal_help: str = "",
+    *,
+    any_time: bool = False,
 ) -> Callable[[Run], Run]:
-    """Register a function `(session, *arguments)` as `/name`; with a `terminal` form as `cdd name`, too, where it gets
-    its arguments in the order in which the form has them."""
+    """Register a function `(session, *arguments, **flags)` as `/name`; with a `terminal` form as `cdd name`, too, where
+    it gets its arguments in the order in which the form has them. `any_time`: also while something else runs."""
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help)
+        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help, any_time)
         return run
 
     return register
+
+
+def can_run_now(line: str) -> bool:
+    """Whether a line need not wait for the end of what runs: a command that looks, or that is for what comes later."""
+    name = line.strip().partition(" ")[0]
+    known = commands().get(name[1:].lower()) if name.startswith("/") else None
+    return known is not None and known.any_time
 
 
 async def handle(session: Session, line: str) -> None:
@@ -80,8 +97,7 @@ async def handle(session: Session, line: str) -> None:
     """
     match line.lstrip()[:1]:
         case "/":
-            known, arguments = _command_of(line)
-            await known.run(session, *arguments)
+            await _called(line)(session)
         case "!":
             from cdd_agent.commands.own_command import run_own_command  # not for the shell's first screen
 
@@ -90,48 +106,28 @@ async def handle(session: Session, line: str) -> None:
             await session.say(line)
 
 
-def complete(session: Session, line: str) -> list[str]:
-    """Whole lines that the line so far can become, best first."""
-    if not line.startswith("/"):
-        from cdd_agent.agents.mentions import complete_mention  # not for the shell's first screen
-
-        return complete_mention(session.project.root, line) if "@" in line else []
-    name, space, rest = line[1:].partition(" ")
-    if not space:
-        return [f"/{known}" for known in commands() if known.startswith(name) and known != name]
-    known = commands().get(name)
-    if known is not None and (groups := known.words()):
-        return _complete_word(groups, line)
-    if known is None or " " in rest:
-        return []
-    words: list[str] = []
-    if "SLUG" in known.usage:
-        words = [ticket.slug for ticket in session.project.tickets.list()]
-    elif "MODEL" in known.usage:
-        import shlex
-
-        words = [shlex.quote(offer.name) for offer in session.offers]
-    starting = [word for word in words if word.startswith(rest)]
-    within = [word for word in words if rest in word and not word.startswith(rest)]
-    return [f"/{name} {word}" for word in starting + within if word != rest]
+def hint_for(line: str) -> str:
+    """What Enter does with a slash command, or with a command of the person's own; empty for other lines."""
+    if line.lstrip().startswith("!"):
+        return "Enter runs that as a command of your own"
+    if not line.lstrip().startswith("/") or line.strip() == "/":
+        return ""
+    try:
+        _called(line)
+    except WrongUsage as error:
+        return f"Enter does nothing. {error.message}"
+    except BadInput as error:
+        return f"Enter does nothing. {error.message}. {error.hint}".rstrip()
+    help_ = commands()[line.split()[0].lstrip("/").lower()].help
+    return f"Enter: {help_[:1].lower()}{help_[1:]}"
 
 
-def _complete_word(groups: tuple[tuple[str, ...], ...], line: str) -> list[str]:
-    """The words that the last argument so far can become, of the groups that the ones before it leave."""
-    before, _, last = line.rpartition(" ")
-    typed = before.split()[1:]
-    left = [group for group in groups if not set(group) & set(typed)]
-    if len(left) != len(groups) - len(typed):  # some word before is of no group, or of the same as another
-        return []
-    return [f"{before} {word}" for group in left for word in group if word.startswith(last) and word != last]
-
-
-def _command_of(line: str) -> tuple[SlashCommand, list[str]]:
-    """The command that a line calls, with its arguments."""
+def _called(line: str) -> Run:
+    """The command that a line calls, with its arguments. Raises `BadInput` for what is not written as it has to be."""
     import shlex
 
     try:
-        name, *arguments = shlex.split(line.strip()[1:]) or [""]
+        name, *typed = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
         raise BadInput(f"{line.strip()}: {error}", hint="Close the quotation mark.") from error
     known = commands().get(name.lower())
@@ -141,12 +137,19 @@ def _command_of(line: str) -> tuple[SlashCommand, list[str]]:
         near = [f"/{other}" for other in commands() if name and other.startswith(name.lower())]
         near = near or [f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)]
         hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."
-        hint = f"In a terminal: `cdd {name}`." if name in _ONLY_IN_A_TERMINAL else hint
+        hint = f"In a terminal: `cdd {name}`." if name in OF_CDD else hint
         raise BadInput(f"There is no command /{name}", hint=hint)
-    required = sum(not word.startswith("[") for word in known.usage.split())
-    most = len(arguments) if known.usage.endswith("...]") else len(known.usage.split())
+    names = known.usage.split()
+    flags = [name.strip("[]") for name in names if name.startswith("[--")]
+    given = [word for word in typed if flags and word.startswith("--")]
+    if wrong := next((word for word in given if word not in flags), None):
+        raise BadInput(f"There is no {wrong!r} of /{known.name}", hint=f"Usage: {known.synopsis}")
+    arguments = [word for word in typed if word not in given]
+    required = sum(not name.startswith("[") for name in names)
+    most = len(arguments) if known.usage.endswith("...]") else len(names) - len(flags)
     if not required <= len(arguments) <= most:
         many = len(arguments) > most
         hint = "Put words that belong together in quotation marks." if many else known.help.partition("\n")[0]
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
-    return known, arguments
+    options = {flag.removeprefix("--").replace("-", "_"): True for flag in given}
+    return lambda session: known.run(session, *arguments, **options)

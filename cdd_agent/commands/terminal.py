@@ -46,8 +46,23 @@ class TerminalForm:
         self.usage, self.interrupted = usage, interrupted
 
 
+OF_CDD = {
+    "demo": ("demo", "see the main job on a sample project"),
+    "plan": ("plan", "make, show or check a ticket's plan"),
+    "exec": ("runs", "carry out a ticket's plan to its end"),
+    "undo": ("runs", "go back to before a ticket's last step, or the one named"),
+    "redo": ("runs", "undo the last undo of a ticket"),
+    "diff": ("runs", "show what a ticket's last step, or the one named, changed"),
+    "run": ("run", "carry out an action plan: a list of actions in YAML"),
+    "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),
+    "context": ("context", "print the project context that a model would get"),
+    "serve": ("serve", "open the shell in a browser"),
+    "doctor": ("doctor", "show what is set up and what is missing"),
+}
+"""The commands of `cdd` that are no slash commands, or not the same: the module of `cli` that declares each, and its
+help."""
 declared: dict[str, tuple[TerminalForm, Run]] = {}
-"""The commands that are not those of the shell, as far as their modules are imported."""
+"""Those of them whose modules are imported."""
 
 
 def terminal_command(name: str, examples: str, *arguments: Argument, **others: Any) -> Callable[[Run], Run]:

@@ -1,4 +1,4 @@
-"""What a person sees of a reply as it streams: all of it but the code blocks that are meant for the program."""
+"""A reply as a person sees it while it streams: without the code blocks that are meant for the program."""
 
 import re
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ class HiddenBlockFilter:
 
     hidden: frozenset[str]
     _blocks: list[tuple[str, list[str]]] = field(default_factory=list)
-    """What was kept back so far: info string and lines of each block."""
+    """Kept back so far: info string and lines of each block."""
     _shown: list[str] = field(default_factory=list)
-    """What was handed on so far."""
+    """All that was handed on so far."""
     _line: list[str] = field(default_factory=list)
-    """What came of the present line, as far as it was not handed on."""
+    """The present line, as far as it was not handed on."""
     _is_begun: bool = False
     """Some of the present line was handed on."""
     _mark: str = ""
@@ -28,16 +28,16 @@ class HiddenBlockFilter:
 
     @property
     def text(self) -> str:
-        """What was handed on so far."""
+        """All that was handed on so far."""
         return "".join(self._shown)
 
     @property
     def blocks(self) -> list[tuple[str, str]]:
-        """What was kept back so far: info string and content of each block."""
+        """Kept back so far: info string and content of each block."""
         return [(info, "".join(lines)) for info, lines in self._blocks]
 
     def of(self, info: str) -> tuple[str, ...]:
-        """What was kept back of this info string."""
+        """The contents of the blocks of this info string."""
         return tuple(content for kept, content in self.blocks if kept == info)
 
     def hear(self, piece: str) -> str:
@@ -47,9 +47,11 @@ class HiddenBlockFilter:
             self._line.append(part)
             if part.endswith("\n"):
                 shown.append(self._end_line())
-            elif not self._mark and not self._may_be_fence():
-                shown += self._line
-                self._line, self._is_begun = [], True
+            elif not self._mark:
+                line = "".join(self._line)
+                if self._is_begun or _is_too_long(line) or line.lstrip(" ")[:1] not in ("", "`", "~"):
+                    shown.append(line)
+                    self._line, self._is_begun = [], True
         return self._hand_on("".join(shown))
 
     def end(self) -> str:
@@ -83,12 +85,6 @@ class HiddenBlockFilter:
             return ""
         self._other = opening["mark"]
         return line
-
-    def _may_be_fence(self) -> bool:
-        if self._is_begun:
-            return False
-        line = "".join(self._line)
-        return not _is_too_long(line) and line.lstrip(" ")[:1] in ("", "`", "~")
 
 
 def _is_too_long(line: str) -> bool:

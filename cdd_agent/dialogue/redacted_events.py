@@ -27,5 +27,5 @@ class RedactedEvents:
             self._emit(self._redactor.redacted(event))
 
     def forget(self) -> None:
-        """The rest of a stream that nobody waits for."""
+        """Drop the rest of a stream that broke off: half a secret would not be known as one."""
         self._stream.end()

@@ -26,12 +26,12 @@ _LONGEST_NAMED = 300
 T = TypeVar("T", bound=BaseModel)
 
 Check = Callable[[T], Sequence[str]]
-"""What is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
+"""Finds what is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
 
 
 @dataclass(frozen=True)
 class Structured(Generic[T]):
-    """What the model answered. `problems` are those that it did not get rid of; its form is right all the same."""
+    """A model's answer. `problems` are those that it did not get rid of; its form is right all the same."""
 
     value: T
     text: str
@@ -60,8 +60,7 @@ async def structured(
     The first message is the system's; how to answer is added to it. Raises `NoUsableAnswer`, and what `Dialogue.turn`
     raises.
     """
-    first, *others = messages
-    asked = spoken = (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
+    asked = spoken = with_form(messages, kind)
     best: Structured[T] | None = None
     problems: tuple[str, ...] = ()
 
@@ -80,7 +79,10 @@ async def structured(
                 break
         if left:
             dialogue.emit(Notice(f"The answer is not right yet: {_short(problems)}. Asking again.", Tone.QUIET))
-            again = (Message("user", _complaint(problems)),)
+            lines = [f"- {problem}" for problem in problems[:_MOST_NAMED]]
+            lines += [f"- and {len(problems) - _MOST_NAMED} more"] if len(problems) > _MOST_NAMED else []
+            complaint = ["Your answer cannot be used as it is:", "", *lines, "", "Send the whole answer again."]
+            again = (Message("user", "\n".join(complaint)),)
             spoken = dialogue.fitting((*spoken, *again), instead=(*asked, spoken[-1], *again))
             keep(Added(again))
     if best is None:
@@ -91,8 +93,14 @@ async def structured(
     return best
 
 
+def with_form(messages: Sequence[Message], kind: type[BaseModel]) -> tuple[Message, ...]:
+    """A conversation whose system's message says how to answer, too."""
+    first, *others = messages
+    return (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
+
+
 def how_to_answer(kind: type[BaseModel]) -> str:
-    """What a prompt says of the form of the answer."""
+    """The form of the answer as a prompt describes it."""
     schema = json.dumps(_plain(kind.model_json_schema()), ensure_ascii=False, separators=(",", ":"))
     return (
         "# The form of your answer\n\n"
@@ -123,19 +131,14 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
     """The value, or what is wrong with it."""
     if turn.problem:
         return None, (f"{turn.problem} Be briefer.",)
-    written = turn.blocks[-1] if turn.blocks else _bare_object(turn.text)
-    if written is None:
+    text = turn.text  # small models leave out the code block, or its language
+    written = turn.blocks[-1] if turn.blocks else text[max(text.find("{"), 0) : text.rfind("}") + 1]
+    if not turn.blocks and not written.startswith("{"):
         return None, (f"There is no code block of `{FENCE}` in the answer.",)
     try:
         return kind.model_validate_json(written), ()
     except ValidationError as error:
         return None, tuple(_problems(error))
-
-
-def _bare_object(text: str) -> str | None:
-    """Small models leave out the code block, or its language."""
-    start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1] if 0 <= start < end else None
 
 
 def _problems(error: ValidationError) -> Iterator[str]:
@@ -148,12 +151,6 @@ def _problems(error: ValidationError) -> Iterator[str]:
 
 def _brief(text: str) -> str:
     return text if len(text) <= _LONGEST_NAMED else f"{text[:_LONGEST_NAMED]}…"
-
-
-def _complaint(problems: Sequence[str]) -> str:
-    more = len(problems) - _MOST_NAMED
-    lines = [f"- {problem}" for problem in problems[:_MOST_NAMED]] + ([f"- and {more} more"] if more > 0 else [])
-    return "\n".join(["Your answer cannot be used as it is:", "", *lines, "", "Send the whole answer again."])
 
 
 def _short(problems: Sequence[str]) -> str:

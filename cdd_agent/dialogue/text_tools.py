@@ -22,7 +22,7 @@ next message. Several blocks are several calls. Without such a block your reply 
 
 
 def instructions(tools: Sequence[Tool[Any]]) -> str:
-    """What a prompt says of the tools."""
+    """The tools as a prompt describes them."""
     return "\n\n".join([_HOW, *(tool.get_ai_prompt_instructions() for tool in tools)])
 
 
@@ -48,15 +48,12 @@ def in_words(messages: Iterable[Message]) -> Iterator[Message]:
             yield Message("user", answer_message(answers))
             answers = []
         calls = message.tool_calls
-        blocks = (fenced(_as_block(call), FENCE) for call in message.tool_calls)
+        written = (f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}' for call in calls)
+        blocks = (fenced(call, FENCE) for call in written)
         content = "\n\n".join(filter(None, (message.content, *blocks)))
         yield Message(message.role, content, pictures=message.pictures)
     if answers:
         yield Message("user", answer_message(answers))
-
-
-def _as_block(call: ToolCall) -> str:
-    return f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}'
 
 
 def answer_message(answers: Sequence[tuple[ToolCall, str]]) -> str:

@@ -32,7 +32,7 @@ class Thinking:
             self._since = None
 
     def finished(self, usage: Usage | None = None) -> list[ThinkingFinished]:
-        """What to tell at the end: nothing, where there were no thoughts."""
+        """The end of the thoughts, where there were any."""
         self.pause()
         counted = usage.thinking_tokens if usage is not None else 0
         if not self._bytes and not counted:

@@ -20,7 +20,7 @@ def for_answers(window: int | None) -> int:
 
 
 class TokenBudget:
-    """What is left of a model's window when what must be said is said."""
+    """The room that is left in a model's window beside what must be said."""
 
     def __init__(self, window: int | None, needed: int) -> None:
         """`needed` is what must be said, in tokens. Without a `window` there is room for everything."""
@@ -56,7 +56,7 @@ class TokenBudget:
         return True
 
     def note(self, also: str = "Do not act as if you had seen these.") -> str:
-        """What the model is told of what was left out; empty if nothing was."""
+        """For the model, of what was left out; empty if nothing was."""
         if not self.left_out:
             return ""
         more = len(self.left_out) - len(self._named)
@@ -65,12 +65,12 @@ class TokenBudget:
 
 
 def left_out_in_words(left_out: Sequence[str]) -> str:
-    """What people are told of it."""
+    """The same for people."""
     return f"Left out of the prompt, for want of room: {', '.join(left_out)}"
 
 
 class Omitted:
-    """What people were told already of what was left out: each thing once."""
+    """Tells people of what was left out, each thing once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()

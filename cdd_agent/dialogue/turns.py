@@ -85,7 +85,7 @@ _STOPPED = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What one turn may take."""
+    """Of one turn."""
 
     rounds: int = 25
     """In which tools are used; after the last of them the model has one more, for its last word."""
@@ -95,7 +95,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Used:
-    """What of a turn's limits is used."""
+    """How much of a turn's limits is used."""
 
     rounds: int = 0
     seconds: float = 0.0
@@ -106,7 +106,7 @@ _NOTHING = Used()
 
 @dataclass(frozen=True)
 class Added:
-    """What a round added to the conversation: the model's message and, if it called tools, the answers.
+    """The messages of a round: the model's and, if it called tools, the answers.
 
     To be kept by whoever holds the conversation. A round that was stopped in the middle adds nothing.
     """
@@ -130,10 +130,6 @@ class Turn:
 
 async def _nobody(call: ToolCall, answer: str) -> None:
     del call, answer
-
-
-def _kept_by_nobody(added: Added) -> None:
-    del added
 
 
 @dataclass(frozen=True)
@@ -160,15 +156,17 @@ class Dialogue:
         self,
         messages: Sequence[Message],
         *,
-        keep: Callable[[Added], None] = _kept_by_nobody,
+        keep: Callable[[Added], None] = lambda added: None,
         step: int | None = None,
         hidden: str | None = None,
         used: Used = _NOTHING,
+        meanwhile: Callable[[], tuple[str, ...]] = tuple,
     ) -> Turn:
         """Ask the model for its say on a conversation, whose first message is the system's.
 
         `keep` is given what each round `Added`; what it raises ends the turn. `hidden` is the info string of code
-        blocks that the caller reads instead of a person.
+        blocks that the caller reads instead of a person. `meanwhile` gives what a person has said since it was asked
+        last: the model gets to hear it with the answers to its calls.
 
         Raises `ContextTooLong` before a call is made with more than the model takes in, other `ModelError`s, or
         `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there, with
@@ -179,53 +177,58 @@ class Dialogue:
         self.refuse_too_long(messages)
         if notice is not None:
             self.emit(notice)
-        spoken, is_native = tuple(messages), self.is_native
+        talk, spoken = self, tuple(messages)
         began, calls = self.clock() - used.seconds, _Calls()
         why = self._why_over(used)
         """Why the round is the last one."""
         while True:
-            round_ = _Round(self, step, hidden, is_native)
+            round_ = _Round(talk, step, hidden)
             try:
                 await round_.listen(spoken)
             except RequestRejected as error:
-                if not self._may_be_for_the_tools(error, is_native, spoken == tuple(messages)):
-                    is_for_tools = is_native and self.tools and not isinstance(error, PicturesRefused)
-                    if is_for_tools and _IF_NO_TOOLS not in error.hint:
-                        error.hint = f"{error.hint} {_IF_NO_TOOLS}".strip()
-                    raise
-                is_native = False
-                continue
+                may_be_for_tools = talk.is_native and self.tools and not isinstance(error, PicturesRefused)
+                is_sure = self.tool_calls == "on" or isinstance(error, ContextTooLong) or spoken != tuple(messages)
+                if may_be_for_tools and not is_sure:
+                    talk = replace(self, tool_calls="off")  # some servers know none, although their models would
+                    continue
+                if may_be_for_tools and _IF_NO_TOOLS not in error.hint:
+                    error.hint = f"{error.hint} {_IF_NO_TOOLS}".strip()
+                raise
             if not round_.calls or why:
                 keep(Added((round_.last_message,), used))
                 problem = round_.problem or (_NEVER_DONE.format(why) if round_.calls else "")
                 return Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
             answers: list[tuple[ToolCall, str]] = []
-            room, left = MOST_IN_A_ROUND, self._left((*spoken, round_.message), is_native)
+            room, left = MOST_IN_A_ROUND, talk._left((*spoken, round_.message))
             for call in round_.calls:
                 shown = shown_call(call)
                 self.emit(ToolStarted(step, shown))
                 is_late = bool(answers) and self.clock() - began > self.limits.seconds
                 objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
                 answer = {"error": objection} if objection else await self._answer(call, calls)
-                text = _cut(_as_text(answer), room, left)
+                text = _cut(json.dumps(answer, ensure_ascii=False, default=str), room, left)
                 answers.append((call, text))
                 room -= len(text)
                 left = None if left is None else left - estimated_tokens(text)
-                self.emit(ToolFinished(step, shown, _problem(answer)))
+                code = answer.get("return_code")  # of a command that did run
+                self.emit(ToolFinished(step, shown, f"exit code {code}" if code else str(answer.get("error") or "")))
                 await self.told(call, text)
             used = Used(used.rounds + 1, self.clock() - began)
             why = self._why_over(used)
-            added = (round_.message, *_as_messages(answers, is_native, _NO_MORE.format(why) if why else ""))
+            said = (Message("user", text) for text in meanwhile())
+            answered = _as_messages(answers, talk.is_native, _NO_MORE.format(why) if why else "")
+            added = (round_.message, *answered, *said)
             spoken += added
             keep(Added(added, used))
-            if not why and self._is_full(spoken, is_native):
+            left = talk._left(spoken)
+            if not why and left is not None and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16):
                 why = _FULL
                 spoken += (Message("user", _NO_MORE.format(why)),)
                 keep(Added(spoken[-1:], used))
-            self._refuse_too_long(spoken, is_native)
+            talk.refuse_too_long(spoken)
 
     def _about_pictures(self, pictures: tuple[Picture, ...]) -> Notice:
-        """What people are told of pictures that go to the model, or do not. Asks a server of one's own, perhaps."""
+        """For people, whether pictures go to the model. Asks a server of one's own, perhaps."""
         if self.model.sees is False:
             text = f"{self.model.name} cannot see pictures: the text goes on without {names_of(pictures)}."
             return Notice(f"{text} If it can, set `pictures: true`.", Tone.WARNING)
@@ -234,7 +237,14 @@ class Dialogue:
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
-        self._refuse_too_long(tuple(messages), self.is_native)
+        window, size = self.model.window, self.size(messages)
+        if window is not None and size > window:
+            raise ContextTooLong(
+                f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
+                "it was not sent",
+                hint="Say or mention less, or use a model with a larger window. If this one has a larger one, set "
+                "`context_window` in .cdd/config.yaml.",
+            )
 
     def fitting(self, messages: tuple[Message, ...], *, instead: tuple[Message, ...]) -> tuple[Message, ...]:
         """These messages; where they leave no room for a reply, those `instead`."""
@@ -246,7 +256,12 @@ class Dialogue:
         tokens, which is what they may answer."""
         fitting: list[Tool[Any]] = []
         for tool in self.tools:
-            if not room.takes(self._weight(tool, is_first=not fitting), beside=beside):
+            if self.is_native:
+                weight = estimated_prompt(Request((), definitions((tool,))))
+            else:
+                told = tool.get_ai_prompt_instructions() if fitting else text_tools.instructions((tool,))
+                weight = estimated_tokens(told) + 1
+            if not room.takes(weight, beside=beside):
                 break
             fitting.append(tool)
         names = [f"the tool {tool.name}" for tool in self.tools if tool not in fitting]
@@ -254,35 +269,13 @@ class Dialogue:
             room.leave_out(name)
         return replace(self, tools=tuple(fitting))
 
-    def _weight(self, tool: Tool[Any], *, is_first: bool) -> int:
-        """Tokens that a tool adds to a request."""
-        if self.is_native:
-            return estimated_prompt(Request((), definitions((tool,))))
-        return estimated_tokens(text_tools.instructions((tool,)) if is_first else tool.get_ai_prompt_instructions()) + 1
-
-    def _left(self, spoken: tuple[Message, ...], is_native: bool) -> int | None:
+    def _left(self, spoken: Sequence[Message]) -> int | None:
         """Tokens that may still be said to the model in this turn; None: nobody knows its window."""
-        if self.model.window is None:
-            return None
-        return most_of(self.model.window) - estimated_prompt(self._request(spoken, is_native))
-
-    def _is_full(self, spoken: tuple[Message, ...], is_native: bool) -> bool:
-        left = self._left(spoken, is_native)
-        return left is not None and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16)
-
-    def _refuse_too_long(self, spoken: tuple[Message, ...], is_native: bool) -> None:
-        window, size = self.model.window, estimated_prompt(self._request(spoken, is_native))
-        if window is not None and size > window:
-            raise ContextTooLong(
-                f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
-                "it was not sent",
-                hint="Say or mention less, or use a model with a larger window. If this one has a larger one, set "
-                "`context_window` in .cdd/config.yaml.",
-            )
+        return None if self.model.window is None else most_of(self.model.window) - self.size(spoken)
 
     def size(self, messages: Sequence[Message]) -> int:
         """Tokens that the next round would send, by an estimate."""
-        return estimated_prompt(self._request(tuple(messages), self.is_native))
+        return estimated_prompt(self.request(messages))
 
     def _why_over(self, used: Used) -> str:
         """Why no more tools can be used, as a clause; empty where they can."""
@@ -292,17 +285,13 @@ class Dialogue:
             return f"the {self.limits.seconds:.0f} seconds of this turn are over"
         return ""
 
-    def _request(self, messages: tuple[Message, ...], is_native: bool) -> Request:
-        if not self.tools or is_native:
+    def request(self, messages: Sequence[Message]) -> Request:
+        """The next round's."""
+        if not self.tools or self.is_native:
             return as_seen_by(self.model, Request(tuple(_joined(messages)), definitions(self.tools)))
         first, *others = text_tools.in_words(messages)
         told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
         return as_seen_by(self.model, Request(tuple(_joined((told, *others)))))
-
-    def _may_be_for_the_tools(self, error: RequestRejected, is_native: bool, is_first: bool) -> bool:
-        """Some servers know no tools, although their models would."""
-        is_offered = is_native and bool(self.tools) and self.tool_calls == "auto"
-        return is_offered and is_first and not isinstance(error, ContextTooLong | PicturesRefused)
 
     async def _answer(self, call: ToolCall, calls: "_Calls") -> Answer:
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
@@ -342,9 +331,9 @@ class _Calls:
 class _Round:
     """One call of the model."""
 
-    def __init__(self, dialogue: Dialogue, step: int | None, hidden: str | None, is_native: bool) -> None:
-        self._dialogue, self._step, self._is_native = dialogue, step, is_native
-        in_use = text_tools.FENCE if dialogue.tools and not is_native else None
+    def __init__(self, dialogue: Dialogue, step: int | None, hidden: str | None) -> None:
+        self._dialogue, self._step = dialogue, step
+        in_use = text_tools.FENCE if dialogue.tools and not dialogue.is_native else None
         self._hidden = frozenset(info for info in (hidden, in_use) if info)
         self.screen = HiddenBlockFilter(self._hidden)
         self.end = Done()
@@ -358,14 +347,14 @@ class _Round:
         """None of a reply that is not whole: it may have been about to say something else."""
         if self.end.stop_reason is not StopReason.STOP:
             return ()
-        if self._is_native:
+        if self._dialogue.is_native:
             return tuple(self._native_calls)
         blocks = self.screen.of(text_tools.FENCE)
         return tuple(text_tools.call_of(block, number) for number, block in enumerate(blocks, start=1))
 
     @property
     def message(self) -> Message:
-        calls = tuple(self._native_calls) if self._is_native else ()
+        calls = tuple(self._native_calls) if self._dialogue.is_native else ()
         return Message("assistant", self.said, calls, provider_data=self.end.provider_data)
 
     @property
@@ -386,7 +375,7 @@ class _Round:
 
     async def listen(self, messages: tuple[Message, ...]) -> None:
         emit, model, step = self._dialogue.emit, self._dialogue.model, self._step
-        request = self._dialogue._request(messages, self._is_native)
+        request = self._dialogue.request(messages)
         emit(ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request)))
         self.end = await model.reply(request, self._hear)
         if rest := self.screen.end():
@@ -443,13 +432,6 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
             yield from group
 
 
-def _problem(answer: Answer) -> str:
-    """What went wrong, for people; also that a command which did run has failed."""
-    if code := answer.get("return_code"):
-        return f"exit code {code}"
-    return str(answer.get("error") or "")
-
-
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
     """The tools as a request offers them."""
     return tuple(ToolDefinition(tool.name, tool.description, tool.parameters_schema) for tool in tools)
@@ -481,10 +463,6 @@ def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also:
         told = (Message("user", also),) if also else ()
         return (*(Message("tool", answer, tool_call_id=call.id) for call, answer in answers), *told)
     return (Message("user", "\n\n".join(filter(None, (text_tools.answer_message(answers), also)))),)
-
-
-def _as_text(answer: Answer) -> str:
-    return json.dumps(answer, ensure_ascii=False, default=str)
 
 
 def _cut(answer: str, room: int, left: int | None) -> str:

@@ -9,11 +9,13 @@ from typing import assert_never
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import (
+    BY_ACTION,
+    IN_BLOCKS,
     Deletion,
     Edit,
     EditProblem,
     ModeChange,
-    NewFile,
+    PartialEdits,
     Renaming,
     Replacement,
     ReplyRefused,
@@ -28,7 +30,7 @@ from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.read import holds_secrets
 
 Seen = Mapping[str, str | None]
-"""What the model was shown: path → digest of the content, or None for a file that did not exist."""
+"""Files that the model was shown: path → digest of the content, or None for one that did not exist."""
 _MOST_NAMED = 20
 """Problems that are told at once."""
 
@@ -43,6 +45,8 @@ class EditPolicy:
     """Whether the task says of a file that it goes: then it may without having been shown."""
     may_shrink: Callable[[str], bool] = lambda path: False
     """Whether the task says of a file that much of it goes."""
+    parts: PartialEdits = IN_BLOCKS
+    """How its author changes a part of a file: for hints."""
 
     def knows(self, path: PurePosixPath, content: bytes) -> bool:
         return self.seen is None or (str(path) in self.seen and self.seen[str(path)] == digest(content))
@@ -71,7 +75,7 @@ def creation(root: Path, file_path: str, content: str, protected: Protected) -> 
     if look_at(root, path) and place.is_file() and not place.is_symlink():
         raise FileAlreadyExistsError(str(path))
     refuse_unwritable(root, path)
-    refuse_whole(path, None, content)
+    refuse_whole(path, None, content, BY_ACTION)
     return ChangeSet((FileChange(path, None, content.encode()),))
 
 
@@ -86,9 +90,9 @@ def edit(root: Path, file_path: str, find: str, replace: str, protected: Protect
     if before is None:
         raise ReplyRefused(f"There is no file {path}.", hint="Use `create_file` to make it.")
     if not find:
-        refuse_whole(path, before, replace)
+        refuse_whole(path, before, replace, BY_ACTION)
         return ChangeSet((FileChange(path, before, in_the_habit_of(before, replace)),))
-    refuse_part(path, before, find, replace)
+    refuse_part(path, before, find, replace, BY_ACTION)
     try:
         after = replaced_once(before, find, replace)
     except SearchTextNotFoundError as error:
@@ -118,12 +122,17 @@ class _File:
     draft: TextDraft | None = None
     """Of its content, while blocks are taken one after the other; then it is the one that counts."""
     whole: str | None = None
-    """What was given as all of it."""
+    """The content that the reply gave as all of it."""
     like: PurePosixPath | None = None
     blocks: int = 0
     deleted: bytes | None = None
-    """What was in it when the reply deleted it, perhaps to give it anew."""
+    """Its content when the reply deleted it, perhaps to give it anew."""
     has_failed: bool = False
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """The file, as one that the model has to be shown to do better; none where it may hold secrets."""
+        return frozenset() if holds_secrets(self.path.name) else frozenset({str(self.path)})
 
     def settle(self) -> bytes | None:
         if self.draft is not None:
@@ -142,16 +151,29 @@ class _Work:
         self._notes: list[str] = []
 
     def take(self, edit: Edit) -> None:
+        file: _File | None = None
         try:
             file = self._file(edit.path)
+            match edit:
+                case WholeFile(content=content, must_be_new=True):
+                    self._create(file, content)
+                case WholeFile(content=content):
+                    self._replace_whole(file, content)
+                case Replacement() | TextReplacement():
+                    self._replace_part(file, edit)
+                case Deletion(lines=lines):
+                    self._delete(file, lines)
+                case Renaming(to=to):
+                    self._rename(file, to)
+                case ModeChange():
+                    self._present(file)
+                    self._notes.append(f"{file.path} keeps its permissions: a reply changes content only")
+                case _:
+                    assert_never(edit)
         except CddError as refusal:
-            self._complain(edit.path, refusal)
-            return
-        try:
-            self._do(edit, file)
-        except CddError as refusal:
-            file.has_failed = True
-            self._complain(str(file.path), refusal)
+            if file is not None:
+                file.has_failed = True
+            self._complain(str(file.path) if file else edit.path, refusal)
 
     def result(self) -> ChangeSet:
         for file in self._files.values():
@@ -166,19 +188,15 @@ class _Work:
         files = [file for file in self._files.values() if file.content != file.before]
         self._problems += [EditProblem("", reason) for reason in collisions(file.path for file in files)]
         if self._problems:
-            raise self._refusal()
+            reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
+            more = [f"… and {len(reasons) - _MOST_NAMED} more"] if len(reasons) > _MOST_NAMED else []
+            words = "\n".join(reasons[:_MOST_NAMED] + more)
+            raise ReplyRefused(words, unseen=frozenset(self._unseen), problems=tuple(self._problems))
         changes = (FileChange(file.path, file.before, file.content, file.like) for file in files)
         return ChangeSet(tuple(changes), tuple(self._notes))
 
-    def _refusal(self) -> ReplyRefused:
-        reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
-        more = [f"… and {len(reasons) - _MOST_NAMED} more"] if len(reasons) > _MOST_NAMED else []
-        return ReplyRefused(
-            "\n".join(reasons[:_MOST_NAMED] + more), unseen=frozenset(self._unseen), problems=tuple(self._problems)
-        )
-
     def _complain(self, path: str, refusal: CddError) -> None:
-        self._problems.append(EditProblem(path, " ".join(filter(None, (refusal.message, refusal.hint)))))
+        self._problems.append(EditProblem(path, refusal.in_a_line))
         self._unseen |= getattr(refusal, "unseen", frozenset())
 
     def _file(self, text: str) -> _File:
@@ -189,26 +207,6 @@ class _Work:
             self._files[path] = _File(path, content, content)
         return self._files[path]
 
-    def _do(self, edit: Edit, file: _File) -> None:
-        match edit:
-            case NewFile(content=content):
-                self._create(file, content)
-            case WholeFile(content=content):
-                self._replace_whole(file, content)
-            case Replacement():
-                self._replace_lines(file, edit)
-            case TextReplacement(find=find, replace=new):
-                self._replace_text(file, find, new)
-            case Deletion(lines=lines):
-                self._delete(file, lines)
-            case Renaming(to=to):
-                self._rename(file, to)
-            case ModeChange():
-                self._present(file)
-                self._notes.append(f"{file.path} keeps its permissions: a reply changes content only")
-            case _:
-                assert_never(edit)
-
     def _create(self, file: _File, content: str) -> None:
         present = file.settle()
         if not present:
@@ -217,11 +215,11 @@ class _Work:
         elif _as_text(present) == content.replace("\r\n", "\n"):
             self._notes.append(f"{file.path} is there already, as it should be")
         else:
-            unseen = frozenset() if holds_secrets(file.path.name) else frozenset({str(file.path)})
+            lines = " whose SEARCH holds lines of the file" if self._terms.parts is IN_BLOCKS else ""
             raise ReplyRefused(
-                f"{file.path} exists already, and the reply gives it as new.",
-                hint="Change it with search/replace blocks whose SEARCH holds lines of the file.",
-                unseen=unseen,
+                f"{file.path} exists already, and is given as new.",
+                hint=f"Change it with {self._terms.parts.name}{lines}.",
+                unseen=file.unseen,
             )
 
     def _replace_whole(self, file: _File, content: str) -> None:
@@ -243,60 +241,57 @@ class _Work:
         new = in_the_habit_of(file.before, content)
         if not file.before.endswith(b"\n") and file.before.strip():
             new = new.removesuffix(b"\n").removesuffix(b"\r")  # a code block cannot say that there is no last line end
-        if new == file.before:
-            file.content = new
-            return
-        self._refuse_blind_replacement(file.path, file.before, content)
+        if new != file.before:
+            self._refuse_unseen(file, file.before)
+            self._refuse_incomplete(file.path, file.before, content)
         file.content = new
 
-    def _refuse_blind_replacement(self, path: PurePosixPath, before: bytes, content: str) -> None:
-        """A file may be replaced only by someone who saw what is in it, and only by all of its new content."""
-        if not self._terms.was_shown(path):
-            if holds_secrets(path.name):
-                raise ReplyRefused(f"{path} exists already and is not shown: only a step that names it may replace it.")
+    def _refuse_unseen(self, file: _File, before: bytes) -> None:
+        """A file may be replaced only by someone who saw what is in it."""
+        if not self._terms.was_shown(file.path):
+            if not file.unseen:
+                raise ReplyRefused(
+                    f"{file.path} exists already and is not shown: only a step that names it may replace it."
+                )
             raise ReplyRefused(
-                f"{path} exists already and was not shown.",
-                hint="Change it with search/replace blocks, or give it whole once you have seen it.",
-                unseen=frozenset({str(path)}),
+                f"{file.path} exists already and was not shown.",
+                hint=f"Change it with {self._terms.parts.name}, or give it whole once you have seen it.",
+                unseen=file.unseen,
             )
-        if not self._terms.knows(path, before):
-            raise changed_meanwhile(path)
-        self._refuse_incomplete(path, before, content)
+        if not self._terms.knows(file.path, before):
+            raise changed_meanwhile(file.path)
 
     def _refuse_incomplete(self, path: PurePosixPath, before: bytes | None, content: str) -> None:
-        refuse_whole(path, before, content)
+        refuse_whole(path, before, content, self._terms.parts)
         if before is not None and not self._terms.may_shrink(str(path)):
-            refuse_shrunk(path, before, content)
+            refuse_shrunk(path, before, content, self._terms.parts)
 
-    def _replace_lines(self, file: _File, edit: Replacement) -> None:
-        self._begin_block(file)
-        refuse_part(file.path, file.before, "\n".join(edit.find), "\n".join(edit.replace))
-        if file.draft is None:
-            file.draft = TextDraft(self._present(file))
-        try:
-            was_new = file.draft.replace(edit)
-        except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
-            raise self._not_found(file, edit.find, error) from error
-        if not was_new:
-            self._note_done(file)
-
-    def _replace_text(self, file: _File, find: str, new: str) -> None:
-        self._begin_block(file)
-        refuse_part(file.path, file.before, find, new)
-        file.settle()
-        try:
-            after = replaced_once(self._present(file), find, new)
-        except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
-            raise self._not_found(file, find.split("\n"), error) from error
-        if after is None:
-            self._note_done(file)
-        else:
-            file.content = after
-
-    def _begin_block(self, file: _File) -> None:
+    def _replace_part(self, file: _File, edit: Replacement | TextReplacement) -> None:
         file.blocks += 1
+        self._refuse_secret(file, "change")
+        find, new = (
+            (edit.find, edit.replace)
+            if isinstance(edit, TextReplacement)
+            else ("\n".join(edit.find), "\n".join(edit.replace))
+        )
+        refuse_part(file.path, file.before, find, new, self._terms.parts)
+        try:
+            if isinstance(edit, TextReplacement):
+                file.settle()
+                after = replaced_once(self._present(file), find, new)
+                was_new = after is not None
+                file.content = after if after is not None else file.content
+            else:
+                file.draft = file.draft or TextDraft(self._present(file))
+                was_new = file.draft.replace(edit)
+        except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
+            raise self._not_found(file, find, error) from error
+        if not was_new:
+            self._notes.append(f"{file.path}, block {file.blocks}: the new text was there already")
+
+    def _refuse_secret(self, file: _File, verb: str) -> None:
         if holds_secrets(file.path.name) and not self._terms.was_shown(file.path):
-            raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may change it.")
+            raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may {verb} it.")
 
     def _present(self, file: _File) -> bytes:
         if file.content is None:
@@ -305,28 +300,25 @@ class _Work:
             )
         return file.content
 
-    def _note_done(self, file: _File) -> None:
-        self._notes.append(f"{file.path}, block {file.blocks}: the new text was there already")
-
     def _not_found(
-        self, file: _File, find: Iterable[str], error: SearchTextNotFoundError | MultipleMatchesFoundError
+        self, file: _File, find: str, error: SearchTextNotFoundError | MultipleMatchesFoundError
     ) -> ReplyRefused:
-        """What a model needs to do better: which block it was, and what the file really says there."""
-        first = next((line.strip() for line in find if line.strip()), "")[:80]
-        block = f"{file.path}, block {file.blocks} (it begins with {first!r})"
-        unseen = frozenset() if holds_secrets(file.path.name) else frozenset({str(file.path)})
+        """With all that a model needs to do better: which block it was, and what the file really says there."""
+        first = next((line.strip() for line in find.split("\n") if line.strip()), "")[:80]
+        in_reply = self._terms.parts is IN_BLOCKS
+        block = f"{file.path}, block {file.blocks} (it begins with {first!r})" if in_reply else str(file.path)
         if isinstance(error, MultipleMatchesFoundError):
             places = ", ".join(map(str, error.lines))
             return ReplyRefused(
                 f"{block}: the lines to find are there more than once, beginning in lines {places}.",
                 hint="Add the lines before or after them, so that they are there once.",
-                unseen=unseen,
+                unseen=file.unseen,
             )
-        near = f" The closest lines of the file are\n{error.closest}\n" if error.closest and unseen else " "
+        near = f" The closest lines of the file are\n{error.closest}\n" if error.closest and file.unseen else " "
         return ReplyRefused(
-            f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them, and send "
-            "all edits again.",
-            unseen=unseen,
+            f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them"
+            f"{', and send all edits again' if in_reply else ''}.",
+            unseen=file.unseen,
         )
 
     def _delete(self, file: _File, lines: tuple[str, ...] | None) -> None:
@@ -335,19 +327,17 @@ class _Work:
             self._notes.append(f"{file.path} is gone already")
             return
         if not self._terms.may_delete(str(file.path)) and not self._terms.knows(file.path, present):
-            if holds_secrets(file.path.name):
-                raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may delete it.")
+            self._refuse_secret(file, "delete")
             raise ReplyRefused(
                 f"{file.path} would be deleted, and neither was it shown nor does the step name it.",
-                unseen=frozenset({str(file.path)}),
+                unseen=file.unseen,
             )
-        if lines is not None and [line.rstrip() for line in lines] != [
-            line.rstrip() for line in TextDraft(present).lines
-        ]:
+        present_lines = [line.rstrip() for line in TextDraft(present).lines]
+        if lines is not None and [line.rstrip() for line in lines] != present_lines:
             raise ReplyRefused(
                 f"{file.path} would be deleted, and what the diff removes is not what is in it.",
                 hint="Show all of its lines, or none: `*** Delete File: PATH` in a `*** Begin Patch`.",
-                unseen=frozenset({str(file.path)}),
+                unseen=file.unseen,
             )
         file.content, file.deleted = None, present
 
@@ -357,8 +347,7 @@ class _Work:
         if content is None and target.settle() is not None:
             self._notes.append(f"{file.path} is called {target.path} already")
             return
-        if holds_secrets(file.path.name) and not self._terms.was_shown(file.path):
-            raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may rename it.")
+        self._refuse_secret(file, "rename")
         content = self._present(file)
         if target.settle() is not None:
             raise ReplyRefused(f"{file.path} cannot be renamed: {target.path} exists already.")

@@ -2,15 +2,17 @@
 
 import contextlib
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.model import ReplyRefused
-from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.atomic import create_exclusive, put_file, read_bytes, write_atomic
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import create_exclusive, read_bytes, remove, write_atomic
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.diff import Change
+from cdd_agent.git.restore import Contents, held, restore
 
 _LARGEST_COMPARED = 500_000
 """Bytes of a file whose difference is shown."""
@@ -26,6 +28,12 @@ class FileChange:
     like: PurePosixPath | None = None
     """The file whose permissions a new one gets: what it was called before."""
 
+    def by_id(self, root: Path) -> Change:
+        """By what a checkpoint would hold, to be asked before it is written."""
+        before = None if self.before is None else held(self.before, permissions(root / self.path))
+        after = None if self.after is None else held(self.after, permissions(root / (self.like or self.path)))
+        return Change(str(self.path), before, after)
+
 
 @dataclass(frozen=True)
 class ChangeSet:
@@ -33,7 +41,7 @@ class ChangeSet:
 
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
-    """What did not have to be done, and what nobody could judge, for people."""
+    """For people: edits that did not have to be done, or that nobody could judge."""
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -53,8 +61,18 @@ class ChangeSet:
         return (*self.created, *self.modified, *self.deleted)
 
     def diff(self) -> str:
-        """What they would change, as a unified diff, for people."""
-        return "".join(map(_diff, self.changes))
+        """A unified diff of all, for people."""
+        shown: list[str] = []
+        for change in self.changes:
+            size = max(len(data or b"") for data in (change.before, change.after))
+            if size > _LARGEST_COMPARED:
+                shown.append(f"{change.path} has {size:,} bytes, too many to show what is different.\n")
+                continue
+            sides = (change.before, change.after)
+            before, after = ((data or b"").decode("utf-8", errors="replace").splitlines() for data in sides)
+            was, is_now = ("/dev/null" if data is None else str(change.path) for data in sides)
+            shown += [f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm="")]
+        return "".join(shown)
 
     def check_still_valid(self, root: Path) -> None:
         """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
@@ -70,31 +88,25 @@ class ChangeSet:
         out but the good one, what was written is restored.
         """
         self.check_still_valid(root)
-        begun: list[tuple[FileChange, int]] = []
+        begun, contents = list[Change](), dict[str, bytes]()
         try:
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                begun.append((change, permissions(root / change.path)))
+                by_id = replace(change.by_id(root), path=without_links(root, str(change.path)))
+                if by_id.before is not None and change.before is not None:
+                    contents[by_id.before.content] = change.before
+                begun.append(by_id)
                 _carry_out(root, change)
         except BaseException:
-            _restore(root, begun)
+            for by_id in reversed(begun):
+                with contextlib.suppress(CddError, OSError):  # as far as the disk lets us: the first error is told
+                    restore(root, [by_id], Contents(contents))
             raise
 
 
 def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
     return ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
-
-
-def _diff(change: FileChange) -> str:
-    size = max(len(data or b"") for data in (change.before, change.after))
-    if size > _LARGEST_COMPARED:
-        return f"{change.path} has {size:,} bytes, too many to show what is different.\n"
-    before, after = (
-        (data or b"").decode("utf-8", errors="replace").splitlines() for data in (change.before, change.after)
-    )
-    was, is_now = ("/dev/null" if data is None else str(change.path) for data in (change.before, change.after))
-    return "".join(f"{line}\n" for line in unified_diff(before, after, was, is_now, lineterm=""))
 
 
 def permissions(place: Path) -> int:
@@ -108,7 +120,7 @@ def permissions(place: Path) -> int:
 def _carry_out(root: Path, change: FileChange) -> None:
     place = root / change.path
     if change.after is None:
-        _remove(place)
+        remove(place)
     elif change.before is not None:
         write_atomic(place, change.after)
     else:
@@ -117,28 +129,3 @@ def _carry_out(root: Path, change: FileChange) -> None:
             create_exclusive(place, change.after, like or None)
         except FileExistsError as error:
             raise FileAlreadyExistsError(str(change.path)) from error
-
-
-def _remove(place: Path) -> None:
-    try:
-        place.unlink()
-    except OSError as error:
-        raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
-
-
-def _restore(root: Path, begun: Sequence[tuple[FileChange, int]]) -> None:
-    """As far as the disk lets us: what is told is the first error."""
-    for change, mode in reversed(begun):
-        place = root / change.path
-        with contextlib.suppress(CddError, OSError):
-            if read_bytes(place) != change.after:
-                continue  # it was not reached, or is somebody else's
-            if change.before is None:
-                place.unlink()
-            else:
-                put_file(place, (change.before,), mode or 0o644)
-        for folder in place.parents:
-            if change.before is not None or folder == root:
-                break
-            with contextlib.suppress(OSError):  # it is not empty
-                folder.rmdir()

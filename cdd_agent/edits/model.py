@@ -1,4 +1,4 @@
-"""What a reply asks to be done to files: every form that a model writes ends in these values."""
+"""The vocabulary of edits: every form in which a model asks for changes of files ends in these values."""
 
 from dataclasses import dataclass, field
 
@@ -35,21 +35,35 @@ class ReplyRefused(StepFailed):
 
 
 @dataclass(frozen=True)
+class PartialEdits:
+    """How the author of edits can change a part of a file, in words for a hint."""
+
+    name: str
+    how: str
+
+
+IN_BLOCKS = PartialEdits(
+    "search/replace blocks",
+    "send blocks of `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines, `>>>>>>> REPLACE`, with seven marks "
+    "and the path on the line before",
+)
+BY_CALL = PartialEdits("`edit_file`", "use `edit_file`")
+BY_ACTION = PartialEdits("`edit`", "use `edit`")
+
+
+@dataclass(frozen=True)
 class WholeFile:
     """One file as a reply gives it: the path's text unjudged, the content exact, lines ended by `\\n`."""
 
     path: str
     content: str
-
-
-@dataclass(frozen=True)
-class NewFile(WholeFile):
-    """One that must not be there yet."""
+    must_be_new: bool = False
+    """It is given as one that is not there yet."""
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What an edit says of its place besides the text: it decides between several places, and finds none."""
+    """Where an edit says it belongs, besides its text: this decides between several places, and finds none."""
 
     line: int | None = None
     """The line, from 1, in which the text begins in the file as it was before the reply."""
@@ -107,10 +121,10 @@ Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming | ModeCha
 
 
 def edit_of(action: Action) -> Edit | None:
-    """What an action does to a file; None for one that changes none."""
+    """An action as an edit; None for one that changes no file."""
     match action:
         case CreateFileAction(file_path=path, content=content):
-            return NewFile(path, content)
+            return WholeFile(path, content, must_be_new=True)
         case EditAction(file_path=path, find="", replace=content):
             return WholeFile(path, content)
         case EditAction(file_path=path, find=find, replace=content):

@@ -201,18 +201,13 @@ def older_toml(text: str) -> str:
                 elif piece != "\n" and open_:
                     open_.pop()
                 if piece == "}" and in_table:
-                    _drop_last_comma(out)
+                    while out and not out[-1].strip(" \t"):
+                        out.pop()
+                    out[-1:] = [last.rstrip(" \t").removesuffix(",") for last in out[-1:]]
                 out.append(piece)
             case _:
                 out.append(piece)
     return "".join(out)
-
-
-def _drop_last_comma(out: list[str]) -> None:
-    while out and not out[-1].strip(" \t"):
-        out.pop()
-    if out:
-        out[-1] = out[-1].rstrip(" \t").removesuffix(",")
 
 
 def _older_escape(found: re.Match[str]) -> str:

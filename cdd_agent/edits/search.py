@@ -110,30 +110,20 @@ class TextDraft:
         return None
 
     def _hinted(self, matches: list[_Match], hint: Hint) -> list[_Match]:
-        line = self._now(hint.line) if hint.line else 0
+        """Those that a hint speaks for: the one in its line, or the first after the lines that it names."""
+        line = hint.line or 0
+        for start, moved in self._moves:  # it is one of the file as it was before the edits
+            line += moved if line > start + 1 else 0
         at_line = [match for match in matches if match.start + 1 == line]
         if len(at_line) == 1:
             return at_line
-        after = self._after(hint.after)
-        if after is not None:
-            return [match for match in matches if match.start >= after][:1] or matches
-        return matches
-
-    def _now(self, line: int) -> int:
-        """Where a line of the file as it was before the edits is by now."""
-        for start, moved in self._moves:
-            line += moved if line > start + 1 else 0
-        return line
-
-    def _after(self, names: Lines) -> int | None:
-        """The line after the ones that are named, if each is there once in what follows the one before."""
-        start = 0
-        for name in names:
-            places = [place for place in range(start, len(self._bare)) if self._bare[place] == name.strip()]
+        after = 0
+        for name in hint.after:
+            places = [place for place in range(after, len(self._bare)) if self._bare[place] == name.strip()]
             if len(places) != 1:
-                return None
-            start = places[0] + 1
-        return start if names else None
+                return matches
+            after = places[0] + 1
+        return [match for match in matches if match.start >= after][:1] or matches if hint.after else matches
 
     def _exact(self, find: Lines, new: Lines) -> Iterator[_Match]:
         for start in _places(self.lines, find, self._counts):
@@ -167,14 +157,18 @@ class TextDraft:
         for place in told:
             for found in _places(self._bare, [bare[place]], self._counts):
                 votes[found - place] += 1
-        quoted = _quoted(find, new)
+        quoted = {
+            place for tag, start, end, _, _ in _opcodes(find, new) if tag == "equal" for place in range(start, end)
+        }
         rivals = 0
         good: list[_Match] = []
         for start, count in votes.items():
             if count * 2 < len(told) or start < 0 or start + len(find) > len(self.lines):
                 continue
             there = self._bare[start : start + len(find)]
-            shift = _shift_of_equal(find, self._ended[start : start + len(find)])
+            equal = [place for place, line in enumerate(bare) if line and line == there[place]]
+            ended = [find[place].rstrip() for place in equal]
+            shift = _shift(ended, [self._ended[start + place] for place in equal]) if equal else None
             likeness = _likeness(bare, there, quoted)
             moved = shift.applied(new) if shift else None
             kept = shift.applied(find) if shift else None
@@ -186,17 +180,6 @@ class TextDraft:
                 break  # whatever comes, it is not the only one
         if len(good) > 1 or not rivals:
             yield from good
-
-    def _merged(self, start: int, find: Lines, new: Lines) -> list[str]:
-        """The new lines as the file writes lines; those that are only quoted as it has them."""
-        end = "\r" if self._is_crlf else ""
-        merged: list[str] = []
-        for tag, old_from, old_to, new_from, new_to in _opcodes(find, new):
-            if tag == "equal":
-                merged += self._raw[start + old_from : start + old_to]
-            else:
-                merged += [line + end for line in new[new_from:new_to]]
-        return merged
 
     def _is_done(self, match: _Match, find: Lines, new: Lines) -> bool:
         """The text to find is part of the new one, which stands around it already."""
@@ -220,7 +203,12 @@ class TextDraft:
     def _put(self, match: _Match) -> None:
         count = len(match.find)
         span = slice(match.start, match.start + count)
-        raw = self._merged(match.start, match.find, match.new)
+        raw: list[str] = []
+        for tag, old_from, old_to, new_from, new_to in _opcodes(match.find, match.new):
+            if tag == "equal":  # only quoted: as the file has them
+                raw += self._raw[match.start + old_from : match.start + old_to]
+            else:
+                raw += [line + ("\r" if self._is_crlf else "") for line in match.new[new_from:new_to]]
         lines = [line.removesuffix("\r") for line in raw]
         at_end = span.stop == len(self._raw)
         self._raw[span] = raw
@@ -250,21 +238,18 @@ class TextDraft:
         for line in told:
             for found in _places(self._bare, [line], self._counts):
                 votes[found - bare.index(line)] += 1
+        places: Iterable[int]
         if votes:
             start = max(0, max(votes, key=lambda place: (votes[place], -place)))
+            places = range(start, min(len(self.lines), start + max(3, min(len(find), _SHOWN_LINES))))
+        elif told:  # few enough are compared letter by letter: of about its length, with a word of it
+            words = set(re.findall(r"\w{3,}", told[0]))
+            sized = (line for line in self._bare if abs(len(line) - len(told[0])) <= len(told[0]) // 2)
+            near = [line for line in sized if not words or any(word in line for word in words)][:300]
+            places = sorted(self._bare.index(line) for line in {*difflib.get_close_matches(told[0], near, n=3)})
         else:
-            near = difflib.get_close_matches(told[0], self._near(told[0]), n=3) if told else []
-            return self._numbered(sorted(self._bare.index(line) for line in set(near)))
-        return self._numbered(range(start, min(len(self.lines), start + max(3, min(len(find), _SHOWN_LINES)))))
-
-    def _numbered(self, places: Iterable[int]) -> str:
+            places = ()
         return "\n".join(f"{place + 1:>5}  {self.lines[place]}" for place in places)
-
-    def _near(self, line: str) -> list[str]:
-        """The lines of about its length that share a word with it: few enough to be compared letter by letter."""
-        words = set(re.findall(r"\w{3,}", line))
-        sized = (other for other in self._bare if abs(len(other) - len(line)) <= len(line) // 2)
-        return [other for other in sized if not words or any(word in other for word in words)][:300]
 
 
 @dataclass(frozen=True)
@@ -308,7 +293,11 @@ def replaced_once(content: bytes, find: str, replace: str) -> bytes | None:
         draft = TextDraft(content)
         return draft.content if draft.replace(Replacement("", as_lines(find), as_lines(replace))) else None
     if content.find(old, first + 1) >= 0:
-        raise MultipleMatchesFoundError(content.decode("utf-8", errors="replace"), _lines_of(content, old))
+        places = [first]
+        while len(places) < _SHOWN_PLACES and (after := content.find(old, places[-1] + 1)) >= 0:
+            places.append(after)
+        lines = [content.count(b"\n", 0, place) + 1 for place in places]
+        raise MultipleMatchesFoundError(content.decode("utf-8", errors="replace"), lines)
     around = new.find(old)
     if around >= 0 and len(new) > len(old) and content.count(new) == 1 and content.find(new) == first - around:
         return None
@@ -358,50 +347,35 @@ def _without_blank_ends(find: Lines, new: Lines) -> tuple[tuple[str, ...], tuple
 
 def _tab_forms(find: Lines, new: Lines, there: Lines) -> Iterator[tuple[Lines, Lines]]:
     """Both texts as they are, then with the kind of indentation that the file has."""
+
+    def with_tabs(line: str, width: int) -> str:
+        text = line.lstrip(" ")
+        spaces = len(line) - len(text)
+        return "\t" * (spaces // width) + " " * (spaces % width) + text
+
+    def with_spaces(line: str, width: int) -> str:
+        text = line.lstrip("\t")
+        return " " * (width * (len(line) - len(text))) + text
+
     yield find, new
-    if any(line.startswith("\t") for line in there):
+    has_tabs = any(line.startswith("\t") for line in there)
+    if has_tabs or any(line.startswith("\t") for line in find):
+        form = with_tabs if has_tabs else with_spaces
         for width in _TAB_WIDTHS:
-            yield [_with_tabs(line, width) for line in find], [_with_tabs(line, width) for line in new]
-    elif any(line.startswith("\t") for line in find):
-        for width in _TAB_WIDTHS:
-            yield [_with_spaces(line, width) for line in find], [_with_spaces(line, width) for line in new]
-
-
-def _with_tabs(line: str, width: int) -> str:
-    text = line.lstrip(" ")
-    spaces = len(line) - len(text)
-    return "\t" * (spaces // width) + " " * (spaces % width) + text
-
-
-def _with_spaces(line: str, width: int) -> str:
-    text = line.lstrip("\t")
-    return " " * (width * (len(line) - len(text))) + text
+            yield [form(line, width) for line in find], [form(line, width) for line in new]
 
 
 def _shift(old: Lines, there: Lines) -> _Shift | None:
     """The one shift that makes all lines the file's."""
     pairs = [(a, b) for a, b in zip(old, there, strict=True) if a]
-    first, second = pairs[0]
-    shift = _between(first, second)
-    return shift if shift and shift.applied([a for a, _ in pairs]) == [b for _, b in pairs] else None
-
-
-def _shift_of_equal(find: Lines, there: Lines) -> _Shift | None:
-    """The shift of the lines that are there; None when they are shifted each in its own way."""
-    pairs = [(a.rstrip(), b) for a, b in zip(find, there, strict=True) if b and a.strip() == b.strip()]
-    return _shift([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None
-
-
-def _between(old: str, there: str) -> _Shift | None:
-    before, after = (line[: len(line) - len(line.lstrip())] for line in (old, there))
+    before, after = (line[: len(line) - len(line.lstrip())] for line in pairs[0])
     if after.endswith(before):
-        return _Shift("", after.removesuffix(before))
-    return _Shift(before.removesuffix(after), "") if before.endswith(after) else None
-
-
-def _quoted(find: Lines, new: Lines) -> set[int]:
-    """The lines of a text that an edit leaves as they are."""
-    return {place for tag, start, end, _, _ in _opcodes(find, new) if tag == "equal" for place in range(start, end)}
+        shift = _Shift("", after.removesuffix(before))
+    elif before.endswith(after):
+        shift = _Shift(before.removesuffix(after), "")
+    else:
+        return None
+    return shift if shift.applied([a for a, _ in pairs]) == [b for _, b in pairs] else None
 
 
 def _likeness(wanted: Lines, there: Lines, quoted: set[int]) -> float:
@@ -431,7 +405,7 @@ def _ratio(line: str, other: str) -> float:
 
 
 def _skeleton(line: str) -> str:
-    """What must not differ: everything but letters, spaces, and the kind of quotes."""
+    """All that must not differ: everything but letters, spaces, and the kind of quotes."""
     return re.sub(r"[^\W\d]|\s", "", line).translate(_QUOTES)
 
 
@@ -439,16 +413,11 @@ _QUOTES = str.maketrans('\u2018\u2019\u201c\u201d"', "'''''")
 
 
 def _opcodes(old: Lines, new: Lines) -> list[tuple[str, int, int, int, int]]:
-    """What stays and what changes from one text to the other."""
+    """The parts that stay and that change from one text to the other, as `difflib` gives them."""
     counts = Counter(new)
-    if sum(counts[line] for line in old) > _MOST_COMPARED:  # equal pairs are what comparing takes its time for
-        return _ends_apart(old, new)
-    return list(difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
-
-
-def _ends_apart(old: Lines, new: Lines) -> list[tuple[str, int, int, int, int]]:
-    """The same for texts that are too long to compare each line with each: only what both begin and end with stays."""
-    most = min(len(old), len(new))
+    if sum(counts[line] for line in old) <= _MOST_COMPARED:  # equal pairs are what comparing takes its time for
+        return list(difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    most = min(len(old), len(new))  # else only what both begin and end with stays
     head = next((place for place in range(most) if old[place] != new[place]), most)
     tail = next((place for place in range(most - head) if old[-1 - place] != new[-1 - place]), most - head)
     return [
@@ -460,13 +429,3 @@ def _ends_apart(old: Lines, new: Lines) -> list[tuple[str, int, int, int, int]]:
 
 def _with_crlf(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-
-
-def _lines_of(content: bytes, text: bytes) -> list[int]:
-    """The lines, from 1, in which a text begins; the first few."""
-    lines: list[int] = []
-    at = content.find(text)
-    while at >= 0 and len(lines) < _SHOWN_PLACES:
-        lines.append(content.count(b"\n", 0, at) + 1)
-        at = content.find(text, at + 1)
-    return lines

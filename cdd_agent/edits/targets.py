@@ -52,7 +52,7 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
 
 
 def look_at(root: Path, path: PurePosixPath) -> os.stat_result | None:
-    """What is at a path itself, no link followed; None where nothing is. Raises `PathRefused` where nobody may look."""
+    """The entry at a path, no link followed; None where nothing is. Raises `PathRefused` where nobody may look."""
     try:
         return (root / path).lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""What a file must not become: cut short by a remark, shrunk, emptied, or no longer what its language can read."""
+"""Judging new content: no file is cut short by a remark, shrunk, emptied, or made what its language cannot read."""
 
 import difflib
 import json
@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from cdd_agent.edits.model import ReplyRefused
+from cdd_agent.edits.model import PartialEdits, ReplyRefused
 from cdd_agent.edits.newer_syntax import KNOWN_PYTHON, OLDER
 from cdd_agent.guarded_yaml import LOADER
 from cdd_agent.project.interpreters import OURS, allows, opinion
@@ -67,27 +67,27 @@ _WITH_COMMENTS = re.compile(
 """JSON whose readers take comments and last commas."""
 
 
-def refuse_whole(path: PurePosixPath, before: bytes | None, content: str) -> None:
+def refuse_whole(path: PurePosixPath, before: bytes | None, content: str, parts: PartialEdits) -> None:
     """Raises `ReplyRefused` if what is given as a whole file cannot be all of it."""
-    _refuse_marks(path, before, content)
+    _refuse_marks(path, before, content, parts)
     if before is None:
         return
     if before.strip() and not content.strip():
         raise ReplyRefused(f"{path} would be emptied.")
     old, new = before.decode("utf-8", errors="replace"), {line.strip() for line in content.splitlines()}
     if any(line.strip() not in new for line in old.splitlines()):  # else no remark can stand for a line of it
-        _refuse_left_out(path, before, old, content)
+        _refuse_left_out(path, before, old, content, parts)
     if _is_listing(content) and not _is_listing(old):
         raise ReplyRefused(f"{path} is given with the numbers of its lines.", hint="Send its lines without them.")
 
 
-def refuse_part(path: PurePosixPath, before: bytes | None, old: str, new: str) -> None:
+def refuse_part(path: PurePosixPath, before: bytes | None, old: str, new: str, parts: PartialEdits) -> None:
     """Raises `ReplyRefused` if the text that takes the place of another in a file is not meant as it is."""
-    _refuse_marks(path, before, new)
-    _refuse_left_out(path, before, old, new)
+    _refuse_marks(path, before, new, parts)
+    _refuse_left_out(path, before, old, new, parts)
 
 
-def _refuse_left_out(path: PurePosixPath, before: bytes | None, old: str, new: str) -> None:
+def _refuse_left_out(path: PurePosixPath, before: bytes | None, old: str, new: str, parts: PartialEdits) -> None:
     """No line of a new text stands for lines of the file, but for one that the file has already."""
     lines = new.splitlines()
     remarks = [place for place, line in enumerate(lines) if _leaves_out(path, line)]
@@ -97,9 +97,17 @@ def _refuse_left_out(path: PurePosixPath, before: bytes | None, old: str, new: s
         if line not in there and (not _CAPTION.match(line) or _is_instead(old.splitlines(), lines, place)):
             raise ReplyRefused(
                 f"{path} is given with a part left out (line {place + 1}: {line.strip()[:80]!r}). "
-                "The whole file is needed, every line of it, or search/replace blocks for what changes.",
+                f"The whole file is needed, every line of it, or {parts.name} for what changes.",
                 hint="A comment that stays in the file has to be worded otherwise.",
             )
+
+
+def _leaves_out(path: PurePosixPath, line: str) -> bool:
+    """A line that stands for others. In prose, `#` begins a heading and not a comment."""
+    if line.strip() in ("...", "…"):
+        return path.suffix.lower() not in _HAVE_DOTS
+    prose = path.suffix.lower() in PROSE and line.lstrip().startswith(("#", "*", "-"))
+    return not prose and bool(_ELISION.match(line) or _CAPTION.match(line))
 
 
 def _is_instead(old: Sequence[str], new: Sequence[str], place: int) -> bool:
@@ -107,13 +115,13 @@ def _is_instead(old: Sequence[str], new: Sequence[str], place: int) -> bool:
     for _, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if new_from <= place < new_to:
             gone, come = (
-                sum(bool(line.strip()) for line in lines) for lines in (old[old_from:old_to], new[new_from:new_to])
+                sum(map(bool, map(str.strip, lines))) for lines in (old[old_from:old_to], new[new_from:new_to])
             )
             return gone > come - 1
     return False
 
 
-def _refuse_marks(path: PurePosixPath, before: bytes | None, content: str) -> None:
+def _refuse_marks(path: PurePosixPath, before: bytes | None, content: str, parts: PartialEdits) -> None:
     """No marks of a merge or of a search/replace block become part of a file."""
     marks = [line for line in content.splitlines() if _MARK.match(line)]
     kinds = "".join(dict.fromkeys(line[0] for line in marks))
@@ -122,8 +130,7 @@ def _refuse_marks(path: PurePosixPath, before: bytes | None, content: str) -> No
     if marks[0].encode() not in (before or b""):
         raise ReplyRefused(
             f"{path} would have the line {marks[0][:80]!r} in it.",
-            hint="To change a part of a file, send blocks of `<<<<<<< SEARCH`, the lines to find, `=======`, the new "
-            "lines, `>>>>>>> REPLACE`, with seven marks and the path on the line before.",
+            hint=f"To change a part of a file, {parts.how}.",
         )
 
 
@@ -134,14 +141,14 @@ def _is_listing(text: str) -> bool:
     return len(found) > 2 and numbers == list(range(numbers[0] if numbers else 0, (numbers or [0])[0] + len(found)))
 
 
-def refuse_shrunk(path: PurePosixPath, before: bytes, content: str) -> None:
+def refuse_shrunk(path: PurePosixPath, before: bytes, content: str, parts: PartialEdits) -> None:
     """Raises `ReplyRefused` if a whole file has less than half of its lines left: then most likely a part was sent."""
     old = sum(bool(line.strip()) for line in before.splitlines())
     new = sum(bool(line.strip()) for line in content.splitlines())
     if old > _SHORT and new * 2 < old:
         raise ReplyRefused(
             f"{path} has {old} lines and would have {new}: a whole file is never shortened by more than half.",
-            hint="Send all of its lines, or search/replace blocks; what is to be removed can be the text of SEARCH.",
+            hint=f"Send all of its lines, or take out with {parts.name} what is to be removed.",
         )
 
 
@@ -172,14 +179,15 @@ def _is_wrong_on_purpose(path: PurePosixPath, new: bytes) -> bool:
 
 @dataclass(frozen=True)
 class _SyntaxReading:
-    """What is wrong with a file, or why nobody here can say."""
+    """Either field says something, or the file can be read."""
 
     wrong: str = ""
     doubt: str = ""
+    """Why nobody here can say whether it is wrong."""
 
 
 def _read(root: Path, path: PurePosixPath, data: bytes) -> _SyntaxReading:
-    """What this program's parsers say, and where these cannot read a file, the Python that its project is for."""
+    """By this program's parsers, and where these cannot read a file, by the Python that its project is for."""
     wrong, may_be_newer, reader = complaint(path, data), _may_be_newer(path, data), "TOML 1.0"
     if not wrong:
         return _SyntaxReading()
@@ -218,7 +226,7 @@ def _may_be_newer(path: PurePosixPath, data: bytes) -> bool:
 
 
 def complaint(path: PurePosixPath, data: bytes) -> str:
-    """What is wrong with a file, with its line, as a clause; empty where nothing is, or nobody can say."""
+    """The fault of a file, with its line, as a clause; empty where there is none, or nobody can say."""
     check = (_STRICT | {".yaml": _yaml, ".yml": _yaml}).get(path.suffix.lower())
     if check is None or len(data) > _LARGEST_CHECKED or _WITH_COMMENTS.search(str(path)) or not data.strip():
         return ""
@@ -276,11 +284,3 @@ def _yaml(data: bytes) -> str:
 
 
 _STRICT: dict[str, Callable[[bytes], str]] = {".py": _python, ".pyi": _python, ".json": _json, ".toml": _toml}
-
-
-def _leaves_out(path: PurePosixPath, line: str) -> bool:
-    """A line that stands for others. In prose, `#` begins a heading and not a comment."""
-    if line.strip() in ("...", "…"):
-        return path.suffix.lower() not in _HAVE_DOTS
-    prose = path.suffix.lower() in PROSE and line.lstrip().startswith(("#", "*", "-"))
-    return not prose and bool(_ELISION.match(line) or _CAPTION.match(line))

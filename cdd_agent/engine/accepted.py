@@ -18,7 +18,7 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
 
 
 def known_so_far(state: ExecutionState, record: RunRecord, *, before: StepExecution | None = None) -> Before:
-    """What is known of the tests: from the baseline, and from each state of the project that was accepted since; of
+    """The knowledge about tests: from the baseline, and from each state of the project that was accepted since; of
     these only those that are older than a step that is over, where one is given.
     """
     baseline = record.baseline

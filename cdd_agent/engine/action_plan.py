@@ -53,13 +53,16 @@ class ActionPlanRun:
         """To the plan's end. Raises `NotApproved` where there is nobody to ask."""
         total = len(self.plan.actions)
         for number, action in enumerate(self.plan.actions, 1):
-            self.emit(ActionStarted(number, total, action.title()))
-            choice = await self._choice(number, total, action)
+            title, choice = action.title(), Choice.YES
+            self.emit(ActionStarted(number, total, title))
+            if self.confirm and not isinstance(action, ChatWithUserAction):  # that is a question by itself
+                choice = await self.frontend.approve(ActionProposed(number, total, title, action.details()))
+                self.confirm = choice is not Choice.ALWAYS
             if choice is Choice.QUIT:
                 break
             if choice is Choice.NO:
                 self.logs.append(ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED))
-                self.emit(ActionFinished(number, total, action.title(), ActionStatus.FAILURE, NOT_APPROVED))
+                self.emit(ActionFinished(number, total, title, ActionStatus.FAILURE, NOT_APPROVED))
                 continue
             await self._do(number, total, action)
         not_done = len(self.report().failed)
@@ -73,13 +76,6 @@ class ActionPlanRun:
             )
         )
 
-    async def _choice(self, number: int, total: int, action: Action) -> Choice:
-        if not self.confirm or isinstance(action, ChatWithUserAction):  # that is a question by itself
-            return Choice.YES
-        choice = await self.frontend.approve(ActionProposed(number, total, action.title(), action.details()))
-        self.confirm = choice is not Choice.ALWAYS
-        return choice
-
     async def _do(self, number: int, total: int, action: Action) -> None:
         is_told = False
 
@@ -92,16 +88,21 @@ class ActionPlanRun:
         result = await replace(self.runner, hear=hear).run(action)
         self._under_way = False
         self.logs.append(result)
-        self._failed += result.status is ActionStatus.FAILURE
-        why = result.error if result.status is ActionStatus.FAILURE else ""
+        has_failed = result.status is ActionStatus.FAILURE
+        self._failed += has_failed
+        why = result.error if has_failed else ""
         if is_told:
             why = why.partition("\n")[0]  # the rest was told as it came
         elif result.output:
-            self.emit(ActionOutput(number, _shortened(result)))
+            text, lines = result.output, result.output.splitlines()
+            if has_failed and len(lines) > _SHOWN_LINES:
+                more = f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file as it is)"
+                text = "\n".join([*lines[:_SHOWN_LINES], more])
+            self.emit(ActionOutput(number, text))
         self.emit(ActionFinished(number, total, action.title(), result.status, why))
 
     def report(self) -> ExecutionReport:
-        """What became of every action of the plan, also when the run was stopped before its end."""
+        """The fate of every action of the plan, also when the run was stopped before its end."""
         left = self.plan.actions[len(self.logs) :]
         rest = [ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left]
         if self._under_way:
@@ -114,11 +115,3 @@ class ActionPlanRun:
         if self._failed or self._under_way:
             return ExitCode.FAILED
         return ExitCode.NOT_APPROVED if self.report().failed else ExitCode.DONE
-
-
-def _shortened(result: ActionResult) -> str:
-    """A result's output for people; of a file that stood in the way, only its beginning."""
-    lines = result.output.splitlines()
-    if result.status is not ActionStatus.FAILURE or len(lines) <= _SHOWN_LINES:
-        return result.output
-    return "\n".join([*lines[:_SHOWN_LINES], f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file as it is)"])

@@ -1,4 +1,4 @@
-"""What is kept of one attempt at a step: what the model was asked, what it said, and why that was no good.
+"""The record of one attempt at a step: what the model was asked, what it said, and why that was no good.
 
 What it wrote is in its journal (`journal.py`).
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from cdd_agent.engine.journal import Journal
+from cdd_agent.engine.net_changes import Segment
 from cdd_agent.files.json_file import JsonFile, as_json, read_text, set_aside, write_text
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.llm.port import Message
@@ -18,7 +19,7 @@ from cdd_agent.verification.outcomes import SuiteRun
 
 
 class Shown(JsonFile):
-    """What a prompt was made of: the step's own text and guidance as a digest, and each file's (None: no such file).
+    """The parts of a prompt: the step's own text and guidance as a digest, and each file's (None: no such file).
 
     A reply is applied only to the step and the files that the model was shown.
     """
@@ -40,15 +41,6 @@ class AttemptFailure(JsonFile):
     unseen: frozenset[str] = frozenset()
 
 
-class CheckpointPair(JsonFile):
-    """What an attempt did without an interruption, between two checkpoints."""
-
-    before: Checkpoint
-    after: Checkpoint
-    own: tuple[str, ...] = ()
-    """Files that are no part of it, because the journal put them back, or kept them as somebody else's."""
-
-
 class AttemptCheckpoints(JsonFile):
     """The checkpoints around what an attempt did."""
 
@@ -57,34 +49,34 @@ class AttemptCheckpoints(JsonFile):
     """None while it is under way, and for one that was interrupted."""
     seen: Checkpoint | None = None
     """The last look while it is under way: after a command."""
-    earlier: tuple[CheckpointPair, ...] = ()
-    """What it did before it was interrupted, and went on."""
+    earlier: tuple[Segment, ...] = ()
+    """Those of before it was interrupted, and went on."""
     closed: Checkpoint | None = None
     """After it was restored for good: its step was skipped."""
     paths: tuple[str, ...] = ()
     """The files that its reply writes: part of the checkpoints also where git ignores them."""
 
-    @property
-    def stretches(self) -> tuple[CheckpointPair, ...]:
-        """What it did, as far as that was seen."""
-        return (*self.earlier, CheckpointPair(before=self.before, after=self.after)) if self.after else self.interrupted
-
-    @property
-    def interrupted(self) -> tuple[CheckpointPair, ...]:
-        """The same, if it is interrupted here and restored."""
+    def segments(self, *, is_interrupted: bool = False) -> tuple[Segment, ...]:
+        """Its doings, as far as they were seen. Of what is interrupted and restored here, the files that its reply
+        writes are no part."""
+        if self.after is not None and not is_interrupted:
+            return (*self.earlier, Segment(before=self.before, after=self.after))
         last = self.after or self.seen
-        return (*self.earlier, CheckpointPair(before=self.before, after=last, own=self.paths)) if last else self.earlier
+        return (*self.earlier, Segment(before=self.before, after=last, own=self.paths)) if last else self.earlier
 
     @property
-    def settled(self) -> tuple[CheckpointPair, ...]:
+    def settled(self) -> tuple[Segment, ...]:
         """The same, and that it was restored for good: from then on nothing of it counts that is different."""
-        return (
-            (*self.stretches, CheckpointPair(before=self.closed, after=self.closed)) if self.closed else self.stretches
-        )
+        closed = (Segment(before=self.closed, after=self.closed),) if self.closed else ()
+        return (*self.segments(), *closed)
 
 
 class _Tests(JsonFile):
     tests: SuiteRun
+
+
+class _Meanwhile(JsonFile):
+    words: tuple[str, ...]
 
 
 class _Dialogue(JsonFile):
@@ -113,6 +105,19 @@ class Attempt:
         if self.folder.exists() and any(path.name != "guidance.md" for path in self.folder.iterdir()):
             set_aside(self.folder)
         self._write("guidance.md", self.redactor.redact(guidance))
+
+    def add_words(self, text: str) -> str:
+        """Keep words that a person has said while the model was at it; as they are kept, the model gets them."""
+        text = self.redactor.redact(text)
+        saved = _Meanwhile.load(self.folder / "meanwhile.json")
+        _Meanwhile(words=(*(saved.words if saved else ()), text)).save(self.folder / "meanwhile.json")
+        return text
+
+    @property
+    def all_guidance(self) -> str:
+        """That of its prompt, and what was said since."""
+        saved = _Meanwhile.load(self.folder / "meanwhile.json")
+        return "\n\n".join(filter(None, (self.guidance, *(saved.words if saved else ()))))
 
     def save_request(self, prompt: str, shown: Shown) -> None:
         self.save_shown(shown)
@@ -143,7 +148,7 @@ class Attempt:
         self._write("output.txt", self.redactor.redact(text))
 
     def save_tests(self, tests: SuiteRun) -> None:
-        """What the check saw of each test; the words of failures are in its output."""
+        """The check's result of each test; the words of failures are in its output."""
         _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
 
     def save_span(self, span: AttemptCheckpoints) -> None:
@@ -178,7 +183,7 @@ class Attempt:
 
     @property
     def said(self) -> str:
-        """What the model said, and which tools it called, for the next one to learn from."""
+        """The model's words, and which tools it called, for the next one to learn from."""
         parts: list[str] = []
         for message in self.dialogue:
             if message.role == "assistant":

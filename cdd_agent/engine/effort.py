@@ -1,11 +1,11 @@
-"""What a run has cost so far, as its log tells: time, model calls, tokens.
+"""The cost of a run so far, as its log tells: time, model calls, tokens.
 
 The log is history: attempts that were restored, calls that were cut off, steps that were undone: all of it was spent.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from cdd_agent.engine.log import LogEntry, with_folders
@@ -48,7 +48,7 @@ class RunCost:
     estimated_calls: int = 0
     """Those among the counted ones whose tokens are estimated."""
     usd: float | None = None
-    """What the calls cost whose price is known; None: that of no call is."""
+    """Of the calls whose price is known; None: that of no call is."""
     thinking_seconds: float = 0.0
     """As far as its provider showed that the model thought."""
     thinking_tokens: int = 0
@@ -58,7 +58,7 @@ class RunCost:
     cache_write_tokens: int = 0
     """Those of the prompts that were written to one at a price of their own."""
     saved_usd: float | None = None
-    """What caches saved, of the calls whose price is known."""
+    """Saved by caches, of the calls whose price is known."""
 
     @property
     def spent(self) -> Spent:
@@ -71,25 +71,25 @@ class RunCost:
         )
 
     def __add__(self, other: "RunCost") -> "RunCost":
-        return RunCost(
-            self.seconds + other.seconds,
-            self.model_calls + other.model_calls,
-            self.counted_calls + other.counted_calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.estimated_calls + other.estimated_calls,
-            _sum(self.usd, other.usd),
-            self.thinking_seconds + other.thinking_seconds,
-            self.thinking_tokens + other.thinking_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            _sum(self.saved_usd, other.saved_usd),
-        )
+        """Of two amounts, one that is not known counts as none; but of two such ones nothing is known."""
+        amounts = zip(astuple(self), astuple(other), strict=True)
+        return RunCost(*(two if one is None else one + (two or 0) for one, two in amounts))
 
-
-def _sum(first: float | None, second: float | None) -> float | None:
-    """Of amounts of which None is not known."""
-    return second if first is None else first + (second or 0.0)
+    def to_json(self) -> dict[str, float | None]:
+        return {
+            "seconds": round(self.seconds, 1),
+            "model_calls": self.model_calls,
+            "calls_without_usage": self.model_calls - self.counted_calls,
+            "calls_estimated": self.estimated_calls,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "thinking_seconds": round(self.thinking_seconds, 1),
+            "thinking_tokens": self.thinking_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "usd": None if self.usd is None else round(self.usd, 6),
+            "saved_usd": None if self.saved_usd is None else round(self.saved_usd, 6),
+        }
 
 
 _CALL = RunCost(model_calls=1)
@@ -166,7 +166,7 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
 
 
 def _begun(call: ReplyStarted) -> RunCost:
-    """What a call took at least of which only the beginning is known."""
+    """The least that a call took of which only the beginning is known."""
     if not call.prompt_tokens:  # of an older log
         return RunCost()
     return _tokens(Usage(call.prompt_tokens, 0, estimated=True))

@@ -11,7 +11,7 @@ may be a person's work. `undo` and `redo` cover what commands did, too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from cdd_agent.engine.accepted import accepted, known_so_far
-from cdd_agent.engine.attempt import Attempt, AttemptFailure
+from cdd_agent.engine.attempt import AttemptFailure
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.report import Report
@@ -34,7 +34,6 @@ from cdd_agent.events import (
     About,
     AttemptFailed,
     Emit,
-    Event,
     Notice,
     StepCommitted,
     StepFinished,
@@ -42,19 +41,19 @@ from cdd_agent.events import (
     Tone,
     unheard,
 )
+from cdd_agent.files.paths import without_links
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files, expect_ready
-from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.drift import is_same
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 
 _UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
-"""What ends a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
+"""Errors that end a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
 
 Clock = Callable[[], datetime]
 
@@ -73,7 +72,7 @@ class Engine:
     """Each completed step's files are committed on the user's branch."""
     clock: Clock = utc_now
     stopped_by: CddError | None = None
-    """What ended the last step besides its own check, for whoever turns it into an exit code."""
+    """The error that ended the last step, besides its own check, for whoever turns it into an exit code."""
     _recovered: bool = False
 
     @classmethod
@@ -109,9 +108,6 @@ class Engine:
     def close(self) -> None:
         self.run.close()
 
-    def emit(self, event: Event) -> None:
-        self.run.emit(event)
-
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Around whatever a person or a script has the run do: when it is over, however it ended, the report is saved.
@@ -135,60 +131,48 @@ class Engine:
         Everything that changes something begins with this.
         """
         if not self._recovered:
-            await self._recover()
+            if self.runner.commands.settings.mode == "unsafe":
+                text = "`commands.mode` is unsafe: checks run in a real shell, whatever they say."
+                self.run.emit(Notice(text, Tone.WARNING))
+            for lack in self.run.spec.missing() if self.run.next_step is not None else ():
+                text = f"{self.run.ticket.shown(self.run.ticket.spec_path)} is not complete: {lack}"
+                self.run.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
+            self.run.tell_what_was_found()
+            for event in drift(self.run.plan, self.run.state):
+                self.run.emit(event)
+            for number, found in self.run.state.known_steps.items():
+                if found.status is StepStatus.IN_PROGRESS:
+                    await self._recover_step(number, found)
             self._recovered = True
         await self._undoing.finish()
-
-    async def _recover(self) -> None:
-        if self.runner.commands.settings.mode == "unsafe":
-            self.emit(Notice("`commands.mode` is unsafe: checks run in a real shell, whatever they say.", Tone.WARNING))
-        for lack in self.run.spec.missing() if self.run.next_step is not None else ():
-            spec = self.run.ticket.shown(self.run.ticket.spec_path)
-            self.emit(Notice(f"{spec} is not complete: {lack}", Tone.WARNING, about=About.SPEC_INCOMPLETE))
-        self.run.tell_what_was_found()
-        for event in drift(self.run.plan, self.run.state):
-            self.emit(event)
-        for number, found in self.run.state.known_steps.items():
-            if found.status is StepStatus.IN_PROGRESS:
-                await self._recover_step(number, found)
 
     async def _recover_step(self, number: int, found: StepExecution) -> None:
         """A step that was under way when its process was killed. It is pending when all of it is told: who is killed
         here begins again, and hears of it again."""
-        others = await self._changed_since(found)
+        attempt = self.run.record.attempt(found.folder, found.attempts) if found.attempts else None
+        others: tuple[str, ...] = ()
+        with suppress(CddError):  # it is only good to know
+            others = await self.run.history.changed_since(attempt) if attempt else ()
         back = self.run.restore_files(number, forget=False)
-        self.emit(
-            Notice(
-                f"Step {number} was interrupted and {self.run.resume_hint(number)}.",
-                Tone.WARNING,
-                about=About.INTERRUPTED,
-            )
-        )
+        text = f"Step {number} was interrupted and {self.run.resume_hint(number)}."
+        self.run.emit(Notice(text, Tone.WARNING, about=About.INTERRUPTED))
         if others:
             text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
-            self.emit(
-                Notice(f"{text} (`undo` leaves it, too: it could be yours)", Tone.WARNING, about=About.CHANGED_BESIDE)
-            )
+            text += " (`undo` leaves it, too: it could be yours)"
+            self.run.emit(Notice(text, Tone.WARNING, about=About.CHANGED_BESIDE))
         await self._undoing.tell_what_is_left(number)
         if back is not None:
-            self.emit(back)
+            self.run.emit(back)
         if back is not None and back.kept:
             self.stopped_by = NotApproved(
                 f"You have edited {named(back.kept)} since: the run waits for you to look at it",
                 hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
             )
-            self.emit(Notice(self.stopped_by.message, Tone.WARNING))
-            self.emit(Notice(self.stopped_by.hint))
-        if found.attempts:
-            self.run.record.attempt(found.folder, found.attempts).journal.forget()
+            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING))
+            self.run.emit(Notice(self.stopped_by.hint))
+        if attempt:
+            attempt.journal.forget()
         self.run.save(self.run.state.restore(number))
-
-    async def _changed_since(self, found: StepExecution) -> tuple[str, ...]:
-        """What is only good to know: where it cannot be known any more, nothing hangs on it."""
-        with suppress(CheckpointGone):
-            if found.attempts:
-                return await self.run.history.changed_since(self.run.record.attempt(found.folder, found.attempts))
-        return ()
 
     async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> None:
         """Run a step until it is completed, or `attempts` attempts failed.
@@ -201,11 +185,15 @@ class Engine:
         if is_first_look and self.stopped_by is not None:
             return
         self.stopped_by = None
-        await self._prepare()
+        self.run.lock.check()
+        await self.run.history.open()  # without checkpoints no step begins
+        if self.commits:
+            await expect_ready(self.runner.root)
         self.run.tell_of_concurrent_runs()
         also_show = frozenset(self.run.restore(step.number))
-        first = self.run.attempt_number(step, guidance)
-        self._start_from_the_beginning(step, first)
+        first, before = self.run.attempt_number(step, guidance), self.run.state.of(step.number)
+        if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
+            self.run.save(self.run.state.forgot(step.number))  # the plan has another step there: that one is not told
         for number in range(first, first + attempts):
             also_show |= frozenset(self.run.restore(step.number))
             if number == first:
@@ -214,12 +202,11 @@ class Engine:
             if outcome is None or outcome.verification is not None:
                 break
             will_retry = number < first + attempts - 1 and outcome.insufficient is None
-            self.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
+            self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
             if not will_retry:
                 break
-        self.emit(StepFinished.of(step, self.run.plan, self.run.state))
-        for notice in self._why_stopped():
-            self.emit(notice)
+        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+        self._tell_why_it_stopped()
 
     async def run_all(self, *, attempts: int = 1) -> None:
         """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
@@ -227,9 +214,9 @@ class Engine:
         await self._undoing.finish()
         if (refusal := self.run.refusal()) is not None:
             self.stopped_by = refusal
-            self.emit(Notice(refusal.message, Tone.ERROR))
-            self.emit(Notice(refusal.hint))
-            self.emit(self.run.summary())
+            self.run.emit(Notice(refusal.message, Tone.ERROR))
+            self.run.emit(Notice(refusal.hint))
+            self.run.emit(self.run.summary())
             return
         was_run = self.run.next_step is not None
         while (step := self.run.next_step) is not None:
@@ -237,7 +224,7 @@ class Engine:
             if not self.run.state.of(step.number).status.over or self.stopped_by is not None:
                 break
             self.reread()
-        self.emit(self.run.ended() if was_run else self.run.summary())
+        self.run.emit(self.run.ended() if was_run else self.run.summary())
 
     def reread(self) -> None:
         """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""
@@ -256,12 +243,12 @@ class Engine:
         files = before.files if keep else NO_FILES
         why = self.run.record.redactor.redact(reason)
         self.run.save(self.run.state.skipped(step, self.clock(), why, files))
-        self.emit(StepFinished.of(step, self.run.plan, self.run.state))
+        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         dependents = [other.number for other in self.run.plan.steps if step.number in other.dependencies]
         if dependents:
             one, names = len(dependents) == 1, ", ".join(map(str, dependents))
             who = f"Step {names} depends" if one else f"Steps {names} depend"
-            self.emit(Notice(f"{who} on it and will run without its result.", Tone.WARNING, about=About.DEPENDENTS))
+            self.run.emit(Notice(f"{who} on it and will run without its result.", Tone.WARNING, about=About.DEPENDENTS))
 
     async def undo(self, number: int | None = None) -> None:
         """Go back to before a step, or before the last one: it and those after it are pending again.
@@ -296,19 +283,6 @@ class Engine:
             self.run.lock.check()
         return not was_begun
 
-    async def _prepare(self) -> None:
-        """Raises `CddError` where no step could be run, before anything is paid for."""
-        self.run.lock.check()
-        await self.run.history.open()  # without checkpoints no step begins
-        if self.commits:
-            await expect_ready(self.runner.root)
-
-    def _start_from_the_beginning(self, step: PlanStep, first: int) -> None:
-        """A person's retry of a failed step. Of one that the plan has replaced by another, it is not told."""
-        before = self.run.state.of(step.number)
-        if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
-            self.run.save(self.run.state.forgot(step.number))
-
     async def _baseline(self, step: PlanStep) -> None:
         """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
         if self.run.state.started_at is None:
@@ -329,7 +303,7 @@ class Engine:
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
         settled = False
         try:
-            self.emit(StepStarted(step.number, step.title, number))
+            self.run.emit(StepStarted(step.number, step.title, number))
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
             before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
@@ -341,10 +315,19 @@ class Engine:
             if outcome.verification is None and outcome.insufficient is None:
                 attempt.save_failure(AttemptFailure(detail=outcome.detail, unseen=outcome.unseen))
             committed = await self._committed(step, number, outcome)
-            self._settle(step, outcome, committed)
+            files = Files(outcome.changes.created, outcome.changes.modified, outcome.changes.deleted)
+            redactor, state, now = self.run.record.redactor, self.run.state, self.clock()
+            seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
+            if outcome.verification is not None:
+                commit = committed.commit if committed else None
+                state = state.completed(step.number, now, outcome.verification, files, commit, seen)
+            else:
+                why = redactor.redact(outcome.reason)
+                state = state.failed(step.number, now, why, files, outcome.insufficient, seen)
+            self.run.save(state)
             settled = True
             if committed is not None:
-                self.emit(committed)
+                self.run.emit(committed)
             return outcome
         except _UNDECIDED as error:
             self.run.interrupt(step.number)
@@ -354,9 +337,8 @@ class Engine:
             if error is self.run.recorder.refused:  # nothing is known of the step then: it is pending again
                 raise
             self.run.restore(step.number)
-            self.run.save(
-                self.run.state.failed(step.number, self.clock(), self.run.record.redactor.redact(error.message))
-            )
+            why = self.run.record.redactor.redact(error.message)
+            self.run.save(self.run.state.failed(step.number, self.clock(), why))
             settled, self.stopped_by = True, error
         finally:
             if not settled:
@@ -369,7 +351,7 @@ class Engine:
         """An attempt whose verification is not enough has failed, and the run is stopped. It was not the model's fault:
         the step goes on from the same reply when it is run again."""
         how = outcome.verification
-        if how is None or self.run.accepts(how):
+        if how in (None, Verification.PASSED) or self.run.require is None:
             return outcome
         error = f"`require: {self.run.require}` holds, and no tests have shown that it is done ({outcome.reason})"
         hint = "Its reply is kept: the step goes on from it when it is run again, with tests that show it, or with "
@@ -388,46 +370,28 @@ class Engine:
         message = step_message(slug, self.run.spec.title, step, attempt, outcome.verification, folder=folder)
         root = self.runner.root
         try:
-            self._expect_as_written(self.run.attempt(step.number, attempt), outcome.changes.touched)
-            name = await commit_files(root, outcome.changes.touched, message)
+            changed = {str(path) for path in self.run.attempt(step.number, attempt).journal.changed_since()}
+            if others := sorted(changed.intersection(outcome.changes.touched)):
+                raise CommitRefused(
+                    f"{named(others)}: changed while the step ran, by you or by its check",
+                    hint="Commit the step by hand, with that or without; then run it again to go on.",
+                )
+            files = [without_links(root, path) for path in outcome.changes.touched]
+            name = await commit_files(root, files, message)
             name = name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal
             return None
         return StepCommitted(step.number, name) if name else None
 
-    @staticmethod
-    def _expect_as_written(attempt: Attempt, touched: Sequence[str]) -> None:
-        """Raises `CommitRefused` where somebody, or the check, has changed the step's files since they were written."""
-        if others := sorted({str(path) for path in attempt.journal.changed_since()}.intersection(touched)):
-            raise CommitRefused(
-                f"{named(others)}: changed while the step ran, by you or by its check",
-                hint="Commit the step by hand, with that or without; then run it again to go on.",
-            )
-
-    def _why_stopped(self) -> Iterator[Notice]:
+    def _tell_why_it_stopped(self) -> None:
         if isinstance(self.stopped_by, CommitRefused):
-            yield Notice(f"It was not committed: {self.stopped_by.message}", Tone.WARNING, about=About.NOT_COMMITTED)
+            text = f"It was not committed: {self.stopped_by.message}"
+            self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
         if isinstance(self.stopped_by, _UNDECIDED):  # any other reason is the step's own error
-            yield Notice(self.stopped_by.message, Tone.WARNING)
+            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING))
         if self.stopped_by is not None and self.stopped_by.hint:
-            yield Notice(self.stopped_by.hint)
-
-    def _settle(self, step: PlanStep, outcome: AttemptOutcome, committed: StepCommitted | None) -> None:
-        """Completed, or failed with the files that the attempt leaves behind."""
-        changes, now = outcome.changes, self.clock()
-        files = Files(changes.created, changes.modified, changes.deleted)
-        redactor = self.run.record.redactor
-        seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
-        if outcome.verification is None:
-            self.run.save(
-                self.run.state.failed(
-                    step.number, now, redactor.redact(outcome.reason), files, outcome.insufficient, seen
-                )
-            )
-        else:
-            commit = committed.commit if committed else None
-            self.run.save(self.run.state.completed(step.number, now, outcome.verification, files, commit, seen))
+            self.run.emit(Notice(self.stopped_by.hint))
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:

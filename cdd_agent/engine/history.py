@@ -1,4 +1,4 @@
-"""What each attempt changed, commands' effects included: to be shown, restored and done again.
+"""The changes of each attempt, commands' effects included: to be shown, restored and done again.
 
 A checkpoint is taken just before an attempt's files are written, and one when its check is over. What differs between
 the two is the attempt's doing; what somebody edits before or after is not. One more is taken whenever a command is
@@ -46,7 +46,7 @@ class History:
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
         """To be called before the attempt changes anything, also when it goes on after an interruption; `paths` are the
         files that it will write."""
-        earlier = span.interrupted if (span := attempt.span) else ()
+        earlier = span.segments(is_interrupted=True) if (span := attempt.span) else ()
         before = await self._take(attempt, "before", paths)
         attempt.save_span(AttemptCheckpoints(before=before, paths=tuple(paths), earlier=earlier))
 
@@ -78,7 +78,7 @@ class History:
         return tuple(still)
 
     def unseen(self) -> tuple[str, ...]:
-        """What could not be read, and so is in no checkpoint; each is named once."""
+        """Files that could not be read, and so are in no checkpoint; each is named once."""
         unseen = self._opened.unseen if self._opened else frozenset()
         new, self._told = unseen - self._told, self._told | unseen
         return tuple(sorted(new))
@@ -100,32 +100,29 @@ class History:
     async def close(self, attempt: Attempt) -> tuple[str, ...]:
         """To be called when an attempt was restored for good. Returns what it changed beside the files it wrote."""
         span = attempt.span
-        if span is None or not span.stretches:
+        if span is None or not span.segments():
             return ()
         left = await self.net([attempt])
         attempt.save_span(span.model_copy(update={"closed": await self._take(attempt, "closed", span.paths)}))
         return tuple(change.path for change in left.changes if change.path not in span.paths)
 
     async def net(self, attempts: Sequence[Attempt], until: Checkpoint | None = None) -> NetChanges:
-        """What these attempts changed together, be it of several steps, in the order in which it came about (a step
+        """The net changes of these attempts, be it of several steps, in the order in which it came about (a step
         that was interrupted may have gone on after another one), and what became of that `until` a later checkpoint.
 
         Raises `CheckpointGone`.
         """
         spans = [span for attempt in attempts if (span := attempt.span) is not None]
-        stretches = sorted((stretch for span in spans for stretch in span.settled), key=lambda each: each.before.moment)
-        if not stretches:
+        ours = sorted((segment for span in spans for segment in span.settled), key=lambda each: each.before.moment)
+        if not ours:
             return NetChanges()
-        checkpoints, segments, last = await self.open(), list[Segment](), stretches[0].before
-        for stretch in stretches:
-            between = await checkpoints.changes(last, stretch.before)
-            segments.append(Segment(last, stretch.before, between, is_ours=False))
-            changes = await checkpoints.changes(stretch.before, stretch.after)
-            segments.append(Segment(stretch.before, stretch.after, changes, not_ours=frozenset(stretch.own)))
-            last = stretch.after
+        checkpoints, row, last = await self.open(), list[Segment](), ours[0].before
+        for segment in ours:
+            row += (Segment(before=last, after=segment.before, is_ours=False), segment)
+            last = segment.after
         if until is not None:
-            segments.append(Segment(last, until, await checkpoints.changes(last, until), is_ours=False))
-        return fold(segments)
+            row.append(Segment(before=last, after=until, is_ours=False))
+        return fold([(segment, await checkpoints.changes(segment.before, segment.after)) for segment in row])
 
     async def found_by(self, undo: str) -> Checkpoint | None:
         """The project as an undo found it, if that is still known."""
@@ -154,7 +151,7 @@ class History:
         """The files that differ since a command of these attempts: their checks came later. Of an attempt whose
         checkpoint is gone, nothing is known."""
         spans = [span for attempt in attempts if (span := attempt.span) is not None]
-        looks = [(stretch.before, stretch.after) for span in spans for stretch in span.earlier]
+        looks = [(segment.before, segment.after) for span in spans for segment in span.earlier]
         looks += [(span.before, span.seen) for span in spans if span.seen is not None]
         found: set[str] = set()
         for before, seen in looks:
@@ -176,20 +173,19 @@ class History:
         return await (await self.open()).restore(net.reverse)
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
-        """What these attempts of a step changed together, as a unified diff."""
+        """The net changes of these attempts of a step, as a unified diff."""
         net = await self.net(attempts)
         if net.last is None:
             return ""
-        beginnings = dict.fromkeys(part.since for part in net.parts)
-        parts = []
-        for since in beginnings:
-            paths = [part.change.path for part in net.parts if part.since == since]
-            parts.append(await (await self.open()).diff(since, net.last, paths))
-        return "".join(parts)
+        paths: dict[Checkpoint, list[str]] = {}
+        for change in net.changes:
+            paths.setdefault(net.since[change.path], []).append(change.path)
+        checkpoints = await self.open()
+        return "".join([await checkpoints.diff(since, net.last, changed) for since, changed in paths.items()])
 
     async def changed_since(self, attempt: Attempt) -> tuple[str, ...]:
-        """What is not as it was when an attempt that was killed was last looked at, beside the files that it wrote: it
-        may be a command's, or anybody's since."""
+        """Files that are not as they were when an attempt that was killed was last looked at, beside those that it
+        wrote: a command may have changed them, or anybody since."""
         span = attempt.span
         if span is None or span.after is not None:
             return ()

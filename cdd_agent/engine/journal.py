@@ -2,14 +2,16 @@
 
 It is saved before the files are written, so that the attempt can be restored after a kill at any moment. It is a chain:
 for each file what it was first, and everything that the attempt made of it since, be it by an edit or by a command that
-a tool's call ran. Whichever of these is there is the attempt's to restore; anything else is somebody's own.
+a tool's call ran. Whichever of these is there is the attempt's to restore; anything else is somebody's own. Files are
+known by the ids of their contents. What is replaced is kept beside the journal, so that nothing else is needed to go
+back: no git, no repository, no checkpoint.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from pydantic import field_validator
@@ -19,7 +21,8 @@ from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import JsonFile, set_aside
-from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, Piece, RestoreResult, held, is_there, restore
 
 _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
@@ -27,7 +30,7 @@ _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
 class _Entries(JsonFile):
     files: tuple[Change, ...]
-    """What was written, in that order; the content before the N-th is in `before-N`.
+    """The files that were written, in that order; the content before the N-th is in `before-N`.
 
     A file that was written more than once is there more than once, each time with what it was before the first.
     """
@@ -59,17 +62,8 @@ class WrittenFile:
     permissions: int
 
 
-def is_file_or_free(place: Path) -> bool:
-    """Whether what a command left in a file's place can be told: no link, pipe or the like, and readable."""
-    if place.is_symlink():
-        return False
-    return not place.exists() or place.is_dir() or (place.is_file() and os.access(place, os.R_OK))
-
-
-def written_file_at(place: Path) -> WrittenFile | None:
-    """What is there now; None for no file."""
-    content = read_bytes(place) if place.is_file() else None
-    return None if content is None else WrittenFile(content, permissions(place))
+CommandWrites = Mapping[PurePosixPath, WrittenFile | None]
+"""Files as a command left them; None: it removed them."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +78,14 @@ class Journal:
         """Note what is about to be written, with the content that it replaces. A refusal, after which nothing of it
         was written, is forgotten again."""
         known = self._entries
-        firsts = _firsts(known)
-        entries = list(known)
+        first, entries = _first(known), list(known)
         for change in changes.changes:
-            place, path = self.root / change.path, str(change.path)
-            before = firsts[path] if path in firsts else self._keep_before(len(entries), place, change.before)
-            like = permissions(self.root / (change.like or change.path))
-            after = None if change.after is None else held(change.after, like)
-            entries.append(Change(path, before, after))
+            entry = change.by_id(self.root)
+            if entry.path in first:
+                entry = replace(entry, before=known[first[entry.path]].before)
+            elif change.before is not None:
+                write_atomic(self.folder / f"before-{len(entries)}", change.before)
+            entries.append(entry)
         self._save(entries)
         try:
             yield
@@ -99,34 +93,39 @@ class Journal:
             self._save(known)
             raise
 
-    def record_command_writes(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
+    def record_command_writes(self, made: CommandWrites) -> None:
         """Note what a command made, or is about to be made once more, of files that the attempt wrote."""
         known = self._entries
-        firsts = _firsts(known)
+        first = _first(known)
         new = [
-            Change(str(path), firsts[str(path)], None if file is None else held(file.content, file.permissions))
+            Change(str(path), known[first[str(path)]].before, held(file.content, file.permissions) if file else None)
             for path, file in made.items()
         ]
         self._save((*known, *new))
 
-    def keep_command_writes(self, call: int, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
+    def keep_command_writes(self, call: int, made: CommandWrites) -> None:
         """The same, and keep it to be done again: the command was run by a tool's call, with this number."""
         copies: dict[str, _Copy | None] = {}
         for index, (path, file) in enumerate(made.items()):
             copies[str(path)] = _Copy(name=f"call-{call}-{index}", permissions=file.permissions) if file else None
             if file is not None:
                 write_atomic(self.folder / f"call-{call}-{index}", file.content)
-        _Copies(files=copies).save(self._call(call))
+        _Copies(files=copies).save(self.folder / f"call-{call}.json")
         self.record_command_writes(made)
 
-    def command_writes(self, call: int) -> dict[PurePosixPath, WrittenFile | None]:
-        """What the command of a call made of the attempt's files, as it was kept."""
-        saved = _Copies.load(self._call(call))
-        copies = saved.files.items() if saved else ()
-        return {PurePosixPath(path): self._made(copy) if copy else None for path, copy in copies}
+    def command_writes(self, call: int) -> CommandWrites:
+        """The writes of the command of a call, as they were kept."""
+        saved = _Copies.load(self.folder / f"call-{call}.json")
+        made: dict[PurePosixPath, WrittenFile | None] = {}
+        for path, copy in saved.files.items() if saved else ():
+            content = copy and read_bytes(self.folder / copy.name)
+            if copy is not None and content is None:
+                raise BadInput(f"{self.folder / copy.name} is gone: what a command of the step made of a file")
+            made[PurePosixPath(path)] = None if copy is None else WrittenFile(content or b"", copy.permissions)
+        return made
 
     def set_calls_aside(self, since: int) -> None:
-        """What commands made from this call on, in a round that was interrupted: other calls have their numbers now."""
+        """The writes of commands from this call on, in a round that was interrupted: others have their numbers now."""
         for path in self.folder.glob("call-*"):
             found = _OF_CALL.fullmatch(path.name)
             if found and int(found[1]) >= since:
@@ -134,8 +133,21 @@ class Journal:
 
     def changed_since(self) -> frozenset[PurePosixPath]:
         """Files that are no longer as the attempt left them, whoever it was."""
-        left = {change.path: change.after for change in self._entries}
-        return frozenset(PurePosixPath(path) for path in left if not is_there(self.root, path, left[path]))
+        left = {change.path: change for change in self._entries}
+        return frozenset(PurePosixPath(path) for path, last in left.items() if not self._is_made(last))
+
+    def left_by_command(self, others: Set[PurePosixPath]) -> CommandWrites:
+        """The attempt's files as a command has just left them, but for those that were others' by then; as far as it
+        can be told: no link, pipe or the like, and readable."""
+        made: dict[PurePosixPath, WrittenFile | None] = {}
+        for path in sorted(self.changed_since() - others):
+            place = self.root / path
+            if place.is_file() and not place.is_symlink() and os.access(place, os.R_OK):
+                content = read_bytes(place)
+                made[path] = None if content is None else WrittenFile(content, permissions(place))
+            elif place.is_dir() or not os.path.lexists(place):
+                made[path] = None
+        return made
 
     def restore(self, *, forget: bool = True) -> RestoreResult:
         """Undo what was written; harmless when repeated, or when nothing was written.
@@ -148,15 +160,16 @@ class Journal:
             return RestoreResult()
         last: dict[str, Change] = {}
         for change in entries:  # a kill may have come before the last of them was written
-            if change.path not in last or is_there(self.root, change.path, change.after):
+            if change.path not in last or self._is_made(change):
                 last[change.path] = change
-        back = restore(self.root, tuple(last.values()), self._contents_before(entries))
+        changes = [replace(change, path=without_links(self.root, change.path)) for change in last.values()]
+        back = restore(self.root, changes, self._contents_before(entries))
         if forget:
             self.forget()
         return back
 
     def forget(self) -> None:
-        """What was written is restored."""
+        """To be called when it is restored."""
         remove(self._path)
 
     @property
@@ -171,37 +184,26 @@ class Journal:
     def _save(self, entries: Iterable[Change]) -> None:
         _Entries(files=tuple(entries)).save(self._path)
 
-    def _keep_before(self, number: int, place: Path, content: bytes | None) -> TreeEntry | None:
-        if content is None:
-            return None
-        write_atomic(self.folder / f"before-{number}", content)
-        return held(content, permissions(place))
+    def _is_made(self, change: Change) -> bool:
+        """Whether a file is now as this made it."""
+        return is_there(self.root, without_links(self.root, change.path), change.after)
 
     def _contents_before(self, entries: Sequence[Change]) -> Contents:
-        places: dict[str, Piece] = {}
-        for index, change in enumerate(entries):
-            if change.before is None or change.path in {earlier.path for earlier in entries[:index]}:
+        places: dict[str, Piece | bytes] = {}
+        for name, index in _first(entries).items():
+            before, path = entries[index].before, self.folder / f"before-{index}"
+            if before is None:
                 continue
-            path = self.folder / f"before-{index}"
             content = read_bytes(path)
-            if content is None or held(content, 0).content != change.before.content:
+            if content is None or held(content, 0).content != before.content:
                 raise BadInput(
-                    f"{path} no longer holds what {change.path} was before the step",
-                    hint=f"Put {change.path} in order by hand, then remove {self._path}.",
+                    f"{path} no longer holds what {name} was before the step",
+                    hint=f"Put {name} in order by hand, then remove {self._path}.",
                 )
-            places[change.before.content] = Piece(path, 0, len(content))
+            places[before.content] = Piece(path, 0, len(content))
         return Contents(places)
 
-    def _call(self, number: int) -> Path:
-        return self.folder / f"call-{number}.json"
 
-    def _made(self, copy: _Copy) -> WrittenFile:
-        content = read_bytes(self.folder / copy.name)
-        if content is None:
-            raise BadInput(f"{self.folder / copy.name} is gone: what a command of the step made of a file")
-        return WrittenFile(content, copy.permissions)
-
-
-def _firsts(entries: Sequence[Change]) -> dict[str, TreeEntry | None]:
-    """What each file was before the attempt."""
-    return {change.path: change.before for change in reversed(entries)}
+def _first(entries: Sequence[Change]) -> dict[str, int]:
+    """Which of them is the first one of each file."""
+    return {entries[index].path: index for index in reversed(range(len(entries)))}

@@ -44,34 +44,43 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
     """
     if start_over:
         return _start_over(ticket, plan, record)
+    shown = ticket.shown(ticket.state_path)
     try:
         saved = read_state(ticket.state_path, ticket.slug)
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
-    known = of_plan(saved, plan) if saved else None
-    state = with_words_of(known, plan) if known else None
-    copy = _copy(ticket, plan, record) if state else _only_copy(ticket, plan, record)
-    if state is None and copy is not None:
-        copy = save(ticket, plan, record, copy)
-        text = f"{ticket.shown(ticket.state_path)} was gone, and is rebuilt from the run's record: {_done(copy)}."
-        return Opened(
-            copy,
-            (Notice(f"{text} To begin anew, start with `--start-over`.", Tone.WARNING, about=About.STATE_REBUILT),),
-        )
-    told = renumbered(saved, state) if saved and state else ()
-    has_new_words = state != known
-    if state is not None and told:
+    if saved is None:
+        try:
+            only = load_state(record.state, ticket.slug, plan)
+        except StateUnreadable as error:  # a run was begun
+            aside = set_aside(record.state)
+            raise BadInput(
+                f"{shown} is gone, and the copy in the run's record cannot be read: {error.message}. It was set aside "
+                f"as {aside.name}; nothing of the project was touched",
+                hint=f"Bring {ticket.state_path.name} back, or run again to start from the first step.",
+            ) from error
+        if only is None:
+            return Opened(new_state(ticket.slug, plan))
+        state = save(ticket, plan, record, only)
+        text = f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
+        text += " To begin anew, start with `--start-over`."
+        return Opened(state, (Notice(text, Tone.WARNING, about=About.STATE_REBUILT),))
+    known, copy = of_plan(saved, plan), _copy(ticket, plan, record)
+    state = with_words_of(known, plan)
+    has_new_words, told = state != known, renumbered(saved, state)
+    if told:
         state = save(ticket, plan, record, state)
-    if state is not None and copy is not None and copy.done > state.done:
-        text = f"{ticket.shown(ticket.state_path)} is older than the run's record, which says: {_done(copy)}."
-        older = Notice(
-            f"{text} The file counts; to go by the record, remove it.", Tone.WARNING, about=About.STATE_OLDER
-        )
-        return Opened(state, (*told, older))
-    if saved is not None and state is not None and has_new_words:
+    if copy is not None and copy.done > state.done:
+        text = f"{shown} is older than the run's record, which says: {_done(copy)}."
+        text += " The file counts; to go by the record, remove it."
+        return Opened(state, (*told, Notice(text, Tone.WARNING, about=About.STATE_OLDER)))
+    if has_new_words:
         state = save(ticket, plan, record, state)
-        told = (*told, _taken_over(ticket, state)) if saved.is_of_earlier_version else told
-    return Opened(state or new_state(ticket.slug, plan), told)
+        if saved.is_of_earlier_version:  # from here on it is known which steps were meant, and there is a copy
+            text = f"{shown} is of an earlier version, and was taken over: {_done(state)}."
+            text += " How they were verified is not known: they are unverified."
+            told = (*told, Notice(text, Tone.WARNING, about=About.STATE_TAKEN_OVER))
+    return Opened(state, told)
 
 
 def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, ...]:
@@ -80,15 +89,12 @@ def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, .
     if not moved:
         return ()
     which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
-    return (
-        Notice(
-            f"The steps in the plan were renumbered, and are known by their words: {which}.", about=About.RENUMBERED
-        ),
-    )
+    text = f"The steps in the plan were renumbered, and are known by their words: {which}."
+    return (Notice(text, about=About.RENUMBERED),)
 
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
-    """What is different in the plan from what was carried out."""
+    """Where the plan is different from what was carried out."""
     for number in changed_steps(plan, state):
         text = f"Step {number} is {state.of(number).status}, and its text in the plan was changed since. It stays so; "
         yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING, about=About.STEP_CHANGED)
@@ -96,14 +102,6 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
         if step.status.over or step.status is StepStatus.FAILED:
             text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
             yield Notice(f"{text} `undo {number}` goes back to before it.", about=About.STEP_REMOVED)
-
-
-def _taken_over(ticket: Ticket, state: ExecutionState) -> Notice:
-    """Of a tool that kept less: from here on it is known which steps were meant, and there is a copy."""
-    text = f"{ticket.shown(ticket.state_path)} is of an earlier version, and was taken over: {_done(state)}."
-    return Notice(
-        f"{text} How they were verified is not known: they are unverified.", Tone.WARNING, about=About.STATE_TAKEN_OVER
-    )
 
 
 def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
@@ -140,25 +138,21 @@ def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Execut
         return None
 
 
-def _only_copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
-    """The copy, where there is nothing else. Raises `BadInput` for one that cannot be read: a run was begun."""
-    try:
-        return load_state(record.state, ticket.slug, plan)
-    except StateUnreadable as error:
-        aside = set_aside(record.state)
-        raise BadInput(
-            f"{ticket.shown(ticket.state_path)} is gone, and the copy in the run's record cannot be read: "
-            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
-            hint=f"Bring {ticket.state_path.name} back, or run again to start from the first step.",
-        ) from error
-
-
 def _done(state: ExecutionState) -> str:
     return f"{state.done} of {len(state.step_executions)} steps are done"
 
 
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
-    news = _restore_what_was_under_way(ticket, plan, record)
+    """A step that was killed in the middle of its writing is restored first: it is no half of a step afterwards."""
+    try:
+        state = load_state(ticket.state_path, ticket.slug, plan) or _copy(ticket, plan, record)
+    except BadInput:  # it is of another plan, or cannot be read: what it says is not for this one
+        state = None
+    news: list[Event] = []
+    for step in (*state.former_steps.values(), *state.step_executions.values()) if state else ():
+        if step.status is StepStatus.IN_PROGRESS and step.attempts:
+            back = record.attempt(step.folder, step.attempts).journal.restore()
+            news.append(ChangesPutBack(step.step_number, back.restored, back.kept))
     earlier = record.start_over()
     if ticket.state_path.exists():
         try:
@@ -170,15 +164,3 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
     where = earlier.relative_to(record.root).as_posix()
     text = f"Starting over. The files of the project stay as they are; the record of the run so far is in {where}."
     return Opened(new_state(ticket.slug, plan), (*news, Notice(text, about=About.STARTED_OVER)))
-
-
-def _restore_what_was_under_way(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> list[Event]:
-    """A step that was killed in the middle of its writing is no half of a step afterwards, either."""
-    try:
-        state = load_state(ticket.state_path, ticket.slug, plan) or _copy(ticket, plan, record)
-    except BadInput:  # it is of another plan, or cannot be read: what it says is not for this one
-        return []
-    steps = [*state.former_steps.values(), *state.step_executions.values()] if state else []
-    under_way = [step for step in steps if step.status is StepStatus.IN_PROGRESS and step.attempts]
-    backs = [(step, record.attempt(step.folder, step.attempts).journal.restore()) for step in under_way]
-    return [ChangesPutBack(step.step_number, back.restored, back.kept) for step, back in backs]

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-from pydantic import AwareDatetime, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, TypeAdapter
 
 from cdd_agent.events import (
     ActionOutput,
@@ -34,10 +34,6 @@ _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Ev
 _TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True)
 class LogEntry:
     """One event, and when it was."""
@@ -51,7 +47,7 @@ class RunLog:
     """The log in one file, which need not be there yet. One process at a time adds to it (the ticket's lock)."""
 
     path: Path
-    clock: Callable[[], datetime] = _now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def add(self, event: Event) -> None:
         """Write one line at once; a line that a killed process left unfinished is ended first, and so harms no other.
@@ -64,11 +60,18 @@ class RunLog:
         append_line(self.path, line.encode("utf-8", errors="replace"))
 
     def entries(self) -> Iterator[LogEntry]:
-        """What was logged, read line by line. Torn lines, and events that this version does not know, are left out.
+        """The events, read line by line. Torn lines, and events that this version does not know, are left out.
 
         Raises `BadInput` when the file cannot be read.
         """
-        return filter(None, map(_entry, read_lines(self.path, _LONGEST)))
+        for line in read_lines(self.path, _LONGEST):
+            try:
+                fields = json.loads(line)
+                time, name = _TIME.validate_python(fields.pop("time")), fields.pop("event")
+                entry = LogEntry(time, _adapter(name).validate_python(fields))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                continue
+            yield entry
 
 
 def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
@@ -80,15 +83,6 @@ def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
             folders = {step.number: step.folder for step in entry.event.steps if step.folder}
         number = getattr(entry.event, "step", None) or 0
         yield entry, folders.get(number, number)
-
-
-def _entry(line: bytes) -> LogEntry | None:
-    try:
-        fields = json.loads(line)
-        time, name = _TIME.validate_python(fields.pop("time")), fields.pop("event")
-        return LogEntry(time, _adapter(name).validate_python(fields))
-    except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
 
 
 @cache

@@ -6,26 +6,70 @@ is known, and leads back to where it came from; any other one that comes up betw
 the attempts do to that leads back to it, and no further.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pydantic import Field
+
+from cdd_agent.files.json_file import JsonFile
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change, TreeEntry
 
 _Content = tuple[str, str, int | None] | None
 
 
-@dataclass(frozen=True)
-class Segment:
-    """What is different between two checkpoints, one after the other."""
+class Segment(JsonFile):
+    """A piece of a run's history, between two checkpoints."""
 
     before: Checkpoint
     after: Checkpoint
-    changes: tuple[Change, ...]
-    is_ours: bool = True
-    """It was the attempts' doing, and did not come between them."""
-    not_ours: frozenset[str] = frozenset()
-    """But for these files: they were restored afterwards, or kept as somebody else's."""
+    own: tuple[str, ...] = ()
+    """Files that are no part of what the attempt did: its journal restored them, or kept them as somebody else's."""
+    is_ours: bool = Field(default=True, exclude=True)
+    """It was an attempt's doing, and did not come between two of them."""
+
+
+@dataclass(frozen=True)
+class NetChanges:
+    """The sum of what attempts changed."""
+
+    changes: tuple[Change, ...] = ()
+    """Of the files that are not as they were before, each from where it came to where the attempts left it."""
+    edited: frozenset[str] = frozenset()
+    """Files that cannot be made what they were before the attempts, as a person has edited them since."""
+    since: Mapping[str, Checkpoint] = field(default_factory=dict)
+    """By path, a checkpoint in which it is as it was before."""
+    last: Checkpoint | None = None
+    """After the last of them. None: nothing is known of what they did."""
+
+    @property
+    def reverse(self) -> tuple[Change, ...]:
+        return tuple(replace(change, before=change.after, after=change.before) for change in self.changes)
+
+
+def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
+    """The net changes of segments, each with what differs, in the order in which they came about."""
+    courses = dict[str, _Course]()
+    last: Checkpoint | None = None
+    for segment, changes in segments:
+        last = segment.after
+        for change in changes:
+            if change.path not in courses:
+                if not segment.is_ours:
+                    continue
+                courses[change.path] = _Course(_Origin(change.before, segment.before, is_edited=False))
+            course = courses[change.path]
+            course.was(change.before, segment.before)
+            if segment.is_ours and change.path not in segment.own:
+                course.made(change.after)
+            else:
+                course.was(change.after, segment.after)
+    return NetChanges(
+        tuple(Change(path, one.origin.entry, one.now) for path, one in sorted(courses.items()) if one.is_change),
+        frozenset(path for path, one in courses.items() if one.origin.is_edited),
+        {path: one.origin.at for path, one in courses.items()},
+        last,
+    )
 
 
 @dataclass(frozen=True)
@@ -35,67 +79,7 @@ class _Origin:
     entry: TreeEntry | None
     at: Checkpoint
     is_edited: bool
-
-
-@dataclass(frozen=True)
-class NetChange:
-    """One file, from where it came to where the attempts left it."""
-
-    change: Change
-    since: Checkpoint
-    """One in which it is as it was before."""
-    is_edited: bool
-    """It came from a person, who changed it between these attempts or after them."""
-
-    @property
-    def is_one(self) -> bool:
-        return _content(self.change.before) != _content(self.change.after)
-
-
-@dataclass(frozen=True)
-class NetChanges:
-    """What attempts changed together, and the checkpoint after the last of them."""
-
-    files: tuple[NetChange, ...] = ()
-    last: Checkpoint | None = None
-    """None: nothing is known of what they did."""
-
-    @property
-    def parts(self) -> tuple[NetChange, ...]:
-        return tuple(file for file in self.files if file.is_one)
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        return tuple(file.change for file in self.parts)
-
-    @property
-    def reverse(self) -> tuple[Change, ...]:
-        return tuple(replace(change, before=change.after, after=change.before) for change in self.changes)
-
-    @property
-    def edited(self) -> frozenset[str]:
-        """Files that cannot be made what they were before the attempts, as a person has edited them since."""
-        return frozenset(file.change.path for file in self.files if file.is_edited)
-
-
-def fold(segments: Iterable[Segment]) -> NetChanges:
-    """The net changes of segments that are in the order in which they came about."""
-    courses = dict[str, _Course]()
-    last: Checkpoint | None = None
-    for segment in segments:
-        last = segment.after
-        for change in segment.changes:
-            course = courses.get(change.path)
-            if course is None:
-                if not segment.is_ours:
-                    continue
-                course = courses[change.path] = _Course(_Origin(change.before, segment.before, is_edited=False))
-            course.was(change.before, segment.before)
-            if segment.is_ours and change.path not in segment.not_ours:
-                course.made(change.after)
-            else:
-                course.was(change.after, segment.after)
-    return NetChanges(tuple(courses[path].as_change(path) for path in sorted(courses)), last)
+    """By a person, between the attempts or after them."""
 
 
 @dataclass
@@ -109,6 +93,10 @@ class _Course:
     def __post_init__(self) -> None:
         self.made(self.origin.entry)
 
+    @property
+    def is_change(self) -> bool:
+        return _content(self.origin.entry) != _content(self.now)
+
     def made(self, entry: TreeEntry | None) -> None:
         self.now, self.known[_content(entry)] = entry, self.origin
 
@@ -117,9 +105,6 @@ class _Course:
         if _content(entry) != _content(self.now):
             self.origin = self.known.setdefault(_content(entry), _Origin(entry, at, is_edited=True))
             self.now = entry
-
-    def as_change(self, path: str) -> NetChange:
-        return NetChange(Change(path, self.origin.entry, self.now), self.origin.at, self.origin.is_edited)
 
 
 def _content(entry: TreeEntry | None) -> _Content:

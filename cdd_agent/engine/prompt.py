@@ -82,23 +82,19 @@ def step_prompt(
     even the step itself fits.
     """
     rules = project_rules(root)
-    system = _system(rules.section, spec, plan)
-    opening, closing = _earlier(plan, state, step), [_step(plan, step), _failed(earlier), _guided(guidance)]
-    without: list[str] = []
-    room = _room(window, beside, [system, opening, *closing])
-    if room.is_over and earlier is not None:
-        closing[1] = _failed(replace(earlier, reply=""))
-        without.append(LAST_REPLY)
-        room = _room(window, beside, [system, opening, *closing], without)
-    if room.is_over and rules.text:
-        system = _system("", spec, plan)
-        without.append(RULES_FOR_AGENTS)
-        room = _room(window, beside, [system, opening, *closing], without)
+    how, what, opening = _text("rules.md"), f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
+    asked, failed = _step(plan, step), _failed(earlier)
+    guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
+    needed = sum(map(estimated_tokens, (how, what, opening, asked, failed, guided)))
+    room = TokenBudget(window, _MARGIN + beside + needed)
     if room.is_over:
         raise ContextTooLong(
             f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
             hint="Make them shorter, split the step, or use a model with a larger window.",
         )
+    system = "\n\n".join(filter(None, (how, room.part(rules.section, RULES_FOR_AGENTS), what)))
+    reply = f"The reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier and earlier.reply else ""
+    closing = (asked, failed, room.part(reply, LAST_REPLY), guided)
     shown = ShownFiles(root, room)
     found = entries(root, (".cdd", *own))
     show_files(shown, root, state, step, guidance=guidance, also_show=also_show, found=found)
@@ -110,14 +106,9 @@ def step_prompt(
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
-    """What identifies what a step asks for: a reply to something else is not used for it."""
+    """Identifies what a step asks for: a reply to something else is not used for it."""
     asked = (step.number, step.title, step.description, [file.path for file in step.files_affected], step.verify)
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
-
-
-def _system(rules: str, spec: TicketSpec, plan: ImplementationPlan) -> str:
-    """What is the same for all steps."""
-    return "\n\n".join(filter(None, (_text("rules.md"), rules, _ticket(spec), _overview(plan))))
 
 
 def size_with_tools() -> int:
@@ -165,14 +156,6 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
-def _room(window: int | None, beside: int, texts: Iterable[str], without: Iterable[str] = ()) -> TokenBudget:
-    """Where all of `texts` must be said; `without` names what was left out of them."""
-    room = TokenBudget(window, _MARGIN + beside + sum(map(estimated_tokens, texts)))
-    for name in without:
-        room.leave_out(name)
-    return room
-
-
 def _step(plan: ImplementationPlan, step: PlanStep) -> str:
     files_affected = _bullets(f"{file.path} ({file.note})" if file.note else file.path for file in step.files_affected)
     head = f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
@@ -186,11 +169,7 @@ def _failed(earlier: Earlier | None) -> str:
     return (
         f"{LAST_FAILED}\n\nEverything it wrote was restored, so send every file that this step needs.\n\n"
         f"What went wrong:\n\n{fenced(earlier.reason)}"
-    ) + (f"\n\nThe reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier.reply else "")
-
-
-def _guided(guidance: str) -> str:
-    return f"# Guidance for this step\n\n{guidance}" if guidance else ""
+    )
 
 
 def _bullets(items: Iterable[str]) -> str:

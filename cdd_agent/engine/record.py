@@ -1,4 +1,4 @@
-"""What a run leaves in `.cdd/runs/<slug>/`: requests, replies, failures, and the journal of what was written.
+"""The record of a ticket's runs, in `.cdd/runs/<slug>/`: requests, replies, failures, journals of what was written.
 
     events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything
@@ -11,6 +11,7 @@
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
+      meanwhile.json                          what a person said to it while it was under way, and the model heard
       dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
       call-4.json  call-4-0 …                 and what a command, by a tool's call, made of some of them

@@ -1,4 +1,4 @@
-"""What faces get of a run: its events without secrets, each written to the run's log before it is shown."""
+"""A run's events as faces get them: without secrets, each written to the run's log before it is shown."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -10,26 +10,27 @@ from cdd_agent.events import Emit, Event
 from cdd_agent.redaction import Redactor
 
 
-class Recorder:
+class Recorder(RedactedEvents):
     """Between the work on a ticket and a face: whatever is told goes through here."""
 
     def __init__(self, redactor: Redactor, log: RunLog, emit: Emit) -> None:
-        self._log, self._emit = log, emit
-        self._redacted = RedactedEvents(redactor, self._record)
         self.refused: CddError | None = None
-        """What the disk said when an event could not be logged."""
+        """The disk's refusal when an event could not be logged."""
 
-    def emit(self, event: Event) -> None:
-        self._redacted.emit(event)
+        def record(event: Event) -> None:
+            if self.refused is None:
+                try:
+                    log.add(event)
+                except CddError as error:
+                    self.refused = error
+            emit(event)
+
+        super().__init__(redactor, record)
 
     def check(self) -> None:
         """Raises `BadInput` where the disk refused to keep an event."""
         if self.refused is not None:
             raise self.refused
-
-    def forget(self) -> None:
-        """Drop the rest of a stream that broke off: half a secret would not be known as one."""
-        self._redacted.forget()
 
     @contextmanager
     def recording(self, then: Callable[[], None] = lambda: None) -> Iterator[None]:
@@ -48,11 +49,3 @@ class Recorder:
                 then()
                 if refused is not None:
                     raise refused
-
-    def _record(self, event: Event) -> None:
-        if self.refused is None:
-            try:
-                self._log.add(event)
-            except CddError as error:
-                self.refused = error
-        self._emit(event)

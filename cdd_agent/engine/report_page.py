@@ -16,7 +16,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus, Verification
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
-"""What means something in a line of Markdown; an underscore within a word does not."""
+"""Characters that mean something in a line of Markdown; an underscore within a word does not."""
 _VERIFIED = {
     Verification.PASSED: "completed",
     Verification.NONE: "completed, unverified",
@@ -27,7 +27,17 @@ _UNPROVEN: dict[Verification | StepStatus, str] = {
     Verification.BASELINE: "old failures remain",
     StepStatus.SKIPPED: "skipped",
 }
-_HEAD = ("Step", "Status", "Attempts", "Tests", "Files", "Time", "Model calls", "Tokens in", "Tokens out")
+_HEAD: tuple[str, ...] = (
+    "Step",
+    "Status",
+    "Attempts",
+    "Tests",
+    "Files",
+    "Time",
+    "Model calls",
+    "Tokens in",
+    "Tokens out",
+)
 
 
 def save(report: Report, folder: Path) -> None:
@@ -39,9 +49,9 @@ def save(report: Report, folder: Path) -> None:
 
 def to_markdown(report: Report) -> str:
     parts = [
-        f"# {_plain(report.ticket_slug)}: {_plain(report.title)}",
+        f"# {_plain(report.ticket_slug)}: {_plain(report.ticket_title)}",
         _summary(report),
-        _table([_HEAD, *map(_row, report.steps), _total(report)]),
+        _table(report),
         *_remarks(report.steps),
         *_files("Created", report.files_created),
         *_files("Changed", report.files_modified),
@@ -84,23 +94,20 @@ def _moment(moment: object) -> str:
     return str(moment).replace("+00:00", " UTC")
 
 
-def _row(step: StepReport) -> tuple[str, ...]:
-    status = _VERIFIED[step.verification] if step.verification else step.status.value.replace("_", " ")
-    files = len({*step.files_created, *step.files_modified, *step.files_deleted})
-    return (
-        f"{step.number}. {_plain(step.title)}",
-        status,
-        str(step.attempts),
-        _tests(step.tests),
-        str(files),
-        *_effort(step.effort),
-    )
-
-
-def _total(report: Report) -> tuple[str, ...]:
+def _table(report: Report) -> str:
+    """A line a step, and the total: the first column to the left, numbers to the right."""
+    rows = [_HEAD]
+    for step in report.steps:
+        status = _VERIFIED[step.verification] if step.verification else step.status.value.replace("_", " ")
+        files = len({*step.files_created, *step.files_modified, *step.files_deleted})
+        tests = f"{step.tests.passed} ✓ {step.tests.failed} ✗ {step.tests.skipped} –" if step.tests else ""
+        name = f"{step.number}. {_plain(step.title)}"
+        rows.append((name, status, str(step.attempts), tests, str(files), *_effort(step.effort)))
     attempts = sum(step.attempts for step in report.steps)
     files = len(report.files_created) + len(report.files_modified) + len(report.files_deleted)
-    return ("**All**", "", str(attempts), "", str(files), *_effort(report.effort))
+    rows.append(("**All**", "", str(attempts), "", str(files), *_effort(report.effort)))
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, "| --- | --- |" + " ---: |" * (len(_HEAD) - 2), *body])
 
 
 def _effort(effort: RunCost) -> tuple[str, ...]:
@@ -112,25 +119,14 @@ def _effort(effort: RunCost) -> tuple[str, ...]:
     )
 
 
-def _tests(counts: Counts | None) -> str:
-    return "" if counts is None else f"{counts.passed} ✓ {counts.failed} ✗ {counts.skipped} –"
-
-
 def _tests_in_words(counts: Counts | None) -> str:
     if counts is None:
         return "not known"
     return f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, numbers to the right."""
-    head, *body = (f"| {' | '.join(row)} |" for row in rows)
-    rule = "| --- | --- |" + " ---: |" * (len(rows[0]) - 2)
-    return "\n".join([head, rule, *body])
-
-
 def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
-    """What failed and what was skipped, each with its reason; and what there is to look at in a step."""
+    """The steps that failed or were skipped, each with its reason; and what there is to look at in a step."""
     for step in steps:
         why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(step.status)
         if why:

@@ -26,7 +26,7 @@ from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
-from cdd_agent.tickets.status import RunStatus, Verification
+from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.targets import Agenda
 
@@ -51,7 +51,7 @@ class Run:
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
     _found: list[Event] = field(default_factory=list)
-    """What there is to know of how it was opened, and was not told yet."""
+    """Things to know of how it was opened that were not told yet."""
     _met: set[str] = field(default_factory=set)
     """The other runs in this project that were told of."""
 
@@ -88,16 +88,20 @@ class Run:
             lock.release()
             raise
         own = (*own, ticket.shown(ticket.folder))
-        history = History(record, _no_part_of_checkpoints(own))
+        literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
+        # The run's own files, conversations, tickets (they are the person's and the program's), and writes in progress.
+        no_part = (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
+        history = History(record, no_part)
         recorder = Recorder(redactor, record.log, emit)
         return cls(ticket, spec, plan, opened.state, record, history, lock, recorder, own, require, [*opened.news])
 
     def close(self) -> None:
         self.lock.release()
 
-    def emit(self, event: Event) -> None:
-        """Tell what happens: it is logged, and shown."""
-        self.recorder.emit(event)
+    @property
+    def emit(self) -> Emit:
+        """Tells what happens: it is logged, and shown."""
+        return self.recorder.emit
 
     @property
     def next_step(self) -> PlanStep | None:
@@ -114,10 +118,6 @@ class Run:
 
     def summary(self) -> RunFinished:
         return RunFinished.of(self.plan, self.state, self.require)
-
-    def accepts(self, verification: Verification) -> bool:
-        """Whether a step may be completed that was verified like this."""
-        return self.require is None or verification is Verification.PASSED
 
     def refusal(self) -> StepFailed | None:
         """Why nothing may be built on what there is: a step that is over, and that the run's rule does not accept."""
@@ -142,7 +142,7 @@ class Run:
         return replace(self.summary(), commits=commits, to_commit=left)
 
     def tell_what_was_found(self) -> None:
-        """What there is to know of how it was opened; told once."""
+        """How it was opened, where there is something to know; told once."""
         while self._found:
             self.emit(self._found.pop(0))
 
@@ -153,9 +153,8 @@ class Run:
         text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
         text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
         for slug, who in new.items():
-            self.emit(
-                Notice(f"{slug} is at work in this project, too{who}. {text}", Tone.WARNING, about=About.OTHER_RUN)
-            )
+            told = f"{slug} is at work in this project, too{who}. {text}"
+            self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
 
     def reload_plan(self, plan: ImplementationPlan) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
@@ -211,7 +210,7 @@ class Run:
         return now.attempts if not guidance and self._goes_on(step, now) else now.attempts + 1
 
     def resume_hint(self, number: int) -> str:
-        """What becomes of an interrupted step, for people."""
+        """How an interrupted step will go on, for people."""
         step = next((step for step in self.plan.steps if step.number == number), None)
         now = self.state.of(number)
         if step is None or not now.attempts:
@@ -224,7 +223,12 @@ class Run:
     def prompt(
         self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int
     ) -> StepPrompt:
-        earlier, unseen = self._last_failure(step.number, number)
+        earlier: Earlier | None = None
+        for before in range(number - 1, self.state.of(step.number).forgotten, -1):
+            attempt = self.attempt(step.number, before)
+            if (failure := attempt.failure) is not None:
+                earlier, also_show = Earlier(failure.detail, attempt.said), also_show | failure.unseen
+                break
         return step_prompt(
             self.record.root,
             self.spec,
@@ -235,7 +239,7 @@ class Run:
             beside=beside,
             own=self.own,
             earlier=earlier,
-            also_show=also_show | unseen,
+            also_show=also_show,
             guidance=self.attempt(step.number, number).guidance,
         )
 
@@ -254,22 +258,8 @@ class Run:
             and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.all_files.items())
         )
 
-    def _last_failure(self, step: int, number: int) -> tuple[Earlier | None, frozenset[str]]:
-        for before in range(number - 1, self.state.of(step).forgotten, -1):
-            attempt = self.attempt(step, before)
-            if (failure := attempt.failure) is not None:
-                return Earlier(failure.detail, attempt.said), failure.unseen
-        return None, frozenset()
-
 
 def named(paths: Sequence[str]) -> str:
     """Files as a sentence names them: the first few."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(paths[:_NAMED]) + more
-
-
-def _no_part_of_checkpoints(folders: Iterable[str]) -> tuple[str, ...]:
-    """The run's own files, conversations, tickets (they are the person's and the program's), and what a write in
-    progress has."""
-    literal = (re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in folders)
-    return (".cdd/runs", ".cdd/conversations", *sorted(set(literal)), "**/.cdd-*.tmp")

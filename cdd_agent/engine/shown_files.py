@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.dialogue.token_budget import TokenBudget
@@ -44,11 +45,11 @@ class ShownFiles:
         self._parts: list[str] = []
         self._met: set[str] = set()
         self.seen: dict[str, str | None] = {}
-        """What is in those that are shown, as a digest; None for one that is not there."""
+        """The contents of those that are shown, as digests; None for one that is not there."""
         self.pictures: list[Picture] = []
         """Those among them that go with the prompt; what they hold is nothing that a reply could change."""
         self.notes: list[str] = []
-        """What people should know of them, a sentence each."""
+        """Things that people should know of them, a sentence each."""
 
     @property
     def text(self) -> str:
@@ -69,24 +70,27 @@ class ShownFiles:
             self._say(f"{path} is a folder.", path)
             return
         data = read_bytes(place)
-        text = _as_text(data)
-        if data is None:
-            self.seen[path] = None
-            self._say(f"{path} does not exist yet.", path)
-        elif media_type(data) or is_meant_as_picture(path):
-            self._add_picture(path, data)
-        elif text is None:
-            why = f"it has over {_LARGEST_SHOWN:,} bytes" if len(data) > _LARGEST_SHOWN else "it is not UTF-8 text"
-            self._tell(path, f"{path} exists and cannot be shown: {why}.", why)
-        elif self._say(f"{path}:\n{fenced(text, _language(path))}", f"{path} ({len(data):,} bytes)"):
-            self.seen[path] = digest(data)
-
-    def _add_picture(self, path: str, data: bytes) -> None:
         try:
-            picture = picture_of(path, data)
+            if data is None:
+                self.seen[path] = None
+                self._say(f"{path} does not exist yet.", path)
+            elif media_type(data) or is_meant_as_picture(path):
+                self._add_picture(path, picture_of(path, data))
+            elif len(data) > _LARGEST_SHOWN:
+                self._tell_unshown(path, f"it has over {_LARGEST_SHOWN:,} bytes")
+            else:
+                part = f"{path}:\n{fenced(data.decode('utf-8-sig'), path.rpartition('.')[2] if '.' in path else '')}"
+                if self._say(part, f"{path} ({len(data):,} bytes)"):
+                    self.seen[path] = digest(data)
         except PictureUnusable as error:
-            self._tell(path, f"{path} exists and cannot be shown: {error.message}.", error.message)
-            return
+            self._tell_unshown(path, error.message)
+        except UnicodeDecodeError:
+            self._tell_unshown(path, "it is not UTF-8 text")
+
+    def _tell_unshown(self, path: str, why: str) -> None:
+        self._tell(path, f"{path} exists and cannot be shown: {why}.", why)
+
+    def _add_picture(self, path: str, picture: Picture) -> None:
         if len(self.pictures) == MOST:
             self._tell(path, f"{path} is a picture and is not shown.", f"a prompt has at most {MOST} pictures")
         elif not self._room.takes(picture_tokens(picture)):
@@ -157,7 +161,9 @@ def show_files(
     shown.add_some(named, _MOST_NAMED)
     for file in unclear:
         if shown.seen.keys().isdisjoint(file.paths):
-            shown.name(file.name, f"it may be {_some(file.paths)}")
+            more = len(file.paths) - _MOST_MEANT
+            some = ", ".join(file.paths[:_MOST_MEANT]) + (f" or {more} more" if more > 0 else "")
+            shown.name(file.name, f"it may be {some}")
     before = (state.of(number) for number in step.dependencies)
     related = [path for done in before for path in (*done.files_created, *done.files_modified)]
     there = (path for path in related if _is_file(root, path) and not _leads_to_secrets(root, path))
@@ -168,13 +174,12 @@ def _named(root: Path, step: PlanStep, guidance: str, found: Iterable[WalkEntry]
     """The files that a step's words, or those of who guides it, name."""
     text = "\n\n".join((step.title, step.description, *(file.note for file in step.files_affected), guidance))
     paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
-    paths |= {name for name in names_in(text) if name not in paths and _may_be_named(root, name)}  # what git ignores
+    for name in set(names_in(text)) - paths:  # what git ignores is the project's, too, but not this program's own
+        with suppress(CddError):
+            path = locate(root, name)
+            if path.parts[:1] != (".cdd",) and (root / path).is_file():
+                paths.add(name)
     return named_files(text, paths)
-
-
-def _some(paths: Sequence[str]) -> str:
-    more = len(paths) - _MOST_MEANT
-    return ", ".join(paths[:_MOST_MEANT]) + (f" or {more} more" if more > 0 else "")
 
 
 def tree(root: Path, found: Sequence[WalkEntry], room: TokenBudget) -> str:
@@ -182,19 +187,6 @@ def tree(root: Path, found: Sequence[WalkEntry], room: TokenBudget) -> str:
     _, _, inside = repo_tree(root, found).partition("\n")  # the root's name differs where a run is replayed
     text = f"# Files of the project\n\n{fenced(inside, 'text')}"
     return room.part(text, "the tree of the project's files")
-
-
-def _as_text(data: bytes | None) -> str | None:
-    if data is None or len(data) > _LARGEST_SHOWN:
-        return None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
-
-
-def _language(path: str) -> str:
-    return path.rpartition(".")[2] if "." in path else ""
 
 
 def _checked_files(root: Path, step: PlanStep) -> list[str]:
@@ -212,15 +204,6 @@ def _is_file(root: Path, name: str) -> bool:
         return (root / confine(root, name)).is_file()
     except PathRefused:
         return False
-
-
-def _may_be_named(root: Path, name: str) -> bool:
-    """Whether there is a file that is the project's own, and not git's or this program's."""
-    try:
-        path = locate(root, name)
-    except CddError:
-        return False
-    return path.parts[:1] != (".cdd",) and (root / path).is_file()
 
 
 def _leads_to_secrets(root: Path, name: str) -> bool:

@@ -4,8 +4,8 @@ restored by whoever called it (`engine.py`)."""
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
@@ -18,6 +18,7 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt, size_with_tools
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_tools import StepTools, refused_calls
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
@@ -28,6 +29,7 @@ from cdd_agent.events import (
     CommandOutput,
     CommandProposed,
     Emit,
+    GuidanceTaken,
     Notice,
     ReplyStarted,
     TestsFinished,
@@ -71,31 +73,6 @@ class AttemptOutcome:
     """None where no check was made."""
 
 
-@dataclass(frozen=True)
-class _Done:
-    """What an attempt did by the time that its check begins."""
-
-    changes: ChangeSet
-    attempt: Attempt
-    attempts: tuple[Attempt, ...]
-    """All at this step of which something may be left, this one included."""
-    has_edits: bool
-    history: History
-
-    async def is_something(self) -> bool:
-        """Whether there is anything to be checked: edits, also such as were there already, or what commands did."""
-        return self.has_edits or bool(self.changes.changes or (await self.history.net([self.attempt])).changes)
-
-    async def tests(self) -> TestChanges:
-        """What became of the tests that were there before the step, but for data that only its check changed: tests
-        tidy up. Takes the attempt's last checkpoint."""
-        await self.history.after(self.attempt)
-        versions = await self.history.versions(self.attempts, lambda path: place_of(path) is not Place.NONE)
-        known = {*self.changes.touched, *await self.history.by_commands(self.attempts)}
-        versions = tuple(file for file in versions if not is_data(file.path) or file.path in known)
-        return await asyncio.to_thread(compare, versions)
-
-
 class _NoRoomForTools(RequestRejected):
     """The step alone may fit into the model's window, but not with what is said of tools."""
 
@@ -113,6 +90,7 @@ class StepRunner:
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
     emit: Emit = unheard
+    steering: Steering = field(default_factory=Steering)
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
@@ -161,24 +139,29 @@ class StepRunner:
         check = check_for(step, self.test_command, self.commands)
         await self._permit(step, check)
         clock = self.commands.clock
-        bench = StepTransaction(self.root, step, attempt, history, self.frontend, self.protected, clock, self.emit)
+        transaction = StepTransaction(
+            self.root, step, attempt, history, self.frontend, self.protected, clock, self.emit
+        )
         try:
-            await self._reply(prompt, bench)
-            reply = await asyncio.to_thread(_usable, bench, attempt.reply or "")
+            await self._reply(prompt, transaction)
+            reply = await asyncio.to_thread(_usable, transaction, attempt.reply or "")
             for doubt in reply.doubts:
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
-            await bench.change(reply.edits)
+            await transaction.change(reply.edits)
         except ReplyRefused as refusal:
-            if bench.is_begun:
+            if transaction.is_begun:
                 await history.after(attempt)
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            return AttemptOutcome(bench.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen)
-        await bench.begin()
-        if bench.changes.changes:
-            self.emit(_applied(step, bench.changes))
-        done = _Done(bench.changes, attempt, (*earlier, attempt), reply.changes_files, history)
+            return AttemptOutcome(
+                transaction.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen
+            )
+        await transaction.begin()
+        if (changes := transaction.changes).changes:
+            declared = {file.path.removeprefix("./") for file in step.files_affected}
+            undeclared = tuple(path for path in changes.touched if declared and path not in declared)
+            self.emit(ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted))
         try:
-            outcome = await self._verified(step, check, done, before)
+            outcome = await self._verified(transaction, check, before, (*earlier, attempt), reply)
         except BaseException:  # the check was stopped, and may have changed files by then
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
@@ -188,23 +171,46 @@ class StepRunner:
             outcome = replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
         return outcome
 
-    async def _verified(self, step: PlanStep, check: Check | None, done: "_Done", before: Before) -> AttemptOutcome:
+    async def _verified(
+        self,
+        transaction: StepTransaction,
+        check: Check | None,
+        before: Before,
+        attempts: Sequence[Attempt],
+        reply: Reply,
+    ) -> AttemptOutcome:
         """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
-        the attempt's last checkpoint is taken."""
-        attempt, changes = done.attempt, done.changes
+        the attempt's last checkpoint is taken. `attempts` are all at this step of which something may be left."""
+        step, attempt, history = transaction.step, transaction.attempt, transaction.history
+        changes = transaction.changes
+
+        async def is_something() -> bool:
+            """Edits, also such as were there already, or what commands did."""
+            return bool(reply.changes_files or changes.changes or (await history.net([attempt])).changes)
+
+        async def tests() -> TestChanges:
+            """The fate of the tests that were there before the step, but for data that only its check changed:
+            tests tidy up."""
+            await history.after(attempt)
+            versions = await history.versions(attempts, lambda path: place_of(path) is not Place.NONE)
+            known = {*changes.touched, *await history.by_commands(attempts)}
+            looked_at = tuple(file for file in versions if not is_data(file.path) or file.path in known)
+            return await asyncio.to_thread(compare, looked_at)
+
         if check is None:
             try:
                 check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
             except BadInput as error:  # or settings that nobody can read
-                await done.history.after(attempt)
+                await history.after(attempt)
                 return AttemptOutcome(changes, None, error.message, error.message)
-        assignment = Assignment(self.root, step, before.agenda, attempt.guidance, changes)
-        work = Work(changes, StepMandate.by(step, attempt.guidance), step.verify is not None, assignment)
-        if check is None or not (step.verify or await done.is_something()):
+        guidance = attempt.all_guidance
+        assignment = Assignment(self.root, step, before.agenda, guidance, changes)
+        work = Work(changes, StepMandate.by(step, guidance), step.verify is not None, assignment)
+        if check is None or not (step.verify or await is_something()):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
-            tests = await done.tests()
-            refused = () if await done.is_something() else refused_calls(self.root, attempt.dialogue)
-            verdict = judge_unchecked(reason, replace(work, tests=tests, refused=refused))
+            work = replace(work, tests=await tests())
+            refused = () if await is_something() else refused_calls(self.root, attempt.dialogue)
+            verdict = judge_unchecked(reason, replace(work, refused=refused))
         else:
             self.emit(TestsStarted(step.number, check.shown))
             verdict = await verify(
@@ -214,14 +220,14 @@ class StepRunner:
                 attempt.folder,
                 before,
                 work,
-                done.tests,
+                tests,
                 lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
             )
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
                 attempt.save_tests(verdict.tests)
         told = TestsFinished(
-            step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes, evidence=verdict.evidence
+            step.number, verdict.verification, verdict.reason, verdict.seconds, verdict.notes, verdict.evidence
         )
         self.emit(told)
         if verdict.verification is not None:
@@ -240,9 +246,9 @@ class StepRunner:
             why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
             raise NotApproved(why) from refusal
 
-    async def _reply(self, prompt: MakePrompt, bench: StepTransaction) -> None:
+    async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
-        attempt, tools = bench.attempt, StepTools(bench, self.commands)
+        attempt, tools = transaction.attempt, StepTools(transaction, self.commands)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -255,7 +261,7 @@ class StepRunner:
                 )
             )
         if attempt.reply is not None:
-            self.emit(ReplyStarted(bench.step.number, "", saved=True))
+            self.emit(ReplyStarted(transaction.step.number, "", saved=True))
             return
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
@@ -280,30 +286,30 @@ class StepRunner:
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
-    async def _prompt(self, dialogue: Dialogue, make: MakePrompt) -> StepPrompt:
-        """Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`."""
-        window = dialogue.model.window
-        if not dialogue.tools:
-            return await asyncio.to_thread(make, window, 0)
-        taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
-        try:
-            return (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
-        except ContextTooLong as error:
-            text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
-            raise _NoRoomForTools(text, hint=error.hint) from error
-
     async def _take_turn(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> None:
-        """The model's turn, or what is left of one that was interrupted. It is saved after each round."""
-        bench, attempt = tools.bench, tools.bench.attempt
+        """The model's turn, or what is left of one that was interrupted. It is saved after each round.
+
+        Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`.
+        """
+        transaction, attempt = tools.transaction, tools.transaction.attempt
         spoken = attempt.dialogue
         if not spoken:
-            prompt = await self._prompt(dialogue, make)
+            window = dialogue.model.window
+            if not dialogue.tools:
+                prompt = await asyncio.to_thread(make, window, 0)
+            else:
+                taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
+                try:
+                    prompt = (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
+                except ContextTooLong as error:
+                    text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
+                    raise _NoRoomForTools(text, hint=error.hint) from error
             for note in prompt.notes:
                 self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
             if prompt.left_out:
                 self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING, about=About.LEFT_OUT))
             attempt.save_request(prompt.text, prompt.shown)
-            bench.show(prompt.shown)
+            transaction.show(prompt.shown)
             spoken = prompt.request.messages
 
         def keep(added: Added) -> None:
@@ -312,41 +318,43 @@ class StepRunner:
             if any(message.tool_calls for message in added.messages):
                 attempt.save_dialogue(spoken, added.used.seconds)
 
+        def meanwhile() -> tuple[str, ...]:
+            words = tuple(map(attempt.add_words, self.steering.take()))
+            for text in words:
+                self.emit(GuidanceTaken(transaction.step.number, text))
+            return words
+
         used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
-        turn = await dialogue.turn(spoken, keep=keep, step=bench.step.number, used=used)
+        number = transaction.step.number
+        with self.steering.heard() if dialogue.tools else nullcontext():
+            turn = await dialogue.turn(spoken, keep=keep, step=number, used=used, meanwhile=meanwhile)
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
 
 
-def _applied(step: PlanStep, changes: ChangeSet) -> ChangesApplied:
-    declared = {file.path.removeprefix("./") for file in step.files_affected}
-    undeclared = tuple(path for path in changes.touched if declared and path not in declared)
-    return ChangesApplied(step.number, changes.created, changes.modified, undeclared, changes.deleted)
-
-
-def _usable(bench: StepTransaction, text: str) -> Reply:
+def _usable(transaction: StepTransaction, text: str) -> Reply:
     """The reply, if it is one that this kind of step can do something with; it may have acted by tools."""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
-    step = bench.step
+    step = transaction.step
     own = [file.path for file in step.files_affected]
-    words = "\n".join(filter(None, (step.title, step.description, step.verify, bench.attempt.guidance)))
-    reply = parse_reply(text, KnownNames.of(bench.root, own, words))
-    has_acted = reply.changes_files or bench.changes.changes
-    written = bench.changes.touched
+    words = "\n".join(filter(None, (step.title, step.description, step.verify, transaction.attempt.guidance)))
+    reply = parse_reply(text, KnownNames.of(transaction.root, own, words))
+    has_acted = reply.changes_files or transaction.changes.changes
+    written = transaction.changes.touched
     unclear = [doubt for doubt in reply.doubts if not has_acted or (doubt.is_asked and doubt.path not in written)]
     if unclear:
         hint = "Give a file in a code block whose info string is `language:path`. Write no file's name just above a "
         hint += "block that is none."
         raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
-    if not has_acted and any(not is_picture(bench.root, path) for path in own):
+    if not has_acted and any(not is_picture(transaction.root, path) for path in own):
         hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
         hint += "search/replace block below the file's path."
-        if bench.call_by_call:
+        if transaction.call_by_call:
             hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
-        if refused := refused_calls(bench.root, bench.attempt.dialogue):
+        if refused := refused_calls(transaction.root, transaction.attempt.dialogue):
             hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
         raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
     return reply

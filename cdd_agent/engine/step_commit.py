@@ -1,4 +1,4 @@
-"""What the commit of a completed step says."""
+"""The message of a completed step's commit."""
 
 import textwrap
 

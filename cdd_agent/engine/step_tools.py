@@ -34,7 +34,7 @@ _LONGEST_REFUSAL = 300
 class StepTools:
     """The tools of one attempt, and how far the model is with them."""
 
-    bench: StepTransaction
+    transaction: StepTransaction
     commands: CommandRunner
     stopped: CddError | None = None
     """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
@@ -43,10 +43,10 @@ class StepTools:
 
     def offered(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them."""
-        self.bench.call_by_call = True
+        self.transaction.call_by_call = True
         commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
         acting = (CreateFileTool(self), EditFileTool(self), commands)
-        return (*read_only_tools(self.bench.root), *acting)
+        return (*read_only_tools(self.transaction.root), *acting)
 
     def next_call(self) -> None:
         """A call is over."""
@@ -58,23 +58,23 @@ class StepTools:
 
         Raises `ReplyRefused` where the files are no longer what they were then, and as `StepTransaction.change` does.
         """
-        self.bench.call_by_call = bool(messages)
-        journal = self.bench.attempt.journal
-        for call, answer in _answered(messages):
+        self.transaction.call_by_call = bool(messages)
+        journal = self.transaction.attempt.journal
+        for call, answer in ((call, _parsed(text)) for call, text in _answers(messages)):
             self.next_call()
             if made := journal.command_writes(self._calls - 1):
-                self.bench.write_as_command(made)
+                self.transaction.write_as_command(made)
             if "success" in answer and (edit := _edit_of(call)) is not None:
-                await self.bench.change([edit], again=True)
+                await self.transaction.change([edit], again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
         journal.set_calls_aside(self._calls)
 
     def start_anew(self) -> None:
         """A dialogue cannot go on: what it wrote is restored, and nothing counts of what was said."""
-        self.bench.start_anew()
-        self.bench.attempt.drop_dialogue()
-        self.bench.attempt.journal.set_calls_aside(0)
+        self.transaction.start_anew()
+        self.transaction.attempt.drop_dialogue()
+        self.transaction.attempt.journal.set_calls_aside(0)
         self._calls = 0
 
     async def run(self, action: Action) -> ActionResult:
@@ -82,10 +82,15 @@ class StepTools:
         edit = edit_of(action)
         assert edit is not None, "commands have a runner of their own"
         try:
-            notes = await self.bench.change([edit])
+            notes = await self.transaction.change([edit])
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            content = await asyncio.to_thread(self._present, edit.path) if refusal.unseen else ""
+            content = ""
+            if refusal.unseen:  # then the model is shown what is in it, as the tool that reads it says it
+                try:
+                    content = (await asyncio.to_thread(read_source, self.transaction.root, edit.path)).as_text()
+                except CddError as error:
+                    content = error.message
             return ActionResult(action, ActionStatus.FAILURE, content, why)
         except CddError as error:
             self.stopped = error
@@ -97,7 +102,7 @@ class StepTools:
     ) -> CommandResult:
         """Run a command by the project's settings, and take over what it makes of the step's files."""
         try:
-            await self.bench.begin()
+            await self.transaction.begin()
         except CddError as error:
             self.stopped = error
             raise
@@ -105,7 +110,7 @@ class StepTools:
 
         def starts() -> None:
             nonlocal others
-            others = self.bench.attempt.journal.changed_since()
+            others = self.transaction.attempt.journal.changed_since()
 
         try:
             result = await self.commands.run(command, cwd=cwd, env=env, starts=starts)
@@ -130,28 +135,20 @@ class StepTools:
         if call.name == ReadFileTool.name and "output" in answer:
             arguments = ReadArguments.model_validate_json(call.arguments)
             if arguments == ReadArguments(path=arguments.path, start_line=1, end_line=None):
-                self.bench.remember(arguments.path, str(answer["output"]))
+                self.transaction.remember(arguments.path, str(answer["output"]))
         elif "content" in answer and (edit := _edit_of(call)) is not None:
-            self.bench.remember(edit.path, str(answer["content"]))
+            self.transaction.remember(edit.path, str(answer["content"]))
 
     async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
-        """What the command made of the step's files; `others`: those changed before it. None: it did not start."""
+        """`others` are the step's files that were changed before the command. None: it did not start."""
         if others is None:
             return
         try:
-            self.bench.take_over_from_command(self._calls, others)
-            await self.bench.history.saw(self.bench.attempt)
+            self.transaction.take_over_from_command(self._calls, others)
+            await self.transaction.history.saw(self.transaction.attempt)
         except CddError as error:
             self.stopped = error
             raise
-
-    def _present(self, path: str) -> str:
-        """What is in a file, as the tool that reads it says it."""
-        try:
-            source = read_source(self.bench.root, path)
-        except CddError as error:
-            return error.message
-        return source.as_text()
 
 
 def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
@@ -164,7 +161,7 @@ def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
-    """What a call that was made once did to a file. Raises `ReplyRefused` for one that nobody can have made."""
+    """The edit that a call made once. Raises `ReplyRefused` for one that nobody can have made."""
     kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
     kind = kinds.get(call.name)
     try:
@@ -173,14 +170,8 @@ def _edit_of(call: ToolCall) -> Edit | None:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 
 
-def _answered(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, Answer]]:
-    """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
-    for call, answer in _answers(messages):
-        yield call, _parsed(answer)
-
-
 def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
-    """The same, with the answers as they were said."""
+    """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
     for place, message in enumerate(messages):
         for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
             yield call, answer.content

@@ -6,17 +6,17 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.edits.model import Edit, ReplyRefused
+from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
-from cdd_agent.engine.journal import WrittenFile, is_file_or_free, written_file_at
+from cdd_agent.engine.journal import CommandWrites
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import About, ChangesProposed, CheckpointStarted, Choice, Emit, Notice, Tone
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
@@ -46,9 +46,9 @@ class StepTransaction:
     call_by_call: bool = False
     """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
     _seen: dict[str, str | None] = field(default_factory=dict)
-    """What the model knows of files, as `EditPolicy` have it."""
+    """The model's knowledge of files, as `EditPolicy` has it."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
-    """What became of each file since the attempt began."""
+    """The fate of each file since the attempt began."""
 
     def __post_init__(self) -> None:
         if (shown := self.attempt.shown) is not None:
@@ -56,7 +56,7 @@ class StepTransaction:
 
     @property
     def changes(self) -> ChangeSet:
-        """What the attempt made of the project's files so far."""
+        """All that the attempt changed so far."""
         return ChangeSet(tuple(made for made in self._made.values() if made.before != made.after))
 
     def show(self, shown: Shown) -> None:
@@ -79,7 +79,7 @@ class StepTransaction:
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
-        changes = await asyncio.to_thread(change_set, self.root, edits, self._terms(), self.protected)
+        changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
         notes = tuple(f"{note}." for note in changes.notes)
         for note in () if again else notes:
             self.emit(Notice(note, about=About.FILE_NOTE))
@@ -109,7 +109,11 @@ class StepTransaction:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
         if not self.is_begun:
             self.emit(CheckpointStarted(self.step.number))
-            await self.history.before(self.attempt, self._declared() if self.call_by_call else tuple(touched))
+            if self.call_by_call:  # what the plan names for the step can be changed also where git ignores it
+                named = [_plain(self.root, file.path) for file in self.step.files_affected]
+                await self.history.before(self.attempt, [path for path in named if path is not None])
+            else:
+                await self.history.before(self.attempt, touched)
             self.is_begun = True
             if unseen := self.history.unseen():
                 text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
@@ -121,16 +125,14 @@ class StepTransaction:
             )
 
     def take_over_from_command(self, call: int, others: Set[PurePosixPath]) -> None:
-        """What the command of a call made of the step's files, but for those that `others` had changed before, is the
-        step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
+        """Whatever the command of a call made of the step's files, but for those that `others` had changed before, is
+        the step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
         journal = self.attempt.journal
-        left = ((path, self.root / path) for path in sorted(journal.changed_since() - others))
-        made = {path: written_file_at(place) for path, place in left if is_file_or_free(place)}
-        if made:
+        if made := journal.left_by_command(others):
             journal.keep_command_writes(call, made)
         self._record_command_writes(made)
 
-    def write_as_command(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
+    def write_as_command(self, made: CommandWrites) -> None:
         """Write once more what a command made of the step's files. Raises `ReplyRefused` where somebody else has
         changed one since."""
         journal = self.attempt.journal
@@ -146,26 +148,22 @@ class StepTransaction:
         self._record_command_writes(made)
 
     def start_anew(self) -> None:
-        """What was written is restored, and nothing counts of what the model knew."""
+        """Restore what was written; nothing counts of what the model knew."""
         self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()
         self.call_by_call = self.is_begun = False
 
-    def _declared(self) -> tuple[str, ...]:
-        """The files that the plan names for the step: they can be changed also where git ignores them."""
-        paths = (_plain(self.root, file.path) for file in self.step.files_affected)
-        return tuple(path for path in paths if path is not None)
-
-    def _terms(self) -> EditPolicy:
-        """What the model knows, and what the step and its guidance ask for."""
+    def _policy(self) -> EditPolicy:
+        """By what the model knows, and what the step and its guidance ask for."""
         asked = StepMandate.by(self.step, self.attempt.guidance)
 
         def may_delete(path: str) -> bool:
             places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))
             return path in asked.notes or any(asked.to_remove(TestId(place)) for place in places)
 
-        return EditPolicy(self._seen, may_delete, asked.to_shorten)
+        parts = BY_CALL if self.call_by_call else IN_BLOCKS
+        return EditPolicy(self._seen, may_delete, asked.to_shorten, parts)
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)
@@ -178,7 +176,7 @@ class StepTransaction:
         if is_known or change.after is None:  # who has changed a part has not seen the rest
             self._seen[path] = digest(change.after)
 
-    def _record_command_writes(self, made: Mapping[PurePosixPath, WrittenFile | None]) -> None:
+    def _record_command_writes(self, made: CommandWrites) -> None:
         for path, file in made.items():
             self._made[path] = replace(self._made[path], after=file.content if file else None)
 

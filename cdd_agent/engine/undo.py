@@ -14,8 +14,8 @@ from cdd_agent.engine.run import Run, named
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, Notice, StepDiff, StepsRedone, StepsUndone, Tone
 from cdd_agent.files.json_file import stamp
-from cdd_agent.git.restore import CheckpointGone, RestoreResult
-from cdd_agent.tickets.state import StepExecution, Undo, of_plan
+from cdd_agent.git.restore import CheckpointGone
+from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, of_plan
 
 
 class NotCarriedOut(BadInput):
@@ -44,50 +44,46 @@ class Undoing:
     run: Run
 
     async def undo(self, number: int | None = None) -> None:
-        """Go back to before a step, or before the last one: it and those after it are pending again. A step that was
-        interrupted is the last one where its commands left something, and begins anew then.
-
-        Raises `BadInput` for a step that was not carried out, `CheckpointGone` where what it changed cannot be known
-        any more; then nothing was changed.
-        """
-        self.run.lock.check()
-        known = (*self.run.state.settled(), *await self._left_something())
+        """See `Engine.undo`. A step that was interrupted is the last one where its commands left something, and begins
+        anew then."""
+        run, history = self.run, self.run.history
+        run.lock.check()
+        left = [step for step in run.state.interrupted() if await history.left(run.standing(step))]
+        known = (*run.state.settled(), *left)
         if not known:
-            self.run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
+            run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
             return
-        first = known.index(self._carried_out(number, known))
-        for step in known[first:]:
-            if self._unknown(step):
+        steps = known[known.index(self._carried_out(number, known)) :]
+        for step in steps:
+            if self._is_unknown(step):
                 raise ChangesUnknown(step.step_number)
         undo = stamp()
-        await self.run.history.expect(await self._to_be_undone(undo, known[first:]))
-        steps = tuple(step.folder for step in known[first:])
-        self.run.record.save_going_back(GoingBack(id=undo, steps=steps))
+        await history.expect(await self._to_be_undone(undo, steps))
+        run.record.save_going_back(GoingBack(id=undo, steps=tuple(step.folder for step in steps)))
         await self.finish()
 
     async def redo(self) -> None:
-        """Undo the last undo. Not any more when another step was run or skipped since.
-
-        Raises `BadInput` where the plan is another one by now, or `CheckpointGone`.
-        """
-        self.run.lock.check()
-        if not self.run.state.undone:
-            self.run.emit(Notice("There is no undo to be undone, or another step has been run since."))
+        """See `Engine.redo`."""
+        run = self.run
+        run.lock.check()
+        if not run.state.undone:
+            run.emit(Notice("There is no undo to be undone, or another step has been run since."))
             return
-        undo = self.run.state.undone[-1]
-        of_plan(self.run.state.redo(), self.run.plan)
-        await self.run.history.expect(await self._undone(undo))
+        undo = run.state.undone[-1]
+        of_plan(run.state.redo(), run.plan)
+        await run.history.expect(await self._undone(undo))
         steps = tuple(step.folder for step in undo.steps)
-        self.run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
+        run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
         await self.finish()
 
     async def diff(self, number: int | None = None) -> None:
         """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
-        if number is None and not self.run.state.settled():
+        known = self.run.state.settled()
+        if number is None and not known:
             self.run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
             return
-        step = self._carried_out(number, self.run.state.settled())
-        if self._unknown(step):
+        step = self._carried_out(number, known)
+        if self._is_unknown(step):
             text = f"What step {step.step_number} changed is not known: its record is gone."
             self.run.emit(Notice(text, Tone.WARNING))
             return
@@ -96,25 +92,35 @@ class Undoing:
 
     async def finish(self) -> None:
         """An undo or a redo that was begun; after a kill perhaps a second time, which does no harm."""
-        going = self.run.record.going_back
+        run = self.run
+        going = run.record.going_back
         if going is None:
             return
         told: StepsUndone | StepsRedone | None = None
-        undone = next((undo for undo in self.run.state.undone if undo.id == going.id), None)
-        known = (*self.run.state.settled(), *self.run.state.interrupted())
+        undone = next((undo for undo in run.state.undone if undo.id == going.id), None)
+        known = (*run.state.settled(), *run.state.interrupted())
         steps = [step for step in known if step.folder in going.steps]
         if going.again and undone is not None:
-            back = await self.run.history.reapply(await self._undone(undone))
-            self.run.save(self.run.state.redo())
-            told = StepsRedone(_numbers(undone.steps), back.restored, back.kept)
+            back = await run.history.reapply(await self._undone(undone))
+            run.save(run.state.redo())
+            told = StepsRedone(tuple(step.step_number for step in undone.steps), back.restored, back.kept)
         elif not going.again and undone is None and steps:
             net = await self._to_be_undone(going.id, steps)
-            back = await self.run.history.restore(net)
-            self.run.save(self.run.state.undo(steps, going.id))
-            told = _told(steps, net, back)
-        self.run.record.settle_going_back()
+            back = await run.history.restore(net)
+            run.save(run.state.undo(steps, going.id))
+            # What a person edited is named: it was left alone, or is what an undo cannot go beyond.
+            changed = {change.path for change in net.changes}
+            edited = tuple(path for path in sorted(net.edited & changed) if path not in back.kept)
+            told = StepsUndone(
+                tuple(step.step_number for step in steps),
+                tuple(path for path in back.restored if path not in edited),
+                tuple(sorted({*back.kept, *(net.edited - changed)})),
+                tuple(step.commit for step in steps if step.commit),
+                edited,
+            )
+        run.record.settle_going_back()
         if told is not None:
-            self.run.emit(told)
+            run.emit(told)
 
     async def close_step(self, step: StepExecution) -> None:
         """Tell what is left of a step whose last attempt was restored, and name it: it may be yours."""
@@ -141,13 +147,8 @@ class Undoing:
         return await self.run.history.net(attempts, await self.run.history.present(undo, attempts))
 
     async def _undone(self, undo: Undo) -> NetChanges:
-        """What an undo restored."""
+        """The changes that an undo restored."""
         return await self.run.history.net(self.run.standing(*undo.steps), await self.run.history.found_by(undo.id))
-
-    async def _left_something(self) -> tuple[StepExecution, ...]:
-        """The interrupted steps of which something is still there."""
-        steps = self.run.state.interrupted()
-        return tuple([step for step in steps if await self.run.history.left(self.run.standing(step))])
 
     def _carried_out(self, number: int | None, known: Sequence[StepExecution]) -> StepExecution:
         """The step of this number, or the last one, of those that were carried out, in this order."""
@@ -160,22 +161,8 @@ class Undoing:
         hint = f"Those that were, in this order: {numbers}." if numbers else ""
         raise NotCarriedOut(number, hint)
 
-    def _unknown(self, step: StepExecution) -> tuple[str, ...]:
-        """The files of a step of which no checkpoint tells what they were before."""
+    def _is_unknown(self, step: StepExecution) -> bool:
+        """Whether it changed files of which no checkpoint tells what they were before."""
         spans = (attempt.span for attempt in self.run.standing(step))
         is_known = any(span is not None and span.after is not None for span in spans)
-        return () if is_known else (*step.files_created, *step.files_modified, *step.files_deleted)
-
-
-def _told(steps: Sequence[StepExecution], net: NetChanges, back: RestoreResult) -> StepsUndone:
-    """What a person edited is named: it was left alone, or is what an undo cannot go beyond."""
-    changed = {change.path for change in net.changes}
-    kept = tuple(sorted({*back.kept, *(net.edited - changed)}))
-    edited = tuple(path for path in sorted(net.edited & changed) if path not in back.kept)
-    restored = tuple(path for path in back.restored if path not in edited)
-    commits = tuple(step.commit for step in steps if step.commit)
-    return StepsUndone(_numbers(steps), restored, kept, commits, edited)
-
-
-def _numbers(steps: Sequence[StepExecution]) -> tuple[int, ...]:
-    return tuple(step.step_number for step in steps)
+        return not is_known and step.files != NO_FILES

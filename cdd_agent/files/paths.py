@@ -42,6 +42,12 @@ def confine(root: Path, text: str) -> PurePosixPath:
     return path
 
 
+def without_links(root: Path, path: str) -> str:
+    """The path of the file itself, where one leads through a link to a folder: git follows none."""
+    folder, top = (root / path).parent.resolve(), root.resolve()
+    return (folder.relative_to(top) / Path(path).name).as_posix() if folder.is_relative_to(top) else path
+
+
 def confine_folder(root: Path, text: str) -> PurePosixPath:
     """Turn the text of a folder to work in into a path relative to `root`, links resolved, or raise `PathRefused`.
 

@@ -63,7 +63,7 @@ class Checkpoints:
 
     @property
     def unseen(self) -> frozenset[str]:
-        """What could not be read, and so is in none."""
+        """Files that could not be read, and so are in none."""
         return frozenset(self.snapshots.unseen)
 
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
@@ -101,7 +101,7 @@ class Checkpoints:
         return tuple(seen[path] for path in sorted(seen.keys() - unknown))
 
     async def diff(self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()) -> str:
-        """What differs, as a unified diff; of a very long one, the beginning."""
+        """The difference, as a unified diff; of a very long one, the beginning."""
         target = self.snapshots.folder / "diff"
         how = ("--no-ext-diff", "--no-textconv", "--find-renames", "--binary")
         where = [f":(top,literal){path}" for path in paths]
@@ -112,7 +112,7 @@ class Checkpoints:
         return text + ("\n… (more was changed)\n" if len(data) > _LONGEST_DIFF else "")
 
     async def read(self, changes: Sequence[Change]) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """What was in files before and after these changes; of very long ones, the beginning.
+        """The contents of files before and after these changes; of very long ones, the beginning.
 
         Raises `CheckpointGone`.
         """

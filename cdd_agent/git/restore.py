@@ -1,4 +1,6 @@
-"""Putting files back as a checkpoint had them, without ever touching what somebody else has changed since."""
+"""Restoring files: the one way back, whoever knows what they were before, which never touches what somebody else has
+changed since. A checkpoint knows it (`checkpoint.py`), and so do a step's journal and a change set that failed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.atomic import put_file, put_link, remove_leftovers
+from cdd_agent.files.atomic import put_file, put_link, remove, remove_leftovers
 from cdd_agent.files.walk import open_file
 from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.snapshot import USUAL_PERMISSIONS
@@ -21,7 +23,7 @@ _CHUNK = 1 << 20
 
 
 class CheckpointGone(CddError):
-    """What a checkpoint holds is no longer in git's store."""
+    """A content of a checkpoint is no longer in git's store."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -36,7 +38,7 @@ _UNKNOWN = TreeEntry("", "")
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """What became of files: `restored` are as they were before, `kept` were changed since and left alone."""
+    """The fate of files: `restored` are as they were before, `kept` were changed since and left alone."""
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -53,9 +55,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Contents:
-    """Where the contents of files are kept, by their ids."""
+    """The contents of files, or where they are kept, by their ids."""
 
-    places: Mapping[str, Piece] = field(default_factory=dict)
+    places: Mapping[str, Piece | bytes] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: Path) -> Contents:
@@ -63,7 +65,7 @@ class Contents:
 
         Raises `CheckpointGone` for a content that git does not have.
         """
-        places: dict[str, Piece] = {}
+        places: dict[str, Piece | bytes] = {}
         with source.open("rb") as file:
             while head := file.readline():
                 name, kind, *size = head.decode().split()
@@ -75,6 +77,9 @@ class Contents:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         piece = self.places[name]
+        if isinstance(piece, bytes):
+            yield piece
+            return
         left = piece.size
         with piece.source.open("rb") as file:
             file.seek(piece.start)
@@ -120,42 +125,30 @@ class _Fate(Enum):
 
 
 def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
-    is_as_after = _look(root, change.path, change.after) == change.after
-    if is_as_after and change.before and change.before == change.after:
-        return _restore_permissions(root / change.path, change.before, change.after)
-    if is_as_after and change.before != change.after:
-        return _Fate.RESTORED if _restore(root, root / change.path, change.before, contents) else _Fate.KEPT
-    place = root / change.path
-    if change.before is None and not os.path.lexists(place) and _is_reached(root, place.parent):
-        _remove_empty_parents(root, place)  # a write that was killed may have made them
-    return _Fate.WAS_SO if _look(root, change.path, change.before) == change.before else _Fate.KEPT
-
-
-def _restore(root: Path, place: Path, entry: TreeEntry | None, contents: Contents) -> bool:
-    """Whether it could be done: not where something that was kept is in the way."""
-    if entry is None:
-        _remove(root, place)
-        return True
-    if not _is_reached(root, place.parent) or not _make_room(place):
-        return False
-    if entry.mode == _LINK:
-        put_link(place, os.fsdecode(b"".join(contents.chunks(entry.content))))
+    place, before, after = root / change.path, change.before, change.after
+    if _look(root, change.path, after) != after or before is after is None:
+        if before is None and not os.path.lexists(place) and _is_reached(root, place.parent):
+            _remove_empty_parents(root, place)  # a write that was killed may have made them
+        return _Fate.WAS_SO if _look(root, change.path, before) == before else _Fate.KEPT
+    if before is None:
+        remove(place)
+        _remove_empty_parents(root, place)
+    elif before == after:  # but for permissions that git does not know
+        now = stat.S_IMODE(place.lstat().st_mode)
+        if _is_like(now, before):
+            return _Fate.WAS_SO
+        if not _is_like(now, after):
+            return _Fate.KEPT
+        try:
+            place.chmod(_permissions(place, before))
+        except OSError as error:
+            raise BadInput(f"{place} could not be changed: {error.strerror or error}") from error
+    elif not _is_reached(root, place.parent) or not _make_room(place):
+        return _Fate.KEPT  # something that was kept is in the way
+    elif before.mode == _LINK:
+        put_link(place, os.fsdecode(b"".join(contents.chunks(before.content))))
     else:
-        put_file(place, contents.chunks(entry.content), _permissions(place, entry))
-    return True
-
-
-def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _Fate:
-    """For a file of which nothing else was changed."""
-    now = stat.S_IMODE(place.lstat().st_mode)
-    if _is_like(now, before):
-        return _Fate.WAS_SO
-    if not _is_like(now, after):
-        return _Fate.KEPT
-    try:
-        place.chmod(_permissions(place, before))
-    except OSError as error:
-        raise BadInput(f"{place} could not be changed: {error.strerror or error}") from error
+        put_file(place, contents.chunks(before.content), _permissions(place, before))
     return _Fate.RESTORED
 
 
@@ -163,15 +156,6 @@ def _is_like(permissions: int, entry: TreeEntry) -> bool:
     if entry.permissions is None:
         return permissions in USUAL_PERMISSIONS
     return permissions == entry.permissions
-
-
-def _remove(root: Path, place: Path) -> None:
-    """Remove a file, and the folders that are empty without it."""
-    try:
-        place.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
-    _remove_empty_parents(root, place)
 
 
 def _remove_empty_parents(root: Path, place: Path) -> None:
@@ -192,14 +176,10 @@ def _permissions(place: Path, entry: TreeEntry) -> int:
         return entry.permissions
     now = stat.S_IMODE(place.lstat().st_mode) if place.is_file() and not place.is_symlink() else 0
     if now not in USUAL_PERMISSIONS:
-        now = 0o666 & ~_umask()
+        mask = os.umask(0o077)  # there is no way to ask; in the moment between, new files are private
+        os.umask(mask)
+        now = 0o666 & ~mask
     return now | (now & 0o444) >> 2 if entry.mode == _EXECUTABLE else now & ~0o111
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)  # there is no way to ask; in the moment between, new files are private
-    os.umask(mask)
-    return mask
 
 
 def _is_reached(root: Path, folder: Path) -> bool:
@@ -233,7 +213,7 @@ def _make_room(place: Path) -> bool:
 
 
 def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
-    """What is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
+    """The file that is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
 
     `like` tells how contents are named.
     """

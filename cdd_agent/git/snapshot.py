@@ -68,12 +68,12 @@ _HINT = "Check that the folder can be written and the disk has space; files that
 
 @dataclass(frozen=True)
 class Notes:
-    """What git does not know of the files in a snapshot."""
+    """Things that git does not know of the files in a snapshot."""
 
     modes: Mapping[str, int]
     """Unusual permissions, by path."""
     unseen: frozenset[str]
-    """What was there and could not be read; of a folder, all that is in it."""
+    """Files that were there and could not be read; of a folder, all that is in it."""
     also: frozenset[str]
     """The ignored files that were asked for, whether they were there or not."""
 
@@ -167,7 +167,7 @@ class Snapshots:
         return found.stdout.strip() or None
 
     async def notes(self, snapshot: str) -> Notes:
-        """What a snapshot has beside its files."""
+        """All that a snapshot has beside its files."""
         if snapshot in self._notes:
             return self._notes[snapshot]
         asked = self.input(f"{snapshot}:{kind}\n" for kind in ("modes", "unseen", "also"))
@@ -297,7 +297,7 @@ def _read_batch(answers: Path) -> list[list[str]]:
 
 
 def names_in(listed: Path) -> Iterator[str]:
-    """What git listed, each ended by a NUL."""
+    """The names that git listed, each ended by a NUL."""
     return (os.fsdecode(name) for name in listed.read_bytes().split(b"\0") if name)
 
 
@@ -351,7 +351,7 @@ def _as_notes(modes: Iterable[str], unseen: Iterable[str], also: Iterable[str]) 
 
 
 def _unseen(stderr: str) -> set[str]:
-    """What git could not read. Any other error, such as a full disk, would leave a hole in the snapshot."""
+    """The files that git could not read. Any other error, such as a full disk, would leave a hole in the snapshot."""
     found = {name for match in _LEFT_OUT.finditer(stderr) for name in match.groups() if name}
     rest = _LEFT_OUT.sub("", stderr).strip()
     if rest:

@@ -74,6 +74,14 @@ class KnownModel:
     efforts: frozenset[str] = field(default_factory=frozenset)
     """Those among none, minimal, xhigh and max that it is known to take beside low, medium and high."""
 
+    @property
+    def in_short(self) -> str:
+        """Its window and its price, as far as they are known."""
+        words = [f"{self.window // 1000:,}k tokens"] if self.window else []
+        if self.price is not None:
+            words += [f"${self.price.prompt * 1e6:.4g} in, ${self.price.completion * 1e6:.4g} out per million"]
+        return " · ".join(words)
+
 
 UNKNOWN = KnownModel()
 _EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
@@ -111,6 +119,13 @@ def known_model(model: str) -> KnownModel:
         only_by_responses="R" in flags,
         efforts=frozenset(effort for flag, effort in _EFFORTS.items() if flag in flags),
     )
+
+
+def models_of(provider: str) -> list[str]:
+    """The model strings of a provider's models that call tools."""
+    rows = ((name, [*row, None, None, None]) for name, row in _table()["models"].items())
+    names = (name.removeprefix(f"{provider}/") for name, row in rows if row[0] == provider and "t" in (row[3] or ""))
+    return [f"{provider}/{name}" for name in dict.fromkeys(names)]
 
 
 def has_provider(model: str) -> bool:

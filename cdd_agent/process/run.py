@@ -178,6 +178,12 @@ async def run_command(
             await to_its_end(partial(_end_all, process, mark), name="end")
 
 
+def run_in_foreground(argv: Sequence[str]) -> int:
+    """Run a program of the person's own that has the terminal to itself, with all of their environment, and return its
+    exit code. Raises `OSError` where it cannot be started."""
+    return subprocess.run(argv, check=False).returncode
+
+
 class _NoSuchProgram(Exception):
     pass
 

@@ -72,7 +72,7 @@ class Tool(ABC, Generic[A]):
             )
             return {"error": f"{self.name} was called wrongly: {problems}. Its parameters: {parameters or 'none'}."}
         except CddError as error:
-            return {"error": " ".join(filter(None, (error.message, error.hint)))}
+            return {"error": error.in_a_line}
 
     @abstractmethod
     async def run(self, arguments: A) -> Answer:

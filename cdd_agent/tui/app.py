@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -19,20 +20,24 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
-from cdd_agent.commands.registry import handle
+from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import (
+    CommandOutput,
     CriteriaShown,
     Emit,
     Event,
     ExitRequested,
     Notice,
+    ReplyDelta,
     StepFinished,
+    ThinkingDelta,
     Tone,
 )
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, KeyClock
 from cdd_agent.tui.asking import Asking
+from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.faults import FaultLog, Guarded
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.sparing import Sparing
@@ -74,6 +79,7 @@ class Shell(Sparing, Guarded, App[CddError]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
         Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
         Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
         Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),
@@ -96,8 +102,13 @@ class Shell(Sparing, Guarded, App[CddError]):
         self._first = first
         self._opened = asyncio.Event()
         self.asking = Asking(self.home, clock)
+        self.attention = Attention(self._tell_terminal, TerminalKind.of(os.environ), root.name)
+        self._recap = ""
+        """What a person is to be told who was away, when that does not break into a text that grows."""
         self._clock = clock
         self._last_letter = self._asked_to_leave = -inf
+        self._problem = ""
+        """The error that ended it."""
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
         self._typed: tuple[str, Meant] = ("", (None, None))
@@ -126,13 +137,17 @@ class Shell(Sparing, Guarded, App[CddError]):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED))
             loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
+        self.app_suspend_signal.subscribe(self, self._lend, immediate=True)
+        self.app_resume_signal.subscribe(self, self._come_back)
         self.set_timer(_QUIET, self.open)
 
     @work(group="open")
     async def open(self) -> None:
         """Open the session, and begin with the first line."""
         try:
-            session, notices = await asyncio.to_thread(self._open_session, self.asking, self.hear)
+            session, notices = await asyncio.to_thread(
+                self._open_session, Calling(self.asking, self.attention), self.hear
+            )
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
             return
@@ -141,6 +156,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             return
         self.home.session = session
         self.home.bar.model = session.project.config.model or "no model"
+        self.attention.open(session.project.config.notifications, lambda: session.tally.spent)
         for notice in notices:
             self.show(notice)
         self._opened.set()
@@ -169,7 +185,36 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
 
+    def _lend(self, _: object) -> None:
+        self.attention.lend()
+        self.let_go()
+
+    def _come_back(self, _: object) -> None:
+        """After Ctrl+Z the screen is empty."""
+        self.attention.take_back()
+        self.send_all()
+
+    def _tell_terminal(self, sequence: str) -> None:
+        """Where there is one: Textual writes to the standard error, and in a browser somewhere else."""
+        is_terminal = all(file is not None and file.isatty() for file in (sys.__stdout__, sys.__stderr__))
+        if is_terminal and self._driver is not None and not (self.is_headless or self.is_web):
+            self._driver.write(sequence)
+
+    def on_app_blur(self) -> None:
+        self.attention.look_away()
+
+    def on_app_focus(self) -> None:
+        self._recap = self.attention.look_back() or self._recap
+        if self._turn is None or self.asking.open is not None:
+            self._say_what_happened()
+
+    def _say_what_happened(self) -> None:
+        text, self._recap = self._recap, ""
+        self.home.transcript.add(BlockKind.NOTE, text)
+
     async def on_unmount(self) -> None:
+        self.attention.close()
+        self.let_go()
         if self.session is not None:
             self.session.leave()
 
@@ -205,9 +250,14 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.asking.take_line(self.asking.open, event.line)
             return
         if self._turn is not None:
-            if event.line.strip():
+            if can_run_now(event.line):
+                prompt.accepted(event.line)
+                self.look(event.line)
+            elif event.line.strip():
                 prompt.hold(event.line)
                 self._meant[event.line] = self._meant_by(event.line)
+                if self.home.agent is not None:
+                    self.home.agent.steer(event.line, partial(prompt.take_held, event.line))
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])
@@ -219,19 +269,33 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.home.transcript.add(BlockKind.USER, event.line)
         self.take_turn(event.line)
 
+    @work(group="look")
+    async def look(self, line: str) -> None:
+        """Carry out a line that disturbs nothing, while a turn runs."""
+        assert self.session is not None
+        self.home.transcript.add(BlockKind.USER, line)
+        try:
+            await handle(self.session, line)
+        except CddError as error:
+            self._complain(error)
+
+    def _complain(self, error: CddError) -> None:
+        self.show(Notice(error.message, Tone.ERROR))
+        if error.hint:
+            self.show(Notice(error.hint))
+
     @work(exclusive=True, group="turn")
     async def take_turn(self, line: str) -> None:
         """One line, carried out to its end, shown as it happens."""
         await self._opened.wait()
         assert self.session is not None
-        self._went_well = True
+        self._went_well, self._problem = True, ""
+        self.attention.begin()
         try:
             await handle(self.session, line)
         except CddError as error:
-            self._went_well = False
-            self.show(Notice(error.message, Tone.ERROR))
-            if error.hint:
-                self.show(Notice(error.hint))
+            self._went_well, self._problem = False, error.message
+            self._complain(error)
         except asyncio.CancelledError:
             if self.is_running:
                 in_a_run = self.home.agent is not None and self.home.agent.name == "executor"
@@ -255,6 +319,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             else:
                 prompt.bring_back([line], is_typing=is_typing)
                 prompt.give_back(is_typing=is_typing)
+        if self._turn is None:
+            self.attention.end(self._problem, stopped=event.state is WorkerState.CANCELLED)
+            self._say_what_happened()
 
     def hear(self, event: Event) -> None:
         """The session's events. A fault in showing one is not the fault of whoever tells it."""
@@ -266,6 +333,9 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def show(self, event: Event) -> None:
         """One event, on the screen and for the turn that it belongs to."""
+        self.attention.hear(event)
+        if self._recap and not isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput):
+            self._say_what_happened()
         if isinstance(event, StepFinished) and event.status not in (StepStatus.COMPLETED, StepStatus.SKIPPED):
             self._went_well = False
         if isinstance(event, ExitRequested):
@@ -365,6 +435,13 @@ class Shell(Sparing, Guarded, App[CddError]):
     async def action_quit(self) -> None:
         """Textual's own way out: Ctrl+Q and the command palette."""
         self.action_leave()
+
+    def action_suspend_process(self) -> None:
+        """Ctrl+Z."""
+        if os.name != "nt" and self._driver is not None and self._driver.can_suspend:
+            super().action_suspend_process()
+        else:
+            self.notify("The shell cannot be suspended here: that takes a terminal with job control.")
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)

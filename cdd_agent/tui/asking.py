@@ -90,7 +90,8 @@ class Asking:
                 prompt.set_aside()
             return True
         rested = at - max(rested_since, answering.seen_at) >= REST
-        answer = answering.hear(event, typed=prompt.text, rested=rested, seen=at >= answering.seen_at)
+        typed = prompt.text or " " * prompt.is_searching  # an answer is never begun in a search
+        answer = answering.hear(event, typed=typed, rested=rested, seen=at >= answering.seen_at)
         if answer is not None:
             self._home.run_worker(self._let_stand(answering, answer), group="answer")
         self.show_keys(answer)

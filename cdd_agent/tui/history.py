@@ -9,6 +9,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import ignore_runs
 
 _KEPT = 500
+"""Lines that are read again."""
 
 
 class PromptHistory:
@@ -44,6 +45,12 @@ class PromptHistory:
     def next(self, current: str) -> str | None:
         """The line after, at last what was being typed; None when there is nothing later."""
         return self._go(1, current) if self._at < len(self._loaded()) else None
+
+    def search(self, typed: str, most: int) -> list[str]:
+        """The lines that have all words of a text, each once, the latest first."""
+        words = typed.casefold().split()
+        latest_first = dict.fromkeys(reversed(self._loaded()))
+        return [line for line in latest_first if all(word in line.casefold() for word in words)][:most]
 
     def _go(self, by: int, current: str) -> str:
         lines = [*self._loaded(), ""]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from cdd_agent.commands.registry import complete
+from cdd_agent.commands.completing import complete
+from cdd_agent.commands.registry import hint_for
+from cdd_agent.completion import Completion
 from cdd_agent.events import (
     AgentChanged,
     Answer,
@@ -42,6 +45,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.git.status import current_branch
 from cdd_agent.sanitize import fenced
+from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -56,12 +60,8 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.session import Session
 
-_KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
+_KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
-_IN_A_RUN = "Enter runs the next step; status, skip, exit ..."
-_IN_A_PLANNING = "approve, keep, show, or what to change ..."
-_WITH_SOCRATES = "your answer; summary, approve, exit ..."
-_AFTER_A_FAILURE = "retry, skip, exit, or what to do differently ..."
 _BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
     Tone.QUIET: BlockKind.OUTPUT,
@@ -92,7 +92,7 @@ class Home(GuardedWidget, Screen[None]):
             yield StepList()
             yield SpecPanel()
         yield Vertical(id="questions")
-        yield Prompt(self._complete, PromptHistory(self._root))
+        yield Prompt(self._complete, PromptHistory(self._root), Drafts(self._root))
         yield ActivityBar(_KEYS)
 
     def on_mount(self) -> None:
@@ -127,8 +127,8 @@ class Home(GuardedWidget, Screen[None]):
     def agent(self) -> Agent | None:
         return self.session.agent if self.session is not None else None
 
-    def _complete(self, line: str) -> list[str]:
-        return complete(self.session, line) if self.session is not None else []
+    def _complete(self, line: str) -> list[Completion]:
+        return complete(self.session, line, self.prompt.offer_again) if self.session is not None else []
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
@@ -243,18 +243,17 @@ class Home(GuardedWidget, Screen[None]):
     def say_what_to_type(self) -> None:
         """In the empty prompt, and below it what Enter does with what stands there."""
         text = _IN_CHAT
-        if self.agent is not None and self.agent.name == "planner":
-            text = _IN_A_PLANNING
-        elif self.agent is not None:
-            text = _AFTER_A_FAILURE if self.steps.has_failed else _IN_A_RUN
-            text = _WITH_SOCRATES if self.agent.name == "socrates" else text
+        if self.agent is not None:
+            text = (self.steps.has_failed and self.agent.after_a_failure) or self.agent.placeholder
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
 
+    @on(Prompt.DoingChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
-        self.activity.tell_meaning(meaning.hint if meaning is not None else "")
+        hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
+        self.activity.tell_meaning(hint, self.prompt.doing)
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""

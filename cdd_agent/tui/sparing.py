@@ -111,8 +111,7 @@ class SentScreen:
             row = wanted.setdefault(y, list(self._rows[y]))
             for (x, strip), end in zip(update.chops[y].items(), update.chop_ends[y], strict=False):
                 if strip is not None and x <= stop and end > start:
-                    cells = self._cells(strip)[: min(end, stop) - x]
-                    row[x : x + len(cells)] = cells
+                    _put(row, x, self._cells(strip.crop(0, min(end, stop) - x)))
         return wanted
 
     def _cells(self, strip: Strip) -> list[Cell]:
@@ -248,6 +247,15 @@ def _looks(style: Style | None, colours: ColorSystem) -> tuple[Look, Look]:
             attributes.add(code)
     look = Look(colour, background, frozenset(attributes), found[1] or ";")
     return look, look if look.attributes & _SEEN_ON_BLANKS else Look(background=background, link=look.link)
+
+
+def _put(row: list[Cell], x: int, cells: list[Cell]) -> None:
+    """Put the cells there; of a character of which they cover a half, the other one is blank."""
+    end = x + len(cells)
+    for half, other in ((x, x - 1), (end, end)):
+        if half < len(row) and not row[half][0]:
+            row[other] = _BLANK, row[other][1]
+    row[x:end] = cells
 
 
 def _whole(shown: list[Cell], row: list[Cell], start: int, stop: int) -> tuple[int, int]:

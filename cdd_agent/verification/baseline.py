@@ -13,12 +13,12 @@ from cdd_agent.events import BaselineTaken
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan_step import PlanStep
-from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
+from cdd_agent.verification.checks import Check, check_for, project_check, run_check
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 
 class Baseline(JsonFile):
-    """What the project's own check said before a run changed anything."""
+    """The project's own check, as it ended before a run changed anything."""
 
     step: int
     """The step that it was taken before: the first, unless the run is older than its baseline."""
@@ -71,11 +71,27 @@ async def take_baseline(
         ran = await run_check(check, commands, limit, folder)
     except BadInput as error:
         return Baseline(step=step, command=check.shown, problem=error.message), ""
-    return _baseline(step, check, ran), ran.output
+    result, problem = ran.result, ""
+    if result.timed_out:
+        problem = f"it was still running after {result.limit:g} s and was ended"
+    elif check.always_reports and ran.tests is None:
+        problem = f"it left no report of its tests (exit code {result.return_code})"
+    elif ran.tests and (not ran.tests.is_finished or not check.came_to_its_end(result)):
+        problem = f"it did not come to its end (exit code {result.return_code})"
+    return_code = None if result.timed_out else result.return_code
+    baseline = Baseline(
+        step=step,
+        command=check.shown,
+        return_code=return_code,
+        seconds=result.seconds,
+        problem=problem,
+        tests=ran.tests,
+    )
+    return baseline, ran.output
 
 
 def as_event(baseline: Baseline) -> BaselineTaken:
-    """What people are told of it."""
+    """The event by which people are told of it."""
     tests = baseline.tests
     return BaselineTaken(
         baseline.step,
@@ -86,23 +102,4 @@ def as_event(baseline: Baseline) -> BaselineTaken:
         skipped=tests.count(Result.SKIPPED) if tests else None,
         seconds=baseline.seconds,
         problem=baseline.problem,
-    )
-
-
-def _baseline(step: int, check: Check, ran: Ran) -> Baseline:
-    result = ran.result
-    problem = ""
-    if result.timed_out:
-        problem = f"it was still running after {result.limit:g} s and was ended"
-    elif check.always_reports and ran.tests is None:
-        problem = f"it left no report of its tests (exit code {result.return_code})"
-    elif ran.tests and (not ran.tests.is_finished or not check.came_to_its_end(result)):
-        problem = f"it did not come to its end (exit code {result.return_code})"
-    return Baseline(
-        step=step,
-        command=check.shown,
-        return_code=None if result.timed_out else result.return_code,
-        seconds=result.seconds,
-        problem=problem,
-        tests=ran.tests,
     )

@@ -1,7 +1,7 @@
 """Checks: which command decides about a step, and running it.
 
 The command is the step's own (`**Verify:**` in the plan), else the config's, else found by what the project holds. It
-is run by the same runner as every other command. What its outcome means is for `verify.py` to say.
+is run by the same runner as every other command. What its outcome means is for `verdict.py` to say.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a check did, before anybody says what it means."""
+    """A check's run, before anybody says what it means."""
 
     result: CommandResult
     tests: SuiteRun | None = None
@@ -100,7 +100,7 @@ class Ran:
 
 
 def check_for(step: PlanStep, test_command: str | None, commands: CommandRunner) -> Check | None:
-    """What verifies this step; None when there is nothing to run. Raises `BadInput` for an unusable command.
+    """The check that verifies this step; None when there is nothing to run. Raises `BadInput` for an unusable command.
 
     The plan's own is judged like any command that a model asks for, but may also use the program of the project's
     tests. In the check's `command` is whether a person has to be asked.
@@ -113,7 +113,7 @@ def check_for(step: PlanStep, test_command: str | None, commands: CommandRunner)
 
 
 def project_check(test_command: str | None, commands: CommandRunner) -> Check | None:
-    """What runs the project's tests; None when there is nothing to run. Raises `BadInput`."""
+    """The check that runs the project's tests; None when there is nothing to run. Raises `BadInput`."""
     return parse_command(test_command, commands.root, commands.settings) if test_command else detect(commands.root)
 
 

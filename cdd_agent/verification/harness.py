@@ -38,7 +38,10 @@ def changes_of_harness(
     def decides(change: FileChange) -> bool:
         matters = invocation.what_matters(change.path) if invocation else _what_may_matter(change.path)
         own_script = str(change.path) == script and change.before is not None
-        return own_script or (matters is not None and _differs(change, matters))
+        if own_script or matters is None or matters is whole:
+            return own_script or matters is whole  # also an empty one that is new
+        before, after = ((data or b"").decode("utf-8", errors="replace") for data in (change.before, change.after))
+        return matters(before) != matters(after)
 
     return tuple(str(change.path) for change in changes if decides(change))
 
@@ -57,15 +60,8 @@ def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:
     return tuple(str(change.path) for change in changes if change.path.name == "conftest.py")
 
 
-def _differs(change: FileChange, matters: Matters) -> bool:
-    if matters is whole:
-        return True  # also an empty one that is new
-    before, after = ((data or b"").decode("utf-8", errors="replace") for data in (change.before, change.after))
-    return matters(before) != matters(after)
-
-
 def _what_may_matter(path: PurePosixPath) -> Matters | None:
-    """What to look at in a file of this name when anything may run the tests."""
+    """The part of a file of this name that may matter when anything may run the tests."""
     if _OF_ANY_COMMAND.fullmatch(path.name) or path.parts[0] == ".cargo":
         return whole
     if path.name == "package.json":

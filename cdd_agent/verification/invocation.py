@@ -62,14 +62,14 @@ class Invocation:
         return any(begun.startswith(one) or one.startswith(begun) for one in beginnings)
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """What in a file of this name decides how this command runs tests."""
+        """The part of a file of this name that decides how this command runs tests."""
         if self.script is not None and path.name == "package.json":
             return package_json
         return self.runner.what_matters(path)
 
 
 def invocation(argv: Sequence[str], root: Path) -> Invocation | None:
-    """What a command comes to that runs tests of which each is told; None for any other."""
+    """The runner that a command starts, with the words for it; None where it is not told of each test."""
     if runner := _runner(argv):
         return Invocation(runner, root, tuple(argv))
     script = _script(argv, root)

@@ -1,4 +1,4 @@
-"""What a step asks for in its own words: the tests it removes or skips, the files and tests it names.
+"""The mandate of a step, by its own words: the tests it removes or skips, the files and tests it names.
 
 Read narrowly: a test may go where a sentence says so of that test, its class or its file ("Remove `test_old`",
 "`tests/test_old.py` is replaced by …"), or the plan does beside its file.
@@ -23,6 +23,11 @@ _SHORTEN = re.compile(
 _SKIP = re.compile(r"skip(s|ped|ping)?|skipif|xfail(s|ed)?", re.IGNORECASE)
 _DENIED = re.compile(r"\b(not|never|cannot|without|instead of|rather than)\b|n['’]t\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
+_AROUND = "`'\"*()[]{},;:!?"
+"""Signs that only set words off."""
+_IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
+_TEST_FILE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?)(?:::|$)")
+"""At the end of a word that names a file, perhaps with a test in it."""
 _ITEM = re.compile(r"([-*+]|\d+[.)])\s")
 _ANOTHER_THING = re.compile(
     r"""
@@ -53,7 +58,7 @@ _MAY_FAIL = re.compile(
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-"""What a plan says of a test that is written before what it tests, or that is another's concern."""
+"""Said of a test that is written before what it tests, or that is another step's concern."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class StepMandate:
 
     @classmethod
     def in_text(cls, text: str) -> Self:
-        """What other words than a step's ask for."""
+        """The same of other words than a step's."""
         return cls(tuple(_sentences(text)))
 
     def to_remove(self, test: TestId) -> bool:
@@ -83,7 +88,7 @@ class StepMandate:
 
     def names_file(self, path: str) -> bool:
         """Whether the step is about this file at all."""
-        names = {path, _last(path)}
+        names = {_as_word(path), _as_word(_last(path))}
         said = (sentence for sentence in self.sentences if not _DENIED.search(sentence))
         return path in self.notes or any(not names.isdisjoint(_words(sentence)) for sentence in said)
 
@@ -124,12 +129,18 @@ class StepMandate:
         return takes_away and self.names_file(path)
 
     def _allows(self, verb: re.Pattern[str], test: TestId) -> bool:
-        file, inside = test.file, test.parts
-        names = _names(file, inside) | _folders(file)
-        note = self.notes.get(file, "")
-        said = (_as_words(text, inside) for text in (note, *self.sentences))
-        texts = [_words(text) for text in said if not _DENIED.search(text)]
-        return _is_of_all(verb, _words(note)) or any(_is_done_to(verb, names, words) for words in texts)
+        names = _names(test.file, test.parts) | _folders(test.file)
+        note = self.notes.get(test.file, "")
+        beside = _words(note)
+        if beside and verb.fullmatch(beside[0]) and (len(beside) == 1 or beside[0].lower().endswith("ed")):
+            return True  # said of the whole file beside which it stands: "deleted", "moved to tests/unit"
+        for text in (note, *self.sentences):
+            said = text
+            for name in sorted(test.parts, key=len, reverse=True):  # which may be a sentence of its own
+                said = said.replace(name, _as_word(name))
+            if not _DENIED.search(said) and _is_done_to(verb, names, _words(said)):
+                return True
+        return False
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -144,30 +155,29 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _words(sentence: str) -> list[str]:
-    """Without what only sets them off: quotes, brackets, the full stop."""
-    words = (word.strip("`'\"*_()[]{},;:!?").rstrip(".") for word in re.split(r"[\s,]+", sentence))
-    return [_as_name(word.removesuffix("()").strip("`'\"*")) for word in words if word]
-
-
-def _as_name(word: str) -> str:
-    """A path as the engine has it: `./a.py` and `docs\\a.txt` are other spellings."""
-    return word.replace("\\", "/").removeprefix("./")
-
-
-def _as_words(text: str, names: Sequence[str]) -> str:
-    """A text in which each of these names, which may be a sentence of its own, is one word."""
-    for name in sorted(names, key=len, reverse=True):
-        text = text.replace(name, _as_word(name)) if " " in name else text
-    return text
+    """Without what only sets them off: quotes, brackets, the full stop. Several in backticks are also one."""
+    sentence = _IN_BACKTICKS.sub(
+        lambda found: f"{_as_word(found[1])} {found[0]}" if " " in found[1] else found[0], sentence
+    )
+    found: list[str] = []
+    for raw in filter(None, re.split(r"[\s,]+", sentence)):
+        word = raw.strip(_AROUND).rstrip(".").removesuffix("()").strip("`'\"*")
+        is_path = "/" in word or "." in word
+        if word.endswith("_") or not is_path:  # emphasis, and not the beginning of `__init__.py`
+            word = word.strip("_")
+        if word:
+            found.append(word.replace("\\", "/").removeprefix("./"))  # paths as the engine has them
+    return found
 
 
 def _as_word(name: str) -> str:
-    return re.sub(r"[\s,]+", "␣", name).strip("`'\"*_()[]{},;:!?").rstrip(".")
+    """A name, where it has spaces as one word."""
+    return re.sub(r"[\s,]+", "␣", name).strip(_AROUND).rstrip(".") if " " in name else name
 
 
 def _names(file: str, inside: Sequence[str]) -> set[str]:
-    """What people may call a test by: its file, class or function, or several of these."""
-    inside = [_as_word(name) if " " in name else name for name in inside]
+    """The names that people may call a test by: its file, class or function, or several of these."""
+    file, *inside = map(_as_word, (file, *inside))
     places = [file, _last(file), *inside]
     paths = ["::".join((start, *inside[:end])) for start in (file, _last(file)) for end in range(1, len(inside) + 1)]
     joined = [between.join(inside) for between in ("::", ".", "/")]  # the last as Go has it
@@ -175,14 +185,14 @@ def _names(file: str, inside: Sequence[str]) -> set[str]:
 
 
 def _folders(file: str) -> set[str]:
-    """What people may call the folders by that a file is in: who removes one removes what is in it."""
+    """The names of the folders that a file is in: who removes one removes what is in it."""
     folders = [str(folder) for folder in PurePosixPath(file).parents][:-1]
-    return {*(f"{folder}/" for folder in folders), *(folder for folder in folders if "/" in folder)}
+    return {_as_word(name) for folder in folders for name in (f"{folder}/", folder) if "/" in name}
 
 
 @dataclass(frozen=True)
 class _Name:
-    """What a test may be called."""
+    """The names of one test."""
 
     file: str
     spellings: frozenset[str]
@@ -203,26 +213,16 @@ class _Name:
     def is_said(self, sentence: str, words: frozenset[str]) -> bool:
         """By its file; or by its own name, unless that is said of another file."""
         said = self.spellings & words
-        if any(spelling.startswith((self.file, _last(self.file))) for spelling in said):
+        file = _as_word(self.file)
+        if any(spelling.startswith((file, _last(file))) for spelling in said):
             return True
         is_named = bool(said) or (self.is_sentence and self.own in sentence)
-        return is_named and not any(_is_test_file(word) and word not in self.spellings for word in words)
-
-
-def _is_test_file(word: str) -> bool:
-    """Whether a word names a file, perhaps with a test in it."""
-    return re.search(r"\.(?:py|go|rs|[cm]?[jt]sx?)(?:::|$)", word) is not None
+        return is_named and not any(_TEST_FILE.search(word) and word not in self.spellings for word in words)
 
 
 def _may_fail(sentence: str, later: Collection[int]) -> bool:
     until = _UNTIL_STEP.search(sentence)
     return _MAY_FAIL.search(sentence) is not None if until is None else int(until[1]) in later
-
-
-def _is_of_all(verb: re.Pattern[str], note: Sequence[str]) -> bool:
-    """Whether a note says it of the whole file beside which it stands: "deleted", "moved to tests/unit"."""
-    is_verb = bool(note) and verb.fullmatch(note[0]) is not None
-    return is_verb and (len(note) == 1 or note[0].lower().endswith("ed"))
 
 
 def _is_done_to(verb: re.Pattern[str], names: Collection[str], words: Sequence[str]) -> bool:

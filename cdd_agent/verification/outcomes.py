@@ -1,4 +1,4 @@
-"""What a run of tests saw of each test, and what has changed since: values only, no disk and no process.
+"""Results of a run of tests, one by one, and how they differ from earlier ones: values only, no disk and no process.
 
 A test is known by the text of its `TestId`. What could not be collected has an id too, that of the file or folder, and
 stands for every test in it.
@@ -17,7 +17,7 @@ from cdd_agent.verification.testcode import CODE
 
 
 class Result(StrEnum):
-    """What a run saw of one test. Of several results under one id, the first of these that is among them counts."""
+    """The outcome of one test. Of several results under one id, the first of these that is among them counts."""
 
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -51,7 +51,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """What one run saw. `texts` are the words of its failures."""
+    """The results of one run. `texts` are the words of its failures."""
 
     selection: Selection = Selection()
     results: Mapping[str, Result] = field(default_factory=dict)
@@ -76,7 +76,7 @@ _WORST_FIRST = tuple(Result)
 
 @dataclass
 class Results:
-    """What is read from a report, test by test: of several results under one id, the worst."""
+    """Results while a report is read: of several results under one id, the worst."""
 
     results: dict[str, Result] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Known:
-    """What was last seen of a test, and the commands that saw it."""
+    """The last result of a test, and the commands that saw it."""
 
     result: Result
     seen_by: frozenset[Selection]
@@ -118,25 +118,25 @@ class Known:
 
 @dataclass(frozen=True)
 class Reference:
-    """What is known of the tests before a step: from the baseline, and from the steps that were completed since."""
+    """All that is known of the tests before a step: from the baseline, and from the steps that were completed since."""
 
     tests: Mapping[str, Known] = field(default_factory=dict)
 
     def after(self, run: SuiteRun) -> "Reference":
-        """What is known once the state of the project that the run saw is accepted."""
+        """The reference once the state of the project that the run saw is accepted."""
         failed = set(run.having(Result.FAILED))
         over = {*self._missing(run), *_collected(run)}  # removed; or files that could not be collected, and now can
-        over |= {
-            test for test in self.tests if failed and not failed.isdisjoint(TestId.parse(test).places())
-        }  # in a file that broke
+        if failed:  # or in a file that broke
+            over |= {test for test in self.tests if not failed.isdisjoint(TestId.parse(test).places())}
         tests = {test: known for test, known in self.tests.items() if test not in over}
         for test, result in run.results.items():
             seen_by = tests[test].seen_by if test in tests else frozenset()
             tests[test] = Known(result, seen_by if run.selection in seen_by else seen_by | {run.selection})
         return Reference(tests)
 
-    def compare(self, run: SuiteRun, written: Collection[str] = ()) -> Difference:
-        """What is different in a run. `written` are the files that were written before it."""
+    def compare(self, run: SuiteRun, written: Collection[str] = (), tables: Collection[TestId] = ()) -> Difference:
+        """How a run differs. `written` are the files that were written before it, `tables` the tests with
+        rows that are in them."""
         failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
         collected = _collected(run)
         missing = [test for test in self._missing(run) if self._ran(test) and test not in collected]
@@ -146,7 +146,7 @@ class Reference:
         return Difference(
             new_failures=tuple(test for test in failed if not self.failed(test)),
             old_failures=tuple(test for test in failed if self.failed(test)),
-            gone=self._without_renamed_cases([test for test in missing if test not in in_skipped], run),
+            gone=self._without_renamed_cases([test for test in missing if test not in in_skipped], run, tables),
             skipped=(*no_longer_run, *in_skipped, *written_so),
         )
 
@@ -176,11 +176,18 @@ class Reference:
             if test not in run.results and self._expects(test, run) and failed.isdisjoint(TestId.parse(test).places()):
                 yield test
 
-    def _without_renamed_cases(self, gone: list[str], run: SuiteRun) -> tuple[str, ...]:
+    def _without_renamed_cases(self, gone: list[str], run: SuiteRun, tables: Collection[TestId]) -> tuple[str, ...]:
         """Ids hold a case's parameters: as many new cases of the same function that pass are no fewer tests."""
-        new = Counter(TestId.parse(test).function for test in run.having(Result.PASSED) if test not in self.tests)
-        lost = Counter(TestId.parse(test).function for test in gone)
-        return tuple(test for test in gone if new[TestId.parse(test).function] < lost[TestId.parse(test).function])
+
+        def function(test: str) -> TestId:
+            case = TestId.parse(test)
+            return next((table for table in tables if table.has_row(case)), case.function)
+
+        if not gone:
+            return ()
+        new = Counter(function(test) for test in run.having(Result.PASSED) if test not in self.tests)
+        lost = Counter(map(function, gone))
+        return tuple(test for test in gone if new[function(test)] < lost[function(test)])
 
 
 def is_in(test: str, places: Collection[str]) -> bool:

@@ -11,7 +11,7 @@ from cdd_agent.verification.outcomes import Selection
 def paths_and_options(
     words: Sequence[str], root: Path, plain: Collection[str], with_value: Collection[str] = ()
 ) -> Selection:
-    """Which tests are asked for: words that are files or folders, and the options but for those that choose none.
+    """The tests that are asked for: words that are files or folders, and the options but for those that choose none.
 
     `with_value` are the options whose value is the next word.
     """
@@ -20,7 +20,7 @@ def paths_and_options(
     for word in rest:
         if word in with_value:
             options.append(f"{word} {next(rest, '')}")
-        elif not word.startswith("-") and _exists(root / word):
+        elif not word.startswith("-") and exists(root / word):
             paths.append(from_root(word, root))
         elif word.partition("=")[0] not in plain:
             options.append(word)
@@ -36,7 +36,8 @@ def from_root(path: str, root: Path) -> str:
     return normpath(plain)
 
 
-def _exists(path: Path) -> bool:
+def exists(path: Path) -> bool:
+    """Whether there is such a file or folder; not of a text that cannot be a path."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -6,7 +6,7 @@ _OF_PACKAGE_JSON = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "c8", "n
 
 
 def package_json(text: str) -> object:
-    """What in a `package.json` decides how tests are run."""
+    """The keys of a `package.json` that decide how tests are run."""
     try:
         content = parsed("package.json", text)
     except ManifestUnreadable:

@@ -46,7 +46,7 @@ class TestFile:
         )
 
     def tie(self, root: Path, path: PurePosixPath) -> str:
-        """What makes it one for this file, as a clause; empty where nothing does."""
+        """The reason why it is one for this file, as a clause; empty where there is none."""
         if path == self.path:
             return "" if is_test_file(path) else f"it is in {path}"  # a doctest
         if path in self.imported:
@@ -56,8 +56,10 @@ class TestFile:
     def _is_named_after(self, root: Path, path: PurePosixPath) -> bool:
         """Whether its name is that of a file of its language in the part of the project that it tests, and it imports
         no other of that name."""
-        subject = _subject(self.path)
-        if subject is None or _name(path) != subject or not path.is_relative_to(_part(self.path)):
+        subject, folders = _subject(self.path), self.path.parts[:-1]
+        outermost = next((at for at, folder in enumerate(folders) if folder in _TEST_FOLDERS), len(folders))
+        part = PurePosixPath(*folders[:outermost])  # what is around its outermost folder of tests
+        if subject is None or _name(path) != subject or not path.is_relative_to(part):
             return False
         if path.suffix != self.path.suffix and not {path.suffix, self.path.suffix} <= {*_SCRIPTS}:
             return False
@@ -77,14 +79,8 @@ def _subject(path: PurePosixPath) -> str | None:
 
 
 def _name(path: PurePosixPath) -> str:
-    """What a test of this file is named after: of a package its folder."""
+    """The name that a test of this file would have in its own: of a package its folder's."""
     return (path.parent.name if path.name == "__init__.py" else path.stem).strip("_")
-
-
-def _part(test: PurePosixPath) -> PurePosixPath:
-    """The part of the project that a test belongs to: what is around its outermost folder of tests."""
-    outermost = next((at for at, folder in enumerate(test.parts[:-1]) if folder in _TEST_FOLDERS), None)
-    return test.parent if outermost is None else PurePosixPath(*test.parts[:outermost])
 
 
 def _imported(test: PurePosixPath, text: str) -> Iterator[PurePosixPath]:

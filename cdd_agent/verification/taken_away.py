@@ -1,4 +1,4 @@
-"""What became of the tests in files that a step changed: by their text alone, whatever a runner says.
+"""The fate of the tests in files that a step changed: by their text alone, whatever a runner says.
 
 Only what the text shows counts against a step: a test that is gone, does nothing or checks nothing any more, or is
 skipped. One that is there under another name, in another file, or as a part of another test, is not gone. That a test
@@ -6,14 +6,14 @@ does something else than before is only told.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.testcode import CODE, Declared, Place, Skipped, is_for_tests, place_of
+from cdd_agent.verification.testcode import Declared, Place, Skipped, is_for_tests, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
 from cdd_agent.verification.testcode_python import HARMLESS, Unparsable, read_python
 
@@ -29,7 +29,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class TestChanges:
-    """What a step did to the tests that were there."""
+    """A step's changes of the tests that were there."""
 
     gone: tuple[TestId, ...] = ()
     less: tuple[TestId, ...] = ()
@@ -39,21 +39,23 @@ class TestChanges:
     """It has fewer assertions than before, is about less, or may be skipped."""
     changed: tuple[TestId, ...] = ()
     """In any way, but for the layout; without those above."""
+    tables: tuple[TestId, ...] = ()
+    """Those that are there as before, and whose names tell of the values that they are run for."""
     moved: Mapping[TestId, TestId] = field(default_factory=dict)
-    """What is called otherwise now, or is a part of another test."""
+    """Tests that are called otherwise now, or are a part of another."""
     contents: Mapping[str, str] = field(default_factory=dict)
-    """What the files of those above held before; not where that may be secrets."""
+    """The files of those above, as they were before; not where that may be secrets."""
 
     __test__ = False
 
     def objectionable(self, asked: StepMandate) -> tuple[list[TestId], list[TestId], list[TestId]]:
-        """What is gone, less, and skipped, without the step's asking for it."""
+        """The tests that are gone, less, and skipped, without the step's asking for it."""
         gone, less = ([test for test in tests if not asked.to_remove(test)] for tests in (self.gone, self.less))
         return gone, less, [test for test in self.skipped if not asked.to_skip(test)]
 
 
 def compare(files: Iterable[Versions]) -> TestChanges:
-    """What became of the tests in these files: all that a step changed."""
+    """Find out what became of the tests in these files: all that a step changed."""
     return _Comparison(list(files)).result()
 
 
@@ -116,7 +118,13 @@ class _Comparison:
         skipped = [now for before, now in tests if now.code.skipped is Skipped.YES > before.code.skipped]
         told = {now.test for _, now in less} | {now.test for now in skipped}
         others = [(before, now) for before, now in tests if now.test not in told]
-        weaker = [now for before, now in others if _is_weaker(before.code, now.code)]
+        weaker = [
+            now
+            for before, now in others
+            if now.code.checks < before.code.checks
+            or now.code.skipped > before.code.skipped
+            or (now.code.words < before.code.words and len(now.code.body) < len(before.code.body))
+        ]
         told |= {now.test for now in weaker}
         changed = [now for before, now in others if before.code.body != now.code.body and now.test not in told]
         lost = (*(found.test for found in gone), *(before.test for before, _ in less))
@@ -126,6 +134,7 @@ class _Comparison:
             skipped=_once(now.test for now in skipped),
             weaker=_once(now.test for now in weaker),
             changed=_once(now.test for now in changed),
+            tables=_once(now.test for before, now in tests if now.test == before.test and now.test.is_table),
             moved={before: now for before, now in self._moved.items() if before != now},
             contents={
                 file.path: (file.before or b"").decode("utf-8", errors="replace")
@@ -154,10 +163,11 @@ class _Comparison:
 
     def _is_taken_in(self, before: _Found) -> bool:
         """Whether another test that is new, or grew, has all that this one was about."""
-        weight = before.code.weight
+        weight, words = before.code.weight, before.code.words
         for now in self._roomy:
             room = self._room[now.test]
-            if (room is None or room >= weight) and before.can_be(now) and _keeps(before.code, now.code):
+            has_all = bool(words and now.code.checks) and words <= now.code.words
+            if has_all and (room is None or room >= weight) and before.can_be(now):
                 self._room[now.test] = None if room is None else room - weight
                 self._moved[before.test] = now.test
                 return True
@@ -184,11 +194,6 @@ def _is_renamed(before: _Found, now: _Found) -> bool:
     return is_near and has_values and bool(before.code.checks) and before.can_be(now)
 
 
-def _keeps(before: Declared, now: Declared) -> bool:
-    """Whether a test has in it all that another one was about, and checks something."""
-    return bool(before.words and now.checks) and before.words <= now.words
-
-
 def _is_less(before: _Found, now: _Found) -> bool:
     """Whether the text shows that less is left than was there."""
     was, is_now = before.code, now.code
@@ -202,11 +207,6 @@ def _is_less(before: _Found, now: _Found) -> bool:
     return is_now.checks < was.checks and left < lines
 
 
-def _is_weaker(before: Declared, now: Declared) -> bool:
-    is_about_less = now.words < before.words and len(now.body) < len(before.body)
-    return now.checks < before.checks or is_about_less or now.skipped > before.skipped
-
-
 def _read(file: Versions) -> tuple[list[_Found], list[_Found]]:
     """The tests of both versions, read alike."""
     suffix, place = PurePosixPath(file.path).suffix.lower(), place_of(file.path)
@@ -216,27 +216,12 @@ def _read(file: Versions) -> tuple[list[_Found], list[_Found]]:
             raise Unparsable
         versions = [() if text is None else read_python(text) for text in texts]
     except Unparsable:
-        read = read_plainly if suffix in CODE else _data
-        versions = [() if text is None else read(suffix, text) for text in texts]
+        versions = [() if text is None else read_plainly(suffix, text) for text in texts]
     if not is_for_tests(file.path):
         versions = [tuple(code for code in codes if code.name) for codes in versions]
     before, after = ([_Found(TestId(file.path, code.name), code, place) for code in codes] for codes in versions)
     return before, after
 
 
-def _data(suffix: str, text: str) -> tuple[Declared, ...]:
-    """What tests go by, such as an expected output: it is there or it is not."""
-    del suffix
-    return (Declared("", text, "", frozenset(), frozenset(), 0, is_empty=not text.strip()),)
-
-
 def _once(tests: Iterable[TestId]) -> tuple[TestId, ...]:
     return tuple(dict.fromkeys(tests))
-
-
-def fitting(contents: Mapping[str, str], most: int) -> Iterator[tuple[str, str]]:
-    """The files that can be shown whole, in so many characters together."""
-    for path, text in contents.items():
-        if len(text) <= most:
-            most -= len(text)
-            yield path, text

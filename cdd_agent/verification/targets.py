@@ -37,7 +37,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What one step is about."""
+    """All that one step is about."""
 
     step: PlanStep
     asked: StepMandate
@@ -61,7 +61,7 @@ class _Scope:
         return any(words.names_test(test, file.defined) for words in (self.asked, self.check))
 
     def tie(self, root: Path, file: TestFile) -> str:
-        """What a test in this file has to do with the step's files, as a clause."""
+        """The tie of a test in this file to the step's files, as a clause."""
         if file.path in self.declared:
             return "it is among the step's files"
         return next(filter(None, (file.tie(root, path) for path in sorted(self.files))), "")
@@ -69,7 +69,7 @@ class _Scope:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a step has to do, in view of the steps that are left after it."""
+    """A step's task, in view of the steps that are left after it."""
 
     root: Path
     step: PlanStep

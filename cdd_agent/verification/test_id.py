@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+_VALUE = re.compile(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
+"""Stands in a title for a value that the test is run for: `%i`, `${name}`, `$name`."""
 _MOST_KEPT = 50_000
 """Ids that are read once, not again for each comparison."""
 
@@ -48,13 +50,24 @@ class TestId:
         inner = r"::| > |/" if self.file.endswith(".go") else r"::| > "
         return re.split(inner, self.name) if self.name else []
 
+    @property
+    def is_table(self) -> bool:
+        """Its name stands for those of its rows: `adds %i` for `adds 1`."""
+        return not self.file.endswith(".py") and _VALUE.search(self.name) is not None
+
+    def has_row(self, test: "TestId") -> bool:
+        """Whether a test can be a row of this table."""
+        titles, names = self.parts, test.parts
+        is_near = self.file == test.file and len(titles) == len(names)
+        return is_near and all(map(_is_row, titles, names))
+
     def ends_with(self, declared: "TestId") -> bool:
         """Whether this is the test that its file declares under that name, within a module or not."""
         length = len(declared.parts)
         return self.file == declared.file and length > 0 and self.parts[-length:] == declared.parts
 
     def places(self) -> Iterator[str]:
-        """What it is in, from the innermost: its classes, its file, its folders."""
+        """The places that it is in, from the innermost: its classes, its file, its folders."""
         inner = str(self.function)
         while "::" in inner:
             inner = inner.rpartition("::")[0]
@@ -63,3 +76,17 @@ class TestId:
             inner = inner.rpartition("/")[0]
             yield inner
         yield "."
+
+
+def _is_row(title: str, name: str) -> bool:
+    """Whether a name is a title with something in the place of each value. Found in one go, whatever the title is."""
+    first, *others = _VALUE.split(title)
+    if not others:
+        return title == name
+    at = len(first) if name.startswith(first) else len(name)
+    for text in others[:-1]:
+        at = name.find(text, at + 1)
+        if at < 0:
+            return False
+        at += len(text)
+    return name.endswith(others[-1]) and at < len(name) - len(others[-1])

@@ -55,7 +55,7 @@ class Declared:
     shape: str
     """The same, without the names it uses."""
     words: frozenset[str]
-    """What it is about: what it calls, and the values in it."""
+    """Its subjects: the calls and the values in it."""
     calls: frozenset[str]
     checks: int
     """The assertions in it that can tell something."""

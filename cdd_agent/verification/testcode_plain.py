@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cdd_agent.verification.testcode import SCRIPTS, Declared, Skipped
+from cdd_agent.verification.testcode import CODE, SCRIPTS, Declared, Skipped
 
 _C_COMMENTS = r"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*\#if\ +0\b.*?(?:^[ \t]*\#endif|\Z)"
 _QUOTED = r'"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"'
@@ -39,7 +39,7 @@ _CHECK = re.compile(
     r"|TEST_ASSERT\w*|ck_\w+|raise_error|diff|cmp|grep|exit|die)(?=!?\s*[(.]|[ \t]+(?!=|from\b))"
     r"|\[\[?\s|\btest\s+[-\"$]|\bThen\b"
 )
-"""What is an assertion in one of these languages, or may well be one."""
+"""An assertion in one of these languages, or what may well be one."""
 _IDLE_CHECK = re.compile(
     r"\b(?:expect|\w{0,60}?assert(?:\.\w+)?!?|(?:XCT)?[Aa]ssert(?:\w*True|\w*Equals?)?|ASSERT_\w+|EXPECT_\w+|REQUIRE|CHECK)\s*\(\s*"
     r"(?:true|True|TRUE|\d+)(?:\s*,\s*(?:true|True|TRUE|\d+))*\s*\)"
@@ -85,25 +85,20 @@ class _Text:
     def of(cls, text: str, noise: re.Pattern[str]) -> "_Text":
         code = noise.sub(lambda found: _blank(found[0]) if found["comment"] is not None else found[0], text)
         bare = noise.sub(lambda found: _blank(found[0], quotes=found["comment"] is None), text)
-        return cls(text, code, bare, _closes(bare), Counter(_WORD.findall(bare)))
+        opened: dict[str, list[int]] = {")": [], "]": [], "}": []}  # each kind of bracket is counted by itself
+        closing = {"(": ")", "[": "]", "{": "}"}
+        closes: dict[int, int] = {}
+        for found in re.finditer(r"[()\[\]{}]", bare):
+            if (mark := found[0]) in closing:
+                opened[closing[mark]].append(found.start())
+            elif opened[mark]:
+                closes[opened[mark].pop()] = found.start()
+        return cls(text, code, bare, closes, Counter(_WORD.findall(bare)))
 
     def close_of(self, opening: int) -> int:
         """Just after the bracket that closes one; where none does, a little further."""
         unclosed = min(len(self.bare), opening + _UNCLOSED) - 1
         return self.closes.get(opening, unclosed) + 1
-
-
-def _closes(bare: str) -> dict[int, int]:
-    """Each kind of bracket is counted by itself."""
-    open_ones: dict[str, list[int]] = {")": [], "]": [], "}": []}
-    of = {"(": ")", "[": "]", "{": "}"}
-    closes: dict[int, int] = {}
-    for found in re.finditer(r"[()\[\]{}]", bare):
-        if (mark := found[0]) in of:
-            open_ones[of[mark]].append(found.start())
-        elif open_ones[mark]:
-            closes[open_ones[mark].pop()] = found.start()
-    return closes
 
 
 def _blank(text: str, *, quotes: bool = False) -> str:
@@ -120,7 +115,7 @@ class _Place:
     end: int
     name: str
     marks: str
-    """What is said of it, beside its name and what it does."""
+    """All that is said of it, beside its name and its body."""
     is_test: bool = True
     """Not a group of tests."""
     skipped: Skipped = Skipped.NO
@@ -281,9 +276,7 @@ def _c_functions(text: _Text) -> Iterator[_Place]:
     """A test that the file calls, and one that it does not call (any more)."""
     for place in _functions(_PLAIN_C, text):
         is_called = text.counts.get(place.name, 0) > 1
-        yield _Place(
-            place.start, place.inside, place.end, place.name, "", skipped=Skipped.NO if is_called else Skipped.YES
-        )
+        yield replace(place, marks="", skipped=Skipped.NO if is_called else Skipped.YES)
 
 
 _GO = re.compile(
@@ -331,8 +324,8 @@ _NEAR = 2000
 def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
     """Blocks that go on as long as lines are further to the right; with `ended`, to a line that closes them."""
     for found in _INDENTED.finditer(text.bare):
-        end = text.bare.find("\n", found.end())
-        end = end if end >= 0 else len(text.bare)
+        line_end = text.bare.find("\n", found.end())
+        end = line_end = line_end if line_end >= 0 else len(text.bare)
         for line in _LINE.finditer(text.bare, end + 1):
             if len(line["indent"]) <= len(found["indent"]):
                 is_close = ended and line["word"].startswith(("end", "}"))
@@ -340,8 +333,6 @@ def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
                 break
             end = line.end()
         name, inside = found["name"] or found["group"] or "", found.end()
-        line_end = text.bare.find("\n", found.end())
-        line_end = line_end if line_end >= 0 else len(text.bare)
         if found["quote"]:
             close = text.bare.find(found["quote"], found.end())
             name, inside = text.whole[found.end() : close], close + 1
@@ -411,6 +402,8 @@ _SKIP_FILE = re.compile(r"^//\s*(?:go:build|\+build)\s+ignore\b|^@file:Ignore|^\
 
 def read_plainly(suffix: str, text: str) -> tuple[Declared, ...]:
     """The tests that are declared; else the file as the one test that it may be as a whole."""
+    if suffix not in CODE:  # data that tests go by, such as an expected output: it is there or it is not
+        return (Declared("", text, "", frozenset(), frozenset(), 0, is_empty=not text.strip()),)
     language = _LANGUAGES.get(suffix, _UNKNOWN)
     parts = _Text.of(text, language.noise)
     found = sorted((each for finder in language.finders for each in finder(parts)), key=lambda each: each.start)
@@ -462,7 +455,7 @@ def _as_declared(text: _Text, each: _Place, name: str, skipped: Skipped) -> Decl
     return Declared(
         name,
         body=_squeezed(f"{each.marks} {code}"),
-        shape=_squeezed(_shape(code, bare)),
+        shape=_squeezed(_WORD.sub("_", bare) + " ".join(sorted(_values(code)))),  # the names of things are all one
         words=frozenset({*(call for call in calls if not _CHECK.match(f"{call}(")), *_values(each.marks + code)}),
         calls=calls,
         checks=max(checks, 0),
@@ -486,11 +479,6 @@ def _live(text: _Text, each: _Place) -> tuple[str, str]:
     return code, bare
 
 
-def _shape(code: str, bare: str) -> str:
-    """With the names of things exchanged for one, and values as they are."""
-    return _WORD.sub("_", bare) + " ".join(sorted(_values(code)))
-
-
 _VALUE = re.compile(r"""(?<![\w.])\d[\w.]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""")
 _SAID = re.compile(r"^[\"'`][^\"'`]*(?:%[a-z+#]|\bexpected\b|\bgot\b|\bwant\b)", re.IGNORECASE)
 
@@ -508,7 +496,7 @@ def _squeezed(code: str) -> str:
 
 
 def _as_a_whole(text: _Text, suffix: str, *, is_known: bool) -> tuple[Declared, ...]:
-    """A file without declared tests: a script, a program with assertions, or data that tests go by."""
+    """A file without declared tests: a script, or a program with assertions."""
     lines = tuple(" ".join(line.split()) for line in text.code.splitlines() if line.strip())
     if is_known and suffix not in SCRIPTS and not _is_program(text):
         return ()

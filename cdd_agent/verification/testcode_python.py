@@ -27,22 +27,19 @@ def read_python(text: str) -> tuple[Declared, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-        return tuple(_declared(tree))
+            body = ast.parse(text).body
+        found = list(_of(body, "", _skip_of_all(body)).values())
+        own = [node for node in _reached(body) if not isinstance(node, _NO_STATEMENTS)]
+        if not any(test.is_test for test in found) and _checks(own):
+            whole = _as_declared("", own, Skipped.NO)
+            found.append(replace(whole, lines=tuple(ast.unparse(node) for node in own)))
+        return tuple(found)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unparsable from error
 
 
-def _declared(tree: ast.Module) -> Iterator[Declared]:
-    found = _of(tree.body, "", _skip_of_all(tree.body))
-    yield from found.values()
-    own = [node for node in _reached(tree.body) if not isinstance(node, _NO_STATEMENTS)]
-    if not any(test.is_test for test in found.values()) and _checks(own):
-        yield replace(_as_declared("", own, Skipped.NO), lines=tuple(ast.unparse(node) for node in own))
-
-
 def _of(body: _Statements, place: str, skipped: Skipped) -> dict[str, Declared]:
-    """What is left of these names at the end: a later one of the same name replaces an earlier one."""
+    """The tests and helpers that are left at the end: a later one of the same name replaces an earlier one."""
     found: dict[str, Declared] = {}
     for node in _reached(body):
         match node:
@@ -87,7 +84,9 @@ def _function(node: _Function, name: str, skipped: Skipped) -> Declared:
     marks = [mark for mark in node.decorator_list if mark not in parameters]
     skips = max(skipped, _skip_by(marks), _skip_within(node.body))
     others = [mark for mark in marks if not _skip_by([mark])]
-    test = _as_declared(name, _live(node.body), skips, [*_arguments(node), *others], parameters)
+    every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    arguments = [argument for argument in every if argument.arg not in ("self", "cls")]
+    test = _as_declared(name, _live(node.body), skips, [*arguments, *others], parameters)
     return replace(test, cases=_cases(parameters))
 
 
@@ -96,7 +95,7 @@ def _as_declared(
 ) -> Declared:
     whole = [*around, *parameters, *body]
     told = [*body, *(part for mark in parameters for part in _given(mark)[1:])]
-    calls = frozenset(_last(node) for part in told for node in ast.walk(part) if _is_call(node))
+    calls = frozenset(_last(node) for part in told for node in ast.walk(part) if isinstance(node, ast.Call))
     about = {call for call in calls if not CHECKS.search(call) and call not in HARMLESS}
     return Declared(
         name,
@@ -111,12 +110,6 @@ def _as_declared(
 
 
 _NAMES = re.compile(r"\b(id|attr|arg|name)='[^']*'")
-
-
-def _arguments(node: _Function) -> list[ast.AST]:
-    arguments = node.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    return [argument for argument in every if argument.arg not in ("self", "cls")]
 
 
 def _live(body: _Statements) -> list[ast.stmt]:
@@ -162,12 +155,8 @@ def _is_constant(node: ast.expr) -> bool:
     return not any(isinstance(part, ast.Name | ast.Call | ast.Attribute | ast.Await) for part in ast.walk(node))
 
 
-def _is_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call)
-
-
 def _last(node: ast.AST) -> str:
-    """What is called, or a decorator, without what it is taken from."""
+    """The last name of a call or a decorator, without what it is taken from."""
     while isinstance(node, ast.Call):
         node = node.func
     match node:
@@ -211,20 +200,18 @@ _SKIPS = re.compile(r"skip(if|unless|test)?|xfail|expectedfailure", re.IGNORECAS
 
 
 def _skip_by(marks: Sequence[ast.expr]) -> Skipped:
-    """What decorators say."""
-    return max((_skip_of(mark) for mark in marks), default=Skipped.NO)
-
-
-def _skip_of(mark: ast.expr) -> Skipped:
-    if not _SKIPS.fullmatch(_last(mark)):
-        return Skipped.NO
-    arguments = mark.args if isinstance(mark, ast.Call) else []
-    is_certain = all(isinstance(argument, ast.Constant) for argument in arguments[:1])
-    return Skipped.YES if is_certain else Skipped.PERHAPS
+    """By decorators."""
+    found = Skipped.NO
+    for mark in marks:
+        if _SKIPS.fullmatch(_last(mark)):
+            arguments = mark.args if isinstance(mark, ast.Call) else []
+            is_certain = all(isinstance(argument, ast.Constant) for argument in arguments[:1])
+            found = max(found, Skipped.YES if is_certain else Skipped.PERHAPS)
+    return found
 
 
 def _skip_of_all(body: _Statements) -> Skipped:
-    """What a module or class says of all that is in it."""
+    """By what a module or class says of all that is in it."""
     found = Skipped.NO
     for node in body:
         match node:
@@ -239,7 +226,7 @@ def _skip_of_all(body: _Statements) -> Skipped:
 
 
 def _skip_within(body: _Statements) -> Skipped:
-    """What a block says while it runs: at once, or in a branch."""
+    """By what a block does while it runs: at once, or in a branch."""
     found = Skipped.NO
     for node in body:
         match node:

@@ -1,4 +1,4 @@
-"""What a check's outcome means for a step.
+"""The verdict on a step: what its check's outcome means.
 
 Where a runner tells of each test, nothing that passed before may fail, be gone or be skipped, nothing that is new may
 fail, and nothing that the step is about. Any other command passes by its exit code.
@@ -20,7 +20,7 @@ from cdd_agent.verification.checks import Check, Ran, run_check
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.outcomes import Difference, Reference, Result, SuiteRun
-from cdd_agent.verification.taken_away import TestChanges, fitting
+from cdd_agent.verification.taken_away import TestChanges
 from cdd_agent.verification.targets import Agenda, Assignment, Targets
 from cdd_agent.verification.test_id import TestId
 
@@ -31,7 +31,7 @@ _NAMED, _LISTED = 3, 20
 
 @dataclass(frozen=True)
 class Before:
-    """What is known from before a step."""
+    """All that is known from before a step."""
 
     baseline: Baseline | None = None
     reference: Reference = field(default_factory=Reference)
@@ -52,7 +52,7 @@ class Before:
 
 @dataclass(frozen=True)
 class Work:
-    """What a step did, and what it was asked to do."""
+    """A step's doings, beside what it was asked to do."""
 
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
     asked: StepMandate = field(default_factory=StepMandate)
@@ -60,13 +60,13 @@ class Work:
     assignment: Assignment | None = None
     """None: it is for no test in particular."""
     tests: TestChanges = field(default_factory=TestChanges)
-    """What became of the tests that were there, by their text."""
+    """The fate of the tests that were there, by their text."""
     refused: tuple[str, ...] = ()
     """Calls that were to do something and did not, where nothing was changed: each with the reason."""
 
 
 Look = Callable[[], Awaitable[TestChanges]]
-"""What became of the tests by now, the check's own doings included."""
+"""Looks what became of the tests by now, the check's own doings included."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class Verdict:
     output: str = ""
     seconds: float = 0.0
     advice: str = ""
-    """What a model has to know to do better, beside the output."""
+    """For a model, to do better: all that it has to know beside the output."""
     notes: tuple[str, ...] = ()
-    """What a person should look at, also when the check passed."""
+    """For a person to look at, also when the check passed."""
     tests: SuiteRun | None = None
     to_show: frozenset[str] = frozenset()
     """Files that a model has to see to do better: those of tests that are to be restored."""
@@ -116,20 +116,26 @@ async def verify(
 
 
 def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
-    """What a check's result means. A timeout is a failure, and so is a run that did not come to its end."""
+    """Say what a check's result means. A timeout is a failure, and so is a run that did not come to its end."""
     tests, asked = ran.tests, work.asked
-    seen = before.reference.compare(tests, work.changes.touched) if tests else Difference()
+    seen = before.reference.compare(tests, work.changes.touched, work.tests.tables) if tests else Difference()
     changes = work.changes.changes
     harness = changes_of_harness(changes, check.invocation, check.script)
     free = first_settings(changes) if before.is_without_tests else ()  # they hide none
+    steering = [path for path in harness if path not in free and not asked.names_file(path)]
     targets = work.assignment.targets(seen.old_failures) if work.assignment else Targets()
-    counted = _counted(tests, seen, before, work, targets) if tests else ()
+    counted = (*seen.new_failures, *targets.due)
+    baseline = before.baseline.tests if before.baseline else None
+    if tests and work.has_own_check and not (baseline and tests.selection.is_no_narrower(baseline)):
+        counted = tests.having(Result.FAILED)  # its own check is aimed at some tests: that is what the step is for
     objections = [
         *(_about_tests(check, ran.result, tests, targets, counted) if tests else _about_exit(check, ran, before)),
         *_about_missing(check, seen, work, tests),
         *_about_test_files(work, seen),
-        *_about_harness([path for path in harness if path not in free and not asked.names_file(path)]),
     ]
+    if steering:
+        reason = f"the reply changes how tests are run, and the step does not name {_in_a_line(steering)}"
+        objections.append(_Objection(reason, f"{_HARNESS}\n{_as_list(steering)}"))
     verification: Verification | None = Verification.PASSED
     by_exit_code = f", {_BY_EXIT_CODE}: {ran.unread}" if ran.unread else ""
     reason = f"`{check.shown}` passed{by_exit_code}"
@@ -140,16 +146,14 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         reason = f"`{check.shown}`: {tests.count(Result.PASSED)} passed, {len(seen.old_failures)} failed {_as(before)}"
     elif tests and not tests.count(Result.PASSED):
         verification, reason = Verification.NONE, f"`{check.shown}` {_nothing_ran(tests)}"
+    settings = dict.fromkeys((*harness, *conftests(changes)))
     return Verdict(
         verification,
         reason,
         ran.output,
         ran.result.seconds,
         advice="\n\n".join(objection.advice for objection in objections if objection.advice),
-        notes=(
-            *_notes(seen, asked, counted, targets, dict.fromkeys((*harness, *conftests(changes)))),
-            *_notes_on_test_files(work),
-        ),
+        notes=(*_notes(seen, asked, counted, targets, settings), *_notes_on_test_files(work)),
         tests=tests,
         to_show=frozenset(work.tests.contents),
         evidence=before.reference.evidence(tests, reason) if tests else Evidence(reason),
@@ -157,8 +161,11 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
 
 
 def judge_unchecked(reason: str, work: Work) -> Verdict:
-    """What it means for a step that there was nothing to run, or nothing to be checked."""
-    objections = [*_about_test_files(work, Difference()), *_about_doing_nothing(work)]
+    """Say what it means for a step that there was nothing to run, or nothing to be checked."""
+    objections = [*_about_test_files(work, Difference())]
+    if work.refused:
+        why = f"nothing was done: {work.refused[0]}"
+        objections.append(_Objection(why, f"{NOTHING_DONE}\n{_as_list(work.refused)}"))
     return Verdict(
         None if objections else Verification.NONE,
         objections[0].reason if objections else reason,
@@ -169,30 +176,18 @@ def judge_unchecked(reason: str, work: Work) -> Verdict:
     )
 
 
-def _counted(tests: SuiteRun, seen: Difference, before: Before, work: Work, targets: Targets) -> tuple[str, ...]:
-    """The failures that count: new ones, and those that the step has to fix. A step's own check that is aimed at some
-    tests says what the step is for: then all."""
-    baseline = before.baseline.tests if before.baseline else None
-    is_aimed = work.has_own_check and not (baseline and tests.selection.is_no_narrower(baseline))
-    return tests.having(Result.FAILED) if is_aimed else (*seen.new_failures, *targets.due)
-
-
 def _about_exit(check: Check, ran: Ran, before: Before) -> Iterator[_Objection]:
     """The end of a run that tells nothing of its tests: of another program, or one that did not come to its end."""
     result, baseline = ran.result, before.baseline
+    asked = check.invocation.selection if check.invocation else None
+    told_before = any(asked in known.seen_by for known in before.reference.tests.values())
     if result.timed_out:
         yield _Objection(_too_slow(check, result))
     elif result.return_code:
         failed_before = baseline and baseline.command == check.shown and baseline.return_code
         yield _Objection(f"{_failed(check, result)}{f', {_as(before)}' if failed_before else ''}")
-    elif check.always_reports or (check.asks_for_report and _told_before(check, before)):
+    elif check.always_reports or (check.asks_for_report and told_before):
         yield _Objection(f"`{check.shown}` ended with exit code 0, but left no report of its tests", _CUT_SHORT)
-
-
-def _told_before(check: Check, before: Before) -> bool:
-    """Whether a command with its words told of single tests."""
-    asked = check.invocation.selection if check.invocation else None
-    return any(asked in known.seen_by for known in before.reference.tests.values())
 
 
 def _about_tests(
@@ -204,7 +199,10 @@ def _about_tests(
     if result.timed_out:
         yield _Objection(_too_slow(check, result))
     elif counted:
-        reason = f"{_failed(check, result)}: {_in_a_line(counted)}{_why_not_excused(targets, counted)}"
+        reason = f"{_failed(check, result)}: {_in_a_line(counted)}"
+        if due := [test for test in counted if test in targets.due]:
+            which = "which" if len(due) == len(counted) else f"of which {_in_a_line(due)}"
+            reason += f", {which} failed before too and this step has to fix: {targets.due[due[0]]}"
         yield _Objection(reason, _to_fix(tests, targets, counted, len(others)))
     elif not tests.is_finished:
         yield _Objection(f"`{check.shown}` was ended in the middle of a test (exit code {code})", _CUT_SHORT)
@@ -219,76 +217,63 @@ def _about_tests(
 
 
 def _about_missing(check: Check, seen: Difference, work: Work, tests: SuiteRun | None) -> Iterator[_Objection]:
-    asked, now = work.asked, _called_now(work, tests)
-    if gone := [test for test in _not(asked.to_remove, seen.gone) if not _is_among(test, now)]:
-        advice = f"{_GONE}\n{_as_list(gone)}{_contents(work, work.tests.gone)}"
-        yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", advice)
-    if skipped := _not(asked.to_skip, seen.skipped):
-        yield _Objection(f"`{check.shown}` skips {_in_a_line(skipped)}", f"{_SKIPPED}\n{_as_list(skipped)}")
-
-
-def _called_now(work: Work, tests: SuiteRun | None) -> list[TestId]:
-    """The tests that are called otherwise, or are a part of others now, and pass there."""
+    """The tests that are not found, or skipped; not one that is called otherwise, or is a part of another, and passes
+    there."""
     passed = {TestId.parse(test).function for test in tests.having(Result.PASSED)} if tests else set[TestId]()
-    return [
+    moved = [
         before
         for before, now in work.tests.moved.items()
         if now in passed or any(test.ends_with(now) for test in passed)
     ]
+    lost = [TestId.parse(test) for test in seen.gone]
+    gone = [str(test) for test in lost if not (work.asked.to_remove(test) or _is_declared(test, moved))]
+    skipped = [test for test in seen.skipped if not work.asked.to_skip(TestId.parse(test))]
+    if gone:
+        advice = f"{_GONE}\n{_as_list(gone)}{_contents(work, work.tests.gone)}"
+        yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", advice)
+    if skipped:
+        yield _Objection(f"`{check.shown}` skips {_in_a_line(skipped)}", f"{_SKIPPED}\n{_as_list(skipped)}")
 
 
-def _is_among(test: str, declared: Iterable[TestId]) -> bool:
-    function = TestId.parse(test).function
-    return any(function == one or function.ends_with(one) for one in declared)
-
-
-def _not(allowed: Callable[[TestId], bool], tests: Iterable[str]) -> list[str]:
-    return [test for test in tests if not allowed(TestId.parse(test))]
+def _is_declared(test: TestId, declared: Iterable[TestId]) -> bool:
+    """Whether a test of a run is one of these, as files declare them."""
+    return any(test.function == one or test.function.ends_with(one) for one in declared)
 
 
 def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
     """Tests that were taken away, by their text; those that a run missed are told by it."""
-    missed = [TestId.parse(test).function for test in (*seen.gone, *seen.skipped)]
+    missed = [TestId.parse(test) for test in (*seen.gone, *seen.skipped)]
     gone, less, skipped = (
-        [str(test) for test in tests if not any(test == one or one.ends_with(test) for one in missed)]
+        [str(test) for test in tests if not any(_is_declared(one, [test]) for one in missed)]
         for tests in work.tests.objectionable(work.asked)
     )
     shown = _contents(work, (*work.tests.gone, *work.tests.less)) if gone or less else ""
-    if gone:
-        reason = f"tests are taken away, and the step does not ask for it: {_in_a_line(gone)}"
-        yield _Objection(reason, f"{_TAKEN_AWAY}\n{_as_list(gone)}{'' if less else shown}")
-    if less:
-        reason = f"tests are emptied, and the step does not ask for it: {_in_a_line(less)}"
-        yield _Objection(reason, f"{_EMPTIED}\n{_as_list(less)}{shown}")
-    if skipped:
-        reason = f"tests are skipped, and the step does not ask for it: {_in_a_line(skipped)}"
-        yield _Objection(reason, f"{_SKIPPED}\n{_as_list(skipped)}")
+    told = (
+        (gone, "taken away", f"{_TAKEN_AWAY}\n{_as_list(gone)}{'' if less else shown}"),
+        (less, "emptied", f"{_EMPTIED}\n{_as_list(less)}{shown}"),
+        (skipped, "skipped", f"{_SKIPPED}\n{_as_list(skipped)}"),
+    )
+    for tests, what, advice in told:
+        if tests:
+            yield _Objection(f"tests are {what}, and the step does not ask for it: {_in_a_line(tests)}", advice)
 
 
 def _contents(work: Work, lost: Sequence[TestId]) -> str:
-    """Test files as they were, where they will not be restored: a command has changed them, and no edit."""
-    written = set(work.changes.touched)
-    contents = {path: text for path, text in work.tests.contents.items() if path not in written}
-    contents = {path: text for path, text in contents.items() if any(test.file == path for test in lost)}
-    parts = [f"{path} was:\n{fenced(text, '')}" for path, text in fitting(contents, _END_CHARACTERS)]
-    return "".join(f"\n\n{part}" for part in parts)
-
-
-def _about_doing_nothing(work: Work) -> Iterator[_Objection]:
-    if work.refused:
-        yield _Objection(f"nothing was done: {work.refused[0]}", f"{NOTHING_DONE}\n{_as_list(work.refused)}")
-
-
-def _about_harness(changed: Sequence[str]) -> Iterator[_Objection]:
-    if changed:
-        reason = f"the reply changes how tests are run, and the step does not name {_in_a_line(changed)}"
-        yield _Objection(reason, f"{_HARNESS}\n{_as_list(changed)}")
+    """Test files as they were, where they will not be restored: a command has changed them, and no edit. Those that
+    can be shown whole, in so many characters together."""
+    shown, left = "", _END_CHARACTERS
+    for path, text in work.tests.contents.items():
+        is_lost = path not in work.changes.touched and any(test.file == path for test in lost)
+        if is_lost and len(text) <= left:
+            left -= len(text)
+            shown += f"\n\n{path} was:\n{fenced(text, '')}"
+    return shown
 
 
 def _notes(
-    seen: Difference, asked: StepMandate, counted: Sequence[str], targets: Targets, harness: Iterable[str]
+    seen: Difference, asked: StepMandate, counted: Sequence[str], targets: Targets, settings: Iterable[str]
 ) -> Iterator[str]:
-    """What happened with leave, or is not the step's doing."""
+    """Changes that were made with leave, and failures that are not the step's doing."""
     if gone := [test for test in seen.gone if asked.to_remove(TestId.parse(test))]:
         yield f"no longer there, as the step asks: {_in_a_line(gone)}"
     if skipped := [test for test in seen.skipped if asked.to_skip(TestId.parse(test))]:
@@ -299,12 +284,12 @@ def _notes(
         yield f"failed before too, and left to step {number}: {_in_a_line(left)}"
     if others := [test for test in others if test not in targets.later]:
         yield f"failed before too: {_in_a_line(others)}"
-    if changed := list(harness):
+    if changed := list(settings):
         yield f"how tests are run was changed: {_in_a_line(changed)}"
 
 
 def _notes_on_test_files(work: Work) -> Iterator[str]:
-    """What is no reason to object, and for a person to look at."""
+    """No reasons to object, and yet for a person to look at."""
     tests, asked = work.tests, work.asked
     moved = [f"{before} → {now}" for before, now in tests.moved.items() if not asked.to_remove(before)]
     if moved:
@@ -357,14 +342,6 @@ def _as(before: Before) -> str:
 def _nothing_ran(tests: SuiteRun) -> str:
     skipped = tests.count(Result.SKIPPED)
     return f"ran no test: {skipped} skipped or expected to fail" if skipped else "found no tests"
-
-
-def _why_not_excused(targets: Targets, counted: Sequence[str]) -> str:
-    due = [test for test in counted if test in targets.due]
-    if not due:
-        return ""
-    which = "which" if len(due) == len(counted) else f"of which {_in_a_line(due)}"
-    return f", {which} failed before too and this step has to fix: {targets.due[due[0]]}"
 
 
 def _to_fix(tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.agents.conversation import Conversation, read_conversation
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.agents.store import Conversation, read_conversation
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BudgetExhausted
 from cdd_agent.events import (
@@ -29,6 +29,7 @@ from cdd_agent.events import (
     ReplyDelta,
     ReplyStarted,
     ToolFinished,
+    unheard,
 )
 from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
@@ -271,7 +272,7 @@ async def test_an_interrupted_turn_keeps_what_was_said_before_it(project: Sandbo
     session = project.replies(calls("read_file", path="greet.py"), slow).session()
     await until_asked_again(handle(session, "look"), project)
     (file,) = files(project)
-    roles = [message.role for message in read_conversation(file).messages]
+    roles = [message.role for message in read_conversation(file)[0]]
     assert roles == ["user", "assistant", "tool"]
     again = project.replies("It says hi.").session()
     await say(again, "/resume", "go on")
@@ -362,7 +363,7 @@ async def test_the_summary_is_what_is_saved(project: Sandbox) -> None:
     session = await filled(project, SUMMARY, "Four.", window=10_000)
     await say(session, "and now?")
     (file,) = files(project)
-    messages = read_conversation(file).messages
+    messages = read_conversation(file)[0]
     assert SUMMARY in messages[0].content
     assert messages[-1].content == "Four."
     assert "one one" not in "".join(message.content for message in messages)
@@ -424,7 +425,7 @@ async def test_what_the_person_has_just_said_stays_word_for_word(project: Sandbo
     await say(project.session(), QUESTION)
     assert QUESTION in project.prompt()
     (file,) = files(project)
-    assert QUESTION in [m.content for m in read_conversation(file).messages]
+    assert QUESTION in [m.content for m in read_conversation(file)[0]]
 
 
 # Kept for later
@@ -434,7 +435,7 @@ async def test_a_conversation_is_saved_for_this_machine_and_this_user_alone(proj
     await say(project.replies("Hello.").session(), "hi")
     (file,) = files(project)
     assert re.fullmatch(r"\d{8}T\d{6}\.\d{6}-\d+\.jsonl", file.name)
-    assert [message.content for message in read_conversation(file).messages] == ["hi", "Hello."]
+    assert [message.content for message in read_conversation(file)[0]] == ["hi", "Hello."]
     assert (file.parent / ".gitignore").read_text().endswith("\n*\n")
     if os.name == "posix":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -475,7 +476,7 @@ async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(project: Sand
     second = project.session()
     await say(second, "/resume", "b")
     await say(first, "c")
-    contents = {tuple(message.content for message in read_conversation(file).messages) for file in files(project)}
+    contents = {tuple(message.content for message in read_conversation(file)[0]) for file in files(project)}
     assert contents == {("a", "One.", "c", "Three."), ("a", "One.", "b", "Two.")}
 
 
@@ -543,21 +544,21 @@ async def test_damaged_lines_are_left_out_and_told(project: Sandbox) -> None:
 
 
 async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
-    conversation = Conversation(project.root, Redactor())
+    conversation = Conversation(project.root, Redactor(), unheard)
     conversation.add([Message("user", "a")])
     (file,) = files(project)
     file.write_bytes(file.read_bytes() + b'{"time": "20')
     conversation.add([Message("user", "b")])
-    saved = read_conversation(file)
-    assert [message.content for message in saved.messages] == ["a", "b"]
-    assert saved.damaged == 1
+    messages, damaged = read_conversation(file)
+    assert [message.content for message in messages] == ["a", "b"]
+    assert damaged == 1
 
 
 async def test_old_conversations_go(project: Sandbox) -> None:
     for number in range(55):
-        Conversation(project.root, Redactor()).add([Message("user", str(number))])
+        Conversation(project.root, Redactor(), unheard).add([Message("user", str(number))])
         os.utime(files(project)[-1], ns=(number, number))
-    kept = {read_conversation(file).messages[0].content for file in files(project)}
+    kept = {read_conversation(file)[0][0].content for file in files(project)}
     assert len(kept) == 50
     assert "54" in kept
     assert "0" not in kept
@@ -584,11 +585,11 @@ async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_withou
 async def test_what_a_provider_wants_back_is_saved_unchanged_or_not_at_all(project: Sandbox) -> None:
     secret = "hunter2-hunter2-42"
     kept, dropped = ProviderData("model", '{"signature": "abc"}'), ProviderData("model", f'{{"text": "{secret}"}}')
-    conversation = Conversation(project.root, Redactor({secret: "TOKEN"}))
+    conversation = Conversation(project.root, Redactor({secret: "TOKEN"}), unheard)
     conversation.add([Message("assistant", "One.", provider_data=kept)])
     conversation.add([Message("assistant", "Two.", provider_data=dropped)])
 
-    again = Conversation(project.root, Redactor())
+    again = Conversation(project.root, Redactor(), unheard)
     again.resume()
 
     assert [message.provider_data for message in again.messages] == [kept, None]

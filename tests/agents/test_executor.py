@@ -270,7 +270,7 @@ async def test_whatever_is_said_where_nothing_is_left_to_do_runs_nothing(
     before = sandbox.statuses()
     words = ("", "continue", "c", "next", "retry", "all", "status", "skip", "skip keep", "skip because of it", "?")
     for word in (*words, "diff", "diff 7", "undo 7", "redo", "is it done?", "what is left", "quit", "exit"):
-        agent = ExecutorAgent(sandbox.engine())
+        agent = ExecutorAgent(sandbox.engine(), ())
         with suppress(CddError):
             assert started(await collect(agent.say(word))) == [], word
         agent.close()

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.agents.mentions import complete_mention, with_mentions
+from cdd_agent.agents.mention_completion import complete_mention, files_to_mention
+from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.events import About
 
 ROOM = 100_000
@@ -150,7 +151,9 @@ def test_completion(root: Path, line: str, found: list[str]) -> None:
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (root / ".gitignore").write_text("ignored*\n")
     (root / "ignored.txt").touch()
-    assert complete_mention(root, line, seconds=30) == found
+    index = files_to_mention(root)
+    index.build()
+    assert [offer.line for offer in complete_mention(index, line, seconds=30)] == found
 
 
 def test_many_names_that_are_no_files_are_told_in_short_and_at_once(root: Path) -> None:
@@ -171,6 +174,8 @@ def test_completion_is_quick_in_a_big_tree(root: Path) -> None:
         folder.mkdir()
         for file in range(100):
             (folder / f"file-{file}.txt").touch()
+    index = files_to_mention(root)
+    index.build()
     begun = time.perf_counter()
-    assert complete_mention(root, "@zzz") == []
+    assert complete_mention(index, "@zzz") == []
     assert time.perf_counter() - begun < 0.5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.agents.mentions import complete_mention
+from cdd_agent.agents.mention_completion import complete_mention, files_to_mention
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, Notice
@@ -171,7 +171,9 @@ async def test_a_record_of_the_run_holds_no_content(project: Sandbox) -> None:
 
 
 def test_pictures_are_offered_as_other_files_are(project: Sandbox) -> None:
-    assert complete_mention(project.root, "what is @sh") == ["what is @shot.png"]
+    (offer,) = complete_mention(files_to_mention(project.root), "what is @sh")
+    assert offer.line == "what is @shot.png"
+    assert offer.help.startswith("picture")
 
 
 # --------------------------------------------------------------------------------------------------------- Socrates

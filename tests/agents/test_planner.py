@@ -24,7 +24,7 @@ from cdd_agent.events import (
     ToolFinished,
 )
 from cdd_agent.frontend import Nobody
-from cdd_agent.llm.port import ConnectionFailed, ToolCall
+from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ProviderData, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -462,6 +462,27 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     events = await say(session, "continue")
     assert "GOOD = 'good'" in ticket.prompt(0)
     assert "### Step 1" in told(events)
+
+
+async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
+    ticket: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "hush-hush-hush-1234")
+    ticket.flags = {"tool_calls": "on"}
+    datas = ['{"thought": "hush-hush-hush-1234"}', '{"thought": "hm"}']
+    script = [
+        ScriptedReply("I look.", tool_calls=(call("list_files"),), provider_data=ProviderData("scripted", data))
+        for data in datas
+    ]
+    session = ticket.replies(*script, AuthenticationFailed("The key is old.")).session()
+    with pytest.raises(AuthenticationFailed):
+        await say(session, f"/plan {SLUG}")
+    session.leave()
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}", "continue")
+    said = [message for message in ticket.model.requests[0].messages if message.role == "assistant"]
+    assert [message.provider_data for message in said] == [None, ProviderData("scripted", datas[1])]
+    session.leave()
 
 
 async def test_approve_compiles_again_where_the_spec_has_changed_since(ticket: Sandbox) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,14 @@ from cdd_agent.engine.lock import LockGone, TicketTaken
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events import About, AgentChanged, Event, ReplyDelta, ReplyStarted
 from cdd_agent.frontend import Nobody
-from cdd_agent.llm.port import ConnectionFailed, ContextTooLong, RequestRejected, ToolCall
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    ContextTooLong,
+    ProviderData,
+    RequestRejected,
+    ToolCall,
+)
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
@@ -518,7 +526,7 @@ async def test_a_dialogue_whose_record_was_removed_is_not_written_over_another_o
 async def test_starting_over_sets_aside_what_was_kept(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
     await say(session, OPEN, "exit")
-    events = await say(session, f"{OPEN} --start-over")
+    events = await say(session, f"/socrates --start-over {SLUG}")
     assert "Starting over" in told(events)
     assert shown(events).title == ""
     assert "Who again?" in streamed(events)
@@ -535,6 +543,24 @@ async def test_secrets_are_neither_kept_nor_shown(sandbox: Sandbox, monkeypatch:
     events = await say(session, OPEN)
     assert "hunter2" not in streamed(events) + told(events) + str(shown(events))
     assert "hunter2" not in notebook(sandbox).read_text()
+    session.leave()
+
+
+async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "hunter2-hunter2")
+    sandbox.flags = {"tool_calls": "on"}
+    datas = [ProviderData("scripted", data) for data in ('{"thought": "hunter2-hunter2"}', '{"thought": "hm"}')]
+    script = [replace(looks("a.txt"), provider_data=data) for data in datas]
+    session = begun(sandbox, *script, AuthenticationFailed("The key is old."))
+    with pytest.raises(AuthenticationFailed):
+        await say(session, OPEN)
+    session.leave()
+    session = sandbox.replies(asks("Who?")).session()
+    await say(session, OPEN, "")
+    said = [message for message in sandbox.model.requests[0].messages if message.role == "assistant"]
+    assert [message.provider_data for message in said] == [None, datas[1]]
     session.leave()
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdd_agent.commands.registry import commands, complete, handle
+from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Answer, Cleared, Event, ExitRequested, Notice, PlanOpened, TicketsListed
 from cdd_agent.llm.known_models import Price
@@ -14,6 +14,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Session
+from tests.commands.completions import completions
 from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 
@@ -169,9 +170,9 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
         ("/exce x", "no command /exce", "/exec"),
         ("/", "no command /", "/help"),
         ("/doctor", "no command /doctor", "In a terminal: `cdd doctor`."),
-        ("/help nobody", "no agent 'nobody'", "chat, socrates, planner, executor"),
+        ("/help nobody", "no help on 'nobody'", "chat, socrates, planner, executor"),
         ("/exec", "Usage: /exec SLUG", "Carry out"),
-        ("/exec a b", "no 'b' of /exec", "Usage: /exec SLUG"),
+        ("/exec a --again", "no '--again' of /exec", "Usage: /exec SLUG"),
         ("/exec a b c", "Usage: /exec SLUG", ""),
         ("/undo", "Which ticket?", ""),
         ("/new feature", "Usage: /new TYPE [KIND] NAME", ""),
@@ -191,11 +192,11 @@ async def test_a_wrong_line_says_what_is_right(sandbox: Sandbox, line: str, mess
 
 def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
     session = sandbox.write(Step("a.txt")).session()
-    assert complete(session, "/e") == ["/exec", "/exit"]
-    assert complete(session, "/exec ") == [f"/exec {SLUG}"]
-    assert complete(session, "/exec words") == [f"/exec {SLUG}"]
-    assert complete(session, f"/exec {SLUG}") == []
-    assert complete(session, "/new fe") == ["/new feature"]
+    assert completions(session, "/e") == ["/exec", "/exit"]
+    assert completions(session, "/exec ") == [f"/exec {SLUG}"]
+    assert completions(session, "/exec words") == [f"/exec {SLUG}"]
+    assert completions(session, f"/exec {SLUG}") == []
+    assert completions(session, "/new fe") == ["/new feature"]
     for typed, completed in (
         ("/list bug fa", ["/list bug failed"]),
         ("/list failed bu", ["/list failed bug"]),
@@ -204,10 +205,10 @@ def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
         ("/list nothing fa", []),
         ("/list bug failed ", []),
     ):
-        assert complete(session, typed) == completed, typed
-    assert complete(session, "/list bu") == ["/list bug"]
-    assert complete(session, "hello") == []
-    assert complete(session, "/nothing x") == []
+        assert completions(session, typed) == completed, typed
+    assert completions(session, "/list bu") == ["/list bug"]
+    assert completions(session, "hello") == []
+    assert completions(session, "/nothing x") == []
 
 
 async def test_context_shows_the_tree_and_the_files_that_are_named(sandbox: Sandbox) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cdd_agent.commands.registry import complete, handle
+from cdd_agent.commands.registry import handle
 from cdd_agent.config import load_config, of_role
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished, Tone
@@ -14,6 +14,7 @@ from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer
 from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
 from cdd_agent.wording import described
+from tests.commands.completions import completions
 from tests.listening import collect, tell, told_to
 from tests.projects import SLUG, Sandbox, Step, check, notice, says
 
@@ -83,7 +84,7 @@ async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(sa
         ("/model 0", "no model 0"),
         ("/model openai/x localhost:1234", "begins with http://"),
         ("/model --save", "Usage"),
-        ("/model x --keep", "Usage"),
+        ("/model x --keep", "--keep"),
         ("/model ''", "give a model string"),
         ("/model ' '", "give a model string"),
         ("/model a b c", "Usage"),
@@ -320,8 +321,8 @@ async def test_a_name_of_the_same_server_takes_its_settings_along_without_a_warn
 async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> None:
     session = session_in(sandbox, OLLAMA, LLAMA_CPP)
     await say(session, "/model")
-    assert complete(session, "/model q")[0].endswith(" qwen3-coder:30b")
-    assert complete(session, "/model '") == [f"/model '{ODD}'"]
+    assert completions(session, "/model q")[0].endswith(" qwen3-coder:30b")
+    assert completions(session, "/model '") == [f"/model '{ODD}'"]
     await say(session, f"/model '{ODD}'")
     assert session.project.config.api_base == LLAMA_CPP.api_base
 

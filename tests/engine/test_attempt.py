@@ -67,4 +67,4 @@ def test_what_an_older_version_kept_is_read(attempt: Attempt) -> None:
     assert attempt.shown.all_files == {"a": None}
     assert ([message.content for message in attempt.dialogue], attempt.dialogue_seconds) == (["Do it."], 0.0)
     assert attempt.span is not None
-    assert attempt.span.stretches == ()
+    assert attempt.span.segments() == ()

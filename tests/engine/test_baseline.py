@@ -256,6 +256,25 @@ async def test_nothing_is_excused_by_one_that_was_of_no_use(sandbox: Sandbox, co
     assert SUB in (of(StepFinished, events)[0].error or "")
 
 
+async def test_nor_by_one_that_a_test_has_ended_with_the_exit_code_of_success(sandbox: Sandbox) -> None:
+    """Only that its report has no end tells of it."""
+    tests = (
+        "import os, unittest\nfrom calc import add, sub\n\n\nclass TestCalc(unittest.TestCase):\n"
+        "    def test_add(self):\n        self.assertEqual(sub(3, 1), 2)\n\n"
+        "    def test_sub(self):\n        os.path.exists('quick.txt') or os._exit(0)\n"
+    )
+    calculator(sandbox, Step("quick.txt"), test_calc_dot_py=tests)
+    sandbox.flags = {"test_command": "python -m unittest test_calc"}
+
+    events = await run_all(sandbox.replies(says("quick.txt", "x")))
+
+    taken = of(BaselineTaken, events)[0]
+    assert taken.problem
+    assert (taken.return_code, taken.passed, taken.failed) == (0, None, None)
+    assert sandbox.statuses() == ["failed"]
+    assert names(of(StepFinished, events)[0].error) == ["test_calc.py::TestCalc"]
+
+
 def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(tmp_path: Path) -> None:
     saved = {"step": 1, "command": "pytest", "problem": "it was ended", "tests": {"results": {SUB: "failed"}}}
     (tmp_path / "baseline.json").write_text(json.dumps(saved))

@@ -128,9 +128,9 @@ async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -
 def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: Sandbox) -> None:
     code = (
         "import os, signal, sys, asyncio\nfrom pathlib import Path\n"
-        "from cdd_agent.engine.engine import Engine\n"
+        "from cdd_agent.tickets.state import ExecutionState\n"
         "from tests.engine.test_committing import REPLIES\nfrom tests.projects import Sandbox, run_all\n"
-        "Engine._settle = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "ExecutionState.completed = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit': 'step'}}).replies(*REPLIES)\n"
         "asyncio.run(run_all(sandbox))\n"
     )
@@ -147,3 +147,16 @@ def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: 
     assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
     assert repository.state()["step_executions"]["1"]["commit"] == first
     assert repository.statuses() == ["completed", "completed"]
+
+
+async def test_a_file_that_is_written_through_a_link_to_a_folder_is_committed(repository: Sandbox) -> None:
+    (repository.root / "real").mkdir()
+    (repository.root / "real/a.txt").write_text("mine\n")
+    (repository.root / "link").symlink_to("real")
+    git(repository.root, "add", ".")
+    git(repository.root, "commit", "-qm", "link")
+    repository.write(Step("link/a.txt", check("link/a.txt"))).replies(says("link/a.txt", "good"))
+    await run_all(repository)
+    assert repository.statuses() == ["completed"]
+    assert subjects(repository)[0] == "Make link/a.txt"
+    assert git(repository.root, "show", "HEAD:real/a.txt") == "good\n"

@@ -1,5 +1,6 @@
 """An attempt's journal: its files are as before after a kill at any moment, and nobody else's edit is lost."""
 
+import hashlib
 import json
 import stat
 from pathlib import Path, PurePosixPath
@@ -63,6 +64,47 @@ def test_after_a_kill_a_deleted_file_comes_back_as_it_was(journal: Journal, repl
         assert old.read_bytes() == b"\xffold\r\n"
         assert stat.S_IMODE(old.stat().st_mode) == 0o750
         assert not new.exists()
+
+
+def test_a_journal_of_an_earlier_version_is_restored(journal: Journal) -> None:
+    sha = {text: hashlib.sha1(b"blob %d\0%s" % (len(text), text)).hexdigest() for text in (b"mine\n", b"new\n")}
+    before, after = ({"mode": "100644", "content": sha[text], "permissions": None} for text in (b"mine\n", b"new\n"))
+    files = [{"path": "a.txt", "before": before, "after": after}, {"path": "b.txt", "before": None, "after": after}]
+    journal.folder.mkdir(parents=True)
+    (journal.folder / "changes.json").write_text(json.dumps({"files": files}))
+    (journal.folder / "before-0").write_text("mine\n")
+    for name in ("a.txt", "b.txt"):
+        (journal.root / name).write_text("new\n")
+    assert journal.restore() == RestoreResult(restored=("a.txt", "b.txt"))
+    assert (journal.root / "a.txt").read_text() == "mine\n"
+
+
+def test_folders_that_a_killed_write_made_go_again(journal: Journal) -> None:
+    noted(journal, "```text:deep/er/a.txt\nnew\n```")
+    (journal.root / "deep/er").mkdir(parents=True)
+    assert journal.restore() == RestoreResult()
+    assert not (journal.root / "deep").exists()
+
+
+def test_a_file_behind_a_link_to_a_folder_is_restored(journal: Journal) -> None:
+    (journal.root / "real").mkdir()
+    (journal.root / "real/a.txt").write_text("mine\n")
+    (journal.root / "link").symlink_to("real")
+    noted(journal, "```text:link/a.txt\nnew\n```").apply(journal.root)
+    assert journal.changed_since() == frozenset()
+    assert journal.restore() == RestoreResult(restored=("real/a.txt",))
+    assert (journal.root / "link/a.txt").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("leads_to", ["..", "elsewhere"])
+def test_a_link_that_came_later_is_followed_within_the_project_alone(journal: Journal, leads_to: str) -> None:
+    (journal.root / "sub").mkdir()
+    noted(journal, "```text:sub/a.txt\nnew\n```").apply(journal.root)
+    (journal.root / "sub").rename(journal.root / "elsewhere")
+    (journal.root / "sub").symlink_to(leads_to)
+    back = journal.restore()
+    assert (journal.root / "elsewhere/a.txt").exists() is (leads_to == "..")
+    assert back.kept == ()
 
 
 def test_a_file_that_a_person_made_in_its_place_stays(journal: Journal) -> None:

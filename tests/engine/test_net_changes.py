@@ -15,14 +15,14 @@ def entry(text: str) -> TreeEntry | None:
     return None if text == "-" else TreeEntry("100644", content, int(permissions, 8) if permissions else None)
 
 
-def segments(*parts: tuple[str, str, str]) -> list[Segment]:
+def segments(*parts: tuple[str, str, str]) -> list[tuple[Segment, tuple[Change, ...]]]:
     """Of one file: whose they are, and what it was before and after."""
     made = []
     for number, (whose, before, after) in enumerate(parts):
         changes = () if before == after else (Change("f", entry(before), entry(after)),)
-        own = frozenset({"f"} if whose == OWN else ())
+        own = ("f",) if whose == OWN else ()
         first, second = Checkpoint(f"{number}", f"{number}:{before}"), Checkpoint(f"{number + 1}", f"{number}:{after}")
-        made.append(Segment(first, second, changes, whose != BETWEEN, own))
+        made.append((Segment(before=first, after=second, own=own, is_ours=whose != BETWEEN), changes))
     return made
 
 
@@ -78,13 +78,16 @@ def test_an_undo_leads_back_to_the_first_known_version_or_to_a_persons(
     parts: list[tuple[str, str, str]], before: str, after: str, is_edited: bool
 ) -> None:
     net = fold(segments(*parts))
-    (file,) = net.files
-    exact = [(found and (found.content, found.permissions)) for found in (file.change.before, file.change.after)]
-    assert exact == [(found and (found.content, found.permissions)) for found in (entry(before), entry(after))]
-    assert file.is_edited is is_edited
-    assert bool(net.changes) is (before != after)
-    assert file.since.id.endswith(f":{before}")
+    exact = [(change.before, change.after) for change in net.changes]
+    assert list(map(contents, exact)) == ([contents((entry(before), entry(after)))] if before != after else [])
+    assert ("f" in net.edited) is is_edited
+    assert net.since["f"].id.endswith(f":{before}")
+
+
+def contents(entries: tuple[TreeEntry | None, TreeEntry | None]) -> list[object]:
+    return [found and (found.content, found.permissions) for found in entries]
 
 
 def test_a_file_that_no_attempt_touched_is_nobodys_business() -> None:
-    assert fold(segments((BETWEEN, "v", "p"), (BETWEEN, "p", "q"))).files == ()
+    net = fold(segments((BETWEEN, "v", "p"), (BETWEEN, "p", "q")))
+    assert (net.changes, net.edited, net.since) == ((), frozenset(), {})

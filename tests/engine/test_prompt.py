@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.prompt import LAST_REPLY, StepPrompt, step_prompt
+from cdd_agent.engine.prompt import LAST_REPLY, Earlier, StepPrompt, step_prompt
 from cdd_agent.events import About, Event, StepFinished
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
@@ -144,6 +144,14 @@ async def test_a_long_failed_reply_makes_room_for_the_reason(sandbox: Sandbox) -
     assert "exit code" in asked
     assert "```text:a.txt" not in asked
     assert LAST_REPLY in asked
+
+
+def test_rules_that_are_too_long_do_not_take_the_last_reply_along(busy: Sandbox) -> None:
+    (busy.root / "AGENTS.md").write_text(f"{RULE}\n" * 1_500)
+    prompt = prompt_of(busy, 4_000, earlier=Earlier("It was wrong.", "I did this."))
+    assert RULES_FOR_AGENTS in prompt.left_out
+    assert "I did this." in prompt.text
+    assert LAST_REPLY not in prompt.left_out
 
 
 async def test_the_work_of_steps_that_it_depends_on_is_shown(sandbox: Sandbox) -> None:

@@ -109,7 +109,7 @@ async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandb
             emit(replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event)
 
         engine.runner = replace(engine.runner, emit=emit_with_title)
-        engine.emit(engine.run.opened())
+        engine.run.emit(engine.run.opened())
         with engine.recording():
             await engine.run_all(attempts=2)
         engine.close()

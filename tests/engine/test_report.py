@@ -186,7 +186,7 @@ async def go_on(sandbox: Sandbox, until: type[Event] | None = None) -> dict[str,
     async def whole() -> None:
         with engine.recording():
             await engine.recover()
-            engine.emit(engine.run.opened())
+            engine.run.emit(engine.run.opened())
             await engine.run_all()
 
     if until is None:

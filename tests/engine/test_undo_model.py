@@ -3,16 +3,20 @@
 The model is a stack of versions a file, the newest on top, each of somebody. To put an attempt back takes its replies'
 versions off the top; an undo takes off all that the undone steps have there. What a person wrote is taken off by
 nobody: what is below it stays, too, and is named. More runs: `pytest --hypothesis-profile many`.
+
+Any of this may be interrupted: stopped as by Escape, killed, or cut from power, and a person may edit a file before it
+goes on. Then it ends as if nothing had happened, but for what a check was doing that was killed.
 """
 
 import asyncio
 import json
+import os
 import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +27,11 @@ from hypothesis import strategies as st
 from cdd_agent.engine.engine import Engine
 from cdd_agent.events import Event, StepsRedone, StepsUndone
 from cdd_agent.llm.port import ModelError, RateLimited
-from tests.listening import collect
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.status import StepStatus
+from tests.crash.points import Death
+from tests.engine.dying import Do, Orders
+from tests.listening import collect, told_to
 from tests.projects import Sandbox, Step, says
 
 T = TypeVar("T")
@@ -87,7 +95,18 @@ class Redo:
     pass
 
 
-Act = Run | Skip | Edit | Undo | Redo
+@dataclass(frozen=True)
+class Interrupted:
+    """It dies at a point, or without a death is stopped at an event; what was begun is then brought to its end."""
+
+    act: "Run | Skip | Undo | Redo"
+    at: int
+    death: Death | None
+    edit: str | None
+    """The file of a step that a person edits before that."""
+
+
+Act = Run | Skip | Edit | Undo | Redo | Interrupted
 FILE = st.sampled_from(PATHS)
 ENDS = ("fails", "fails", "fails", "passes", "passes", "passes", "no answer", "refused", "come back later")
 ATTEMPTS = st.builds(
@@ -98,16 +117,17 @@ ATTEMPTS = st.builds(
     st.sampled_from(ENDS),
 )
 RUN = st.builds(Run, st.lists(ATTEMPTS, min_size=1, max_size=3).map(tuple))
-ACTS = st.lists(
-    RUN
-    | RUN
-    | st.builds(Edit, FILE)
-    | st.builds(Skip, st.booleans())
-    | st.builds(Undo, st.integers(1, 4))
-    | st.just(Redo()),
-    min_size=4,
-    max_size=14,
-)
+SKIP = st.builds(Skip, st.booleans())
+UNDO = st.builds(Undo, st.integers(1, 4))
+ACT = RUN | RUN | st.builds(Edit, FILE) | SKIP | UNDO | st.just(Redo())
+ACTS = st.lists(ACT, min_size=4, max_size=14)
+WHOLE = ATTEMPTS.map(lambda attempt: replace(attempt, end="fails" if attempt.end == "fails" else "passes"))
+ONE = st.builds(lambda attempt: Run((attempt,)), WHOLE)
+POINTS = st.integers(1, 140)
+DEATHS = st.builds(Interrupted, ONE | ONE | SKIP | UNDO | st.just(Redo()), POINTS, st.sampled_from(Death), st.none())
+EDITED = st.builds(Interrupted, ONE, POINTS, st.sampled_from(Death), FILE)
+STOPPED = st.builds(Interrupted, ONE, st.integers(1, 9), st.none(), st.none() | FILE)
+INTERRUPTED_ACTS = st.lists(ACT | DEATHS | EDITED | STOPPED, min_size=4, max_size=12)
 
 # What must come of it
 
@@ -168,7 +188,7 @@ class Model:
         if self.stacks[path][-1].text != text:
             self.stacks[path].append(Version(text, self.current[step], attempt))
 
-    def edit(self, path: str, text: str) -> None:
+    def edit(self, path: str, text: str | None) -> None:
         self.edits += 1
         self.stacks[path].append(Version(text))
 
@@ -180,7 +200,22 @@ class Model:
                 stack.pop()
             self.stacks[path] = [Version(v.text, v.life, None if v.life == life else v.attempt) for v in stack]
 
-    def undo(self, steps: tuple[int, ...], kept: set[str]) -> None:
+    def found(self, step: int, path: str, text: str | None, *, reply: str, is_known: bool) -> None:
+        """A file after an interruption of a step: as it was, restored, or as a check made it, which may be known."""
+        stack, life = self.stacks[path], self.current.get(step)
+        if text == stack[-1].text:
+            return
+        if stack[-1].life == life and stack[-1].attempt is not None:
+            stack.pop()
+        if text in (stack[-1].text, reply):
+            return
+        if is_known:
+            self.writes(step, path, text)
+        else:
+            self.edit(path, text)
+
+    def undo(self, steps: tuple[int, ...], kept: set[str] | None) -> None:
+        """`kept` is None where nobody heard of it: the process was over by then, but for that."""
         lives = {step: self.current.pop(step) for step in steps}
         undone = Undone(lives, {})
         for path, stack in self.stacks.items():
@@ -190,21 +225,21 @@ class Model:
             undone.taken[path] = (len(stack), taken)
             below = [index for index, version in enumerate(stack) if version.life in lives.values()]
             if below and stack[below[0] - 1].text != stack[-1].text:
-                assert path in kept, f"{path} is not as it was before, and nobody is told"
+                assert kept is None or path in kept, f"{path} is not as it was before, and nobody is told"
         self.undone.append(undone)
         first = min(lives.values())
-        assert kept <= set().union(*(self.lives[life].touched for life in lives.values()))
+        assert (kept or set()) <= set().union(*(self.lives[life].touched for life in lives.values()))
         if self.edits == self.lives[first].edits:
             assert not kept
             assert self.tree == self.lives[first].before
 
-    def redo(self, kept: set[str]) -> None:
+    def redo(self, kept: set[str] | None) -> None:
         undone = self.undone.pop()
         self.current |= undone.lives
         for path, (place, taken) in undone.taken.items():
             stack = self.stacks[path]
             if taken and len(stack) > place and stack[-1].text != taken[-1].text:
-                assert path in kept
+                assert kept is None or path in kept
             stack[place:place] = taken
 
 
@@ -220,6 +255,14 @@ class Story:
 
     async def act(self, act: Act) -> None:
         match act:
+            case Interrupted(Run()):
+                await self.run_interrupted(act, act.act.attempts[0])
+            case Interrupted(Skip()):
+                await self.skip_killed(act, keep=act.act.keep)
+            case Interrupted(Undo()):
+                await self.undo_killed(act, act.act.back)
+            case Interrupted(Redo()):
+                await self.redo_killed(act)
             case Run():
                 await self.run(act.attempts)
             case Skip():
@@ -263,16 +306,17 @@ class Story:
         replies: list[str | ModelError],
         checks: list[dict[str, object]],
         effects: list[Callable[[int], None]],
-    ) -> None:
+    ) -> Tree:
+        """Returns the files that its reply gives."""
         if attempt.end in ("no answer", "come back later"):
             later = RateLimited("later", retry_after=1e9)
             replies.append(later if attempt.end == "come back later" else ModelError("no"))
             effects.append(lambda _: None)
-            return
+            return {}
         if attempt.end == "refused":
             replies.append(says("../out.txt", "x"))
             effects.append(lambda _: None)
-            return
+            return {}
         reply = {path: self.text() for path in sorted(attempt.reply)}
         makes = {path: self.text() for path in sorted(attempt.makes)} | dict.fromkeys(sorted(attempt.removes))
         replies.append("".join(says(path, text.rstrip()) for path, text in reply.items()))
@@ -280,12 +324,18 @@ class Story:
 
         def effect(step: int) -> None:
             self.model.attempts += 1
+            before = {path: len(stack) for path, stack in self.model.stacks.items()}
             for path, text in reply.items():
                 self.model.writes(step, path, text, attempt=self.model.attempts)
             for path, made in makes.items():
                 self.model.writes(step, path, made)
+            for path, size in before.items():
+                stack = self.model.stacks[path]
+                if stack[-1].text == stack[size - 1].text:  # a file that came and went within the attempt
+                    del stack[size:]
 
         effects.append(effect)
+        return reply
 
     async def skip(self, *, keep: bool) -> None:
         with self.engine() as engine:
@@ -308,6 +358,115 @@ class Story:
             event(f"undo of {len(undone[0].steps)} steps")
         self.model.undo(undone[0].steps, {*undone[0].kept, *undone[0].edited})
 
+    async def run_interrupted(self, act: Interrupted, attempt: Attempt) -> None:
+        """A step that ends as it would have, sooner or later."""
+        replies: list[str | ModelError] = []
+        checks: list[dict[str, object]] = []
+        effects: list[Callable[[int], None]] = []
+        reply = self.plan_attempt(attempt, replies, checks, effects)
+        self.sandbox.replies(*replies)
+        self.script.write_text(json.dumps(checks))
+        with self.engine() as engine:
+            step, before = engine.run.next_step, self.judged(engine)
+            if step is not None and act.death is None:
+                await stopped(engine, step, act.at)
+        if step is None:
+            return
+        self.model.life(step.number)
+        if act.death is not None:
+            self.dies(act, "run", replies=tuple(map(str, replies)))
+        with self.engine() as engine:
+            is_over = self.judged(engine) - before != set()
+            now = engine.run.state.of(step.number)
+            span = engine.run.attempt(step.number, now.attempts).span if now.attempts else None
+        event(f"a step that was {'stopped' if act.death is None else 'killed'}{' too late' if is_over else ''}")
+        self.model.undone.clear()
+        if is_over:
+            self.model.restore(step.number)
+            effects[0](step.number)
+        else:
+            for path in PATHS:
+                found = self.on_disk().get(path)
+                looked = span and (span.after or (span.seen if path not in reply else None))
+                self.model.found(step.number, path, found, reply=reply.get(path, ""), is_known=looked is not None)
+        if act.edit is not None:
+            text = self.text()
+            self.put(act.edit, text)
+            self.model.edit(act.edit, text)
+        if is_over:
+            return
+        with self.engine() as engine:
+            await collect(engine.recover())
+        assert self.on_disk() == self.model.tree, "the step was not restored"
+        for _ in range(3):
+            self.sandbox.replies(*replies)
+            self.script.write_text(json.dumps(checks))
+            with self.engine() as engine:
+                await collect(engine.run_step(step))
+                if self.judged(engine) - before:
+                    break
+        else:
+            raise AssertionError("the step does not come to its end")
+        self.model.restore(step.number)
+        effects[0](step.number)
+
+    async def skip_killed(self, act: Interrupted, *, keep: bool) -> None:
+        with self.engine() as engine:
+            step = engine.run.next_step
+        if step is None:
+            return
+        self.dies(act, "skip keep" if keep else "skip")
+        with self.engine() as engine:
+            await collect(engine.recover())
+            if engine.run.state.of(step.number).status is not StepStatus.SKIPPED:
+                await collect(engine.skip(step, "no", keep=keep))
+        self.model.undone.clear()
+        self.model.life(step.number)
+        if not keep:
+            self.model.restore(step.number)
+
+    async def undo_killed(self, act: Interrupted, back: int) -> None:
+        with self.engine() as engine:
+            known = engine.run.state.settled()
+            before = len(engine.run.state.undone)
+        if not known:
+            return
+        self.dies(act, "undo", step=known[-min(back, len(known))].step_number)
+        with self.engine() as engine:
+            undone = of_type(StepsUndone, await collect(engine.recover()))
+            state = engine.run.state
+        if len(state.undone) > before:
+            event("an undo that was killed" if undone else "an undo that was killed too late")
+            kept = {*undone[0].kept, *undone[0].edited} if undone else None
+            self.model.undo(tuple(step.step_number for step in state.undone[-1].steps), kept)
+
+    async def redo_killed(self, act: Interrupted) -> None:
+        with self.engine() as engine:
+            before = len(engine.run.state.undone)
+        self.dies(act, "redo")
+        with self.engine() as engine:
+            redone = of_type(StepsRedone, await collect(engine.recover()))
+            if len(engine.run.state.undone) < before:
+                event("a redo that was killed" if redone else "a redo that was killed too late")
+                self.model.redo(set(redone[0].kept) if redone else None)
+
+    def dies(self, act: Interrupted, do: Do, *, replies: tuple[str, ...] = (), step: int = 0) -> None:
+        assert act.death is not None
+        orders = Orders(self.sandbox.root, self.sandbox.flags, do, act.at, act.death, replies, step)
+        orders.carried_out(self.script.with_name("output"))
+
+    def judged(self, engine: Engine) -> set[tuple[int, int]]:
+        """The attempts at steps of which it is known how they ended."""
+        state = engine.run.state
+        steps = [state.of(step.number) for step in engine.run.plan.steps]
+        over = {(now.folder, now.attempts) for now in steps if now.status is StepStatus.COMPLETED}
+        failed = [now for now in steps if now.status is StepStatus.FAILED]
+        return over | {
+            (now.folder, now.attempts)
+            for now in failed
+            if engine.run.record.attempt(now.folder, now.attempts).failure is not None
+        }
+
     @contextmanager
     def engine(self) -> Iterator[Engine]:
         engine = self.sandbox.engine()
@@ -327,6 +486,23 @@ class Story:
     def on_disk(self) -> Tree:
         places = {path: self.sandbox.root / path for path in PATHS}
         return {path: place.read_text() for path, place in places.items() if place.is_file()}
+
+
+async def stopped(engine: Engine, step: PlanStep, at: int) -> None:
+    """Stopped as by Escape at an event of this number, if it comes to that."""
+    count = 0
+
+    def listen(_: Event) -> None:
+        nonlocal count
+        count += 1
+        if count == at:
+            task.cancel()
+
+    with told_to(listen):
+        task = asyncio.ensure_future(engine.run_step(step))
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
 
 
 def of_type(kind: type[T], events: list[Event]) -> list[T]:
@@ -349,12 +525,14 @@ def begun(folder: Path, *, in_git: bool, commit: str) -> Story:
     return story
 
 
-@pytest.mark.parametrize(
+PLACES = pytest.mark.parametrize(
     ("in_git", "commit"), [(True, "off"), (True, "step"), (False, "off")], ids=["git", "commits", "no repository"]
 )
-def test_undo_and_redo_make_every_file_what_it_was(in_git: bool, commit: str) -> None:
+
+
+def whatever_happens(possible: st.SearchStrategy[list[Act]], *, in_git: bool, commit: str) -> None:
     @settings(max_examples=RUNS, phases=(Phase.explicit, Phase.reuse, Phase.generate))
-    @given(ACTS)
+    @given(possible)
     def every_run(acts: list[Act]) -> None:
         async def tell(story: Story) -> None:
             for act in acts:
@@ -364,3 +542,14 @@ def test_undo_and_redo_make_every_file_what_it_was(in_git: bool, commit: str) ->
             asyncio.run(tell(begun(Path(folder).resolve(), in_git=in_git, commit=commit)))
 
     every_run()
+
+
+@PLACES
+def test_undo_and_redo_make_every_file_what_it_was(in_git: bool, commit: str) -> None:
+    whatever_happens(ACTS, in_git=in_git, commit=commit)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process ends itself by SIGKILL there")
+@PLACES
+def test_so_they_do_whenever_it_was_interrupted(in_git: bool, commit: str) -> None:
+    whatever_happens(INTERRUPTED_ACTS, in_git=in_git, commit=commit)

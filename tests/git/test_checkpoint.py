@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -747,21 +748,23 @@ async def test_what_was_interrupted_is_taken_back_by_doing_it_again(
     edit_links(project)
     after = await checkpoints.take("after")
 
-    original, restored = restoring._restore, []
+    original, restored = restoring._restore_one, []
 
-    def cut(root: Path, place: Path, *rest: object) -> bool:
+    def cut(*arguments: Any) -> restoring._Fate:
         if restored:
             raise KeyboardInterrupt
-        restored.append(place)
-        return original(root, place, *rest)  # type: ignore[arg-type]
+        fate = original(*arguments)
+        if fate is restoring._Fate.RESTORED:
+            restored.append(arguments)
+        return fate
 
     for _ in range(5):
-        monkeypatch.setattr(restoring, "_restore", cut)
+        monkeypatch.setattr(restoring, "_restore_one", cut)
         with pytest.raises(KeyboardInterrupt):
             await restore(checkpoints, before, after)
         restored.clear()
 
-    monkeypatch.setattr(restoring, "_restore", original)
+    monkeypatch.setattr(restoring, "_restore_one", original)
     assert (await restore(checkpoints, before, after)).kept == ()
     assert state(project) == was
 

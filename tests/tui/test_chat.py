@@ -125,10 +125,10 @@ async def test_paths_are_completed_after_an_at(project: Sandbox) -> None:
     (project.root / "src" / "my page.py").touch()
     async with person_at(project) as person:
         person.prompt.area.insert("explain @sr")
-        await person.until(lambda: completions(person) == ["@src/"])
+        await person.until(lambda: completions(person) == ["explain @src/"])
         await person.press("tab")
         assert person.prompt.text == "explain @src/"
-        assert completions(person) == ["@src/app.py", MY_PAGE]
+        assert completions(person) == ["explain @src/app.py", f"explain {MY_PAGE}"]
         await person.press("down", "enter")
         assert person.prompt.text == f"explain {MY_PAGE}"
 

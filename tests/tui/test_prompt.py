@@ -10,8 +10,7 @@ from tests.tui.person import Person, person_at
 
 def completions(person: Person) -> list[str]:
     """What is on offer; none when the list is closed."""
-    options = person.prompt.query_one(OptionList)
-    return [str(option.prompt) for option in options.options] if options.display else []
+    return [offer.line for offer in person.prompt.offers]
 
 
 def highlighted(person: Person) -> str:
@@ -192,3 +191,29 @@ async def test_tab_completes_also_when_it_comes_at_once(tickets: Sandbox) -> Non
         person.prompt.replace("/exec feature-w")  # no completions are shown for it
         await person.press("tab")
         assert person.prompt.text.split() == ["/exec", SLUG]
+
+
+async def test_a_file_anywhere_is_offered_without_a_further_key_when_it_is_found(tickets: Sandbox) -> None:
+    deep = tickets.root / "src" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "wanted.py").write_text("x = 1\n")
+    async with person_at(tickets) as person:
+        await person.press(*"see @wntd")
+        await person.until(lambda: completions(person) == ["see @src/deep/wanted.py"])
+        assert "@src/deep/wanted.py  6 bytes" in person.screen
+        await person.press("tab")
+        assert person.prompt.text == "see @src/deep/wanted.py"
+
+
+async def test_what_a_row_is_stands_beside_it(tickets: Sandbox) -> None:
+    async with person_at(tickets) as person:
+        await person.press(*"/ex")
+        rows = [row.split("  ", 1) for row in person.screen.split("\n") if row.strip().startswith("/ex")]
+        assert [(name.strip(), help_.strip()) for name, help_ in rows] == [
+            ("/exec SLUG [--start-over]", "Carry out a ticket's plan, step by step; with `--s…"),
+            ("/exit", "Leave the active agent; where none is active, the …"),
+        ]
+        await person.press("down")
+        assert person.activity == "Enter takes /exit · Esc back"
+        await person.press("escape")
+        assert person.activity.startswith("Enter does nothing. There is no command /ex")

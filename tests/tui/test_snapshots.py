@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.events import Paste
 from textual.pilot import Pilot
 
 from cdd_agent.engine.effort import RunCost
@@ -356,6 +357,47 @@ def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
 
 def test_all_commands_on_offer(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, opening=OPENING), press=("/",), run_before=showing())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda value: "x".join(map(str, value)))
+def test_a_search_in_the_history(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+    async def search(pilot: Pilot[None]) -> None:
+        await showing()(pilot)
+        for line in (
+            "why does @tally/report.py print 12.5?",
+            f"/plan {SLUG}",
+            "the amounts are set flush right\nand the cents are shown",
+            f"/exec {SLUG}",
+            "print the totals of each month",
+        ):
+            pilot.app.query_one(Prompt).accepted(line)
+        await pilot.press("ctrl+r", *"th", "down")
+
+    assert snap_compare(shell(shop, opening=OPENING), run_before=search, terminal_size=size)
+
+
+def test_something_long_is_pasted(shop: Sandbox, snap_compare: Compare) -> None:
+    async def paste(pilot: Pilot[None]) -> None:
+        await showing()(pilot)
+        await pilot.press(*"why does this fail? ")
+        pilot.app.post_message(Paste("E  assert 12.5 == 12.50\n" * 42))
+        await pilot.pause()
+        await pilot.press("ctrl+j", *"and this?")
+
+    assert snap_compare(shell(shop, opening=OPENING), run_before=paste)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda value: "x".join(map(str, value)))
+def test_coming_back(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+    async def come_back(pilot: Pilot[None]) -> None:
+        await showing(*FAILED_RUN)(pilot)
+        app = pilot.app
+        assert isinstance(app, Shell)
+        app.show(Notice("While you were away (0:12:05): 2 steps done, 1 failed · 34,102 tokens, $0.0812"))
+        app.query_one(Prompt).bring_back(["use two digits"], is_typing=True)
+        await pilot.pause()
+
+    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=come_back, terminal_size=size)
 
 
 ASKED = (

@@ -46,12 +46,13 @@ def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
     assert b"\x1b[?1049l" in terminal.seen  # back from the alternate screen
 
 
-def test_a_terminal_that_can_draw_no_screen_is_told_what_works_there(sandbox: Sandbox) -> None:
+def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(sandbox: Sandbox) -> None:
     terminal = Terminal(sandbox.root, "/usr/bin/env", "TERM=dumb", sys.executable, "-m", "cdd_agent")
     try:
-        terminal.until(lambda: b"cdd exec SLUG" in terminal.seen)
+        terminal.until(lambda: b"chat > " in terminal.seen)
+        terminal.type("/exit")
         terminal.until(terminal.has_ended)
     finally:
         terminal.end()
-    assert terminal.code == ExitCode.BAD_INPUT
+    assert terminal.code == ExitCode.DONE
     assert b"\x1b[?1049h" not in terminal.seen

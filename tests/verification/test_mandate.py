@@ -212,6 +212,38 @@ def test_repeated_words_of_a_leave_are_read_in_time_that_their_number_explains(w
 SENTENCE = TestId.parse("test/calc.test.js::calc > adds two numbers")
 
 
+@pytest.mark.parametrize(
+    "text", ["Shorten `docs/user guide.md`.", "Clean up `./docs/user guide.md`, please", "Trim (`user guide.md`)"]
+)
+def test_a_file_with_a_space_in_its_name_is_named_in_backticks(text: str) -> None:
+    step = asked(text)
+    assert step.names_file("docs/user guide.md")
+    assert step.to_shorten("docs/user guide.md")
+    assert not step.names_file("docs/other guide.md")
+    assert not asked(f"Do not change anything. {text.replace('user', 'my')}").names_file("docs/user guide.md")
+
+
+def test_a_file_whose_name_begins_with_marks_is_named() -> None:
+    assert asked("Change `__init__.py`.").names_file("src/__init__.py")
+    assert asked("Make __tests__/a.test.js pass.").names_test(TestId.parse("__tests__/a.test.js::adds"))
+    assert asked("Change app/[id].tsx.").names_file("app/[id].tsx")
+    assert asked("Change _src/app.py_.").names_file("src/app.py")
+    assert not asked("Change setup.py.").names_file("_setup.py")
+    in_folder = TestId.parse("__tests__/a.test.js::adds")
+    assert asked("Remove __tests__/.").to_remove(in_folder)
+    assert not asked("Remove tests/.").to_remove(in_folder)
+
+
+def test_a_test_in_such_a_file_is_named_by_it_too() -> None:
+    test = TestId.parse("tests/test a.py::test_old")
+    for text in ("Remove `tests/test a.py`.", "Remove `tests/test b.py` and `tests/test a.py`."):
+        assert asked(text).to_remove(test)
+        assert asked(text).names_test(test)
+    assert asked("Remove `my tests/unit`.").to_remove(TestId.parse("my tests/unit/test_a.py::test_old"))
+    assert asked("Run `pytest tests/test_user.py -k old`, and make it pass.").names_test(TEST)
+    assert not asked("Remove `tests/test b.py`.").to_remove(test)
+
+
 def test_a_test_whose_name_is_a_sentence_is_named_by_it() -> None:
     assert asked("Make `adds two numbers` pass.").names_test(SENTENCE)
     assert asked("Remove the test `adds two numbers`.").to_remove(SENTENCE)

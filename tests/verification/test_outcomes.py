@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.verification.outcomes import Difference, Reference, Result, Selection, SuiteRun, is_in
+from cdd_agent.verification.test_id import TestId
 
 PASSED, FAILED, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
 
@@ -97,6 +98,33 @@ def test_a_command_that_ran_before_has_to_run_the_same_tests_again() -> None:
     assert reference.compare(seen({}, options=("-k a",))).gone == (A,)
     assert reference.compare(seen({}, options=("-k b",))).gone == ()
     assert known(seen({A: PASSED}, "tests")).compare(seen({})).gone == ()  # where it looks is for its settings to say
+
+
+JS = "test/a.test.js::calc > "
+
+
+@pytest.mark.parametrize(
+    ("title", "rows"),
+    [
+        ("adds %i and %i", ["adds 1 and 2", "adds 1 and 3"]),
+        ("adds $a", ["adds 1", "adds 3"]),
+        ("$a.b of ${a}", ["1 of 2", "3 of 4"]),
+        ("%s (%#)", ["one (1)", "two (2)"]),
+    ],
+)
+def test_as_many_other_rows_of_a_table_are_no_fewer_tests(title: str, rows: list[str]) -> None:
+    one, other = (JS + row for row in rows)
+    tables = [TestId.parse(JS + title)]
+    before = known(seen({one: PASSED}))
+    assert before.compare(seen({other: PASSED})).gone == (one,)  # nobody knows that it is one
+    assert before.compare(seen({other: PASSED}), tables=tables) == Difference()
+    assert before.compare(seen({other: SKIPPED}), tables=tables).gone == (one,)
+    assert before.compare(seen({}), tables=tables).gone == (one,)
+    both = known(seen({one: PASSED, JS + "other": PASSED}))
+    assert both.compare(seen({other: PASSED}), tables=[TestId.parse("test/b.test.js::calc > %s")]).gone == (
+        one,
+        JS + "other",
+    )
 
 
 def test_what_a_completed_step_saw_is_known_from_then_on() -> None:

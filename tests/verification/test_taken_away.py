@@ -454,6 +454,14 @@ def test_honest_work_on_tests_is_not_blamed(path: str, before: str, after: str |
     assert lost(changes) == 0, changes
 
 
+def test_tests_with_values_in_their_titles_are_known_as_tables() -> None:
+    table = "describe('calc', () => { test.each([%s])('adds %%i', (a) => { expect(add(a)).toBe(a); }); });\n"
+    changes = became("test/a.test.js", f"{MOCHA}{table % 1}", f"{MOCHA}{table % 2}")
+    assert [str(test) for test in changes.tables] == ["test/a.test.js::calc > adds %i"]
+    assert lost(changes) == 0
+    assert became("test/a.test.js", table % 1, MOCHA).tables == ()
+
+
 @pytest.mark.parametrize(
     ("after", "weaker", "changed"),
     [

@@ -41,3 +41,25 @@ def test_a_declared_test_is_found_within_its_module() -> None:
     assert not run.ends_with(TestId("src/lib.rs", "dds"))
     assert not run.ends_with(TestId("src/main.rs", "adds"))
     assert not run.ends_with(TestId("src/lib.rs"))
+
+
+@pytest.mark.parametrize(
+    ("title", "row", "is_row"),
+    [
+        ("adds %i", "adds 1", True),
+        ("adds %i", "adds ", False),
+        ("adds %i", "subtracts 1", False),
+        ("%s and %s", "and and", False),
+        ("%s and %s", "a and b and c", True),
+        ("%i%%", "5 %", True),
+        ("group $a > adds ${b}", "group 1 > adds 2", True),
+        ("%s", "group > adds", False),
+        ("%s" * 30 + "x", "a" * 5000, False),
+        ("%s a" * 30, "a a" * 5000, True),
+    ],
+)
+def test_a_row_has_a_value_where_its_title_has_a_place_for_it(title: str, row: str, is_row: bool) -> None:
+    table = TestId("a.test.js", title)
+    assert table.is_table
+    assert table.has_row(TestId("a.test.js", row)) is is_row
+    assert not table.has_row(TestId("b.test.js", row))

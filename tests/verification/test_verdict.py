@@ -17,6 +17,8 @@ from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.checks import Ran, check_for, detect, parse_command
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
+from cdd_agent.verification.taken_away import TestChanges
+from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.verdict import Before, Verdict, Work, judge, useful_end, verify
 from tests.listening import collect
 from tests.projects import Sandbox, Step, says
@@ -285,6 +287,7 @@ async def test_a_timeout_is_a_failure(tmp_path: Path) -> None:
     assert " 0.3 s" in verdict.reason
 
 
+ROWS = "a.test.js::adds 1", "a.test.js::adds 2"
 A, B = "test_a.py::test_a", "test_a.py::test_b"
 KNOWN = Reference().after(SuiteRun(results={A: Result.PASSED, B: Result.FAILED}))
 
@@ -318,6 +321,23 @@ def test_what_an_outcome_means(
         parse_command("pytest", tmp_path), Ran(CommandResult("", "", code, timed_out=True), seen), Before(), Work()
     )
     assert late.verification is None
+
+
+def test_a_row_of_a_table_that_became_another_is_not_missed(tmp_path: Path) -> None:
+    check, before = (
+        parse_command("jest", tmp_path),
+        Reference().after(SuiteRun(results=dict.fromkeys(ROWS, Result.PASSED))),
+    )
+    changes = TestChanges(tables=(TestId.parse("a.test.js::adds %i"),))
+    now = {ROWS[0]: Result.PASSED, "a.test.js::adds 3": Result.PASSED}
+    for results, is_passed in ((now, True), ({ROWS[0]: Result.PASSED}, False)):
+        verdict = judge(
+            check,
+            Ran(CommandResult("", "", 0), SuiteRun(results=results)),
+            Before(reference=before),
+            Work(tests=changes),
+        )
+        assert (verdict.verification is Verification.PASSED) is is_passed
 
 
 def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(tmp_path: Path) -> None:

@@ -89,15 +89,31 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
     [
         (
             replace("long.txt", "nope", "x"),
-            "long.txt, block 1 (it begins with 'nope'): the lines to find are not in the file. Copy them exactly as the file has them, and send all edits again.",
+            "long.txt: the lines to find are not in the file. Copy them exactly as the file has them.",
         ),
         (
             replace("long.txt", "", "all new\n"),
-            "long.txt exists already and was not shown. Change it with search/replace blocks, or give it whole once you have seen it.",
+            "long.txt exists already and was not shown. Change it with `edit_file`, or give it whole once you have seen it.",
+        ),
+        (
+            create("long.txt", "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"),
+            "long.txt exists already, and is given as new. Change it with `edit_file`.",
+        ),
+        (
+            create("marks.py", "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"),
+            "marks.py would have the line '<<<<<<< SEARCH' in it. To change a part of a file, use `edit_file`.",
+        ),
+        (
+            replace("long.txt", "a", "... rest of the file as before"),
+            "long.txt is given with a part left out (line 1: '... rest of the file as before'). The whole file is needed, every line of it, or `edit_file` for what changes. A comment that stays in the file has to be worded otherwise.",
+        ),
+        (
+            ("read_file", {"path": "lang.txt"}),
+            "lang.txt does not exist. Did you mean long.txt?",
         ),
         (
             create("long.txt", "x"),
-            "long.txt exists already, and the reply gives it as new. Change it with search/replace blocks whose SEARCH holds lines of the file.",
+            "long.txt exists already, and is given as new. Change it with `edit_file`.",
         ),
         (create("../x", "x"), "../x leaves the project, or goes up in it; name it from the project's root"),
         (execute("rm -rf ."), "Command 'rm' is not allowed"),

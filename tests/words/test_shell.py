@@ -38,7 +38,7 @@ committed as 0123456789
 Committed: 0123456789.
 Review the changes of step 2 and commit them.
 """
-KEYS = "Enter sends · Ctrl+D leaves · Tab completes · ↑ earlier lines"
+KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 
 
 async def test_a_run(sandbox: Sandbox) -> None:

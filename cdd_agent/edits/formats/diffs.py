@@ -2,17 +2,20 @@
 
 The format is POSIX's (https://pubs.opengroup.org/onlinepubs/9799919799/utilities/diff.html) with git's headers
 (https://git-scm.com/docs/diff-format). What a model gets wrong in it is not needed: line numbers and counts, whole
-`@@` lines, the space before a line that stays. Lines are found by the ladder of `matching.py`; a right line number
+`@@` lines, the space before a line that stays. Lines are found by the ladder of `search.py`; a right line number
 decides between several places.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
+from cdd_agent.edits.formats.fences import Fence
+from cdd_agent.edits.formats.form import Form, Span
 from cdd_agent.edits.formats.naming import DIFFS
-from cdd_agent.edits.model import Deletion, Edit, Hint, ModeChange, NewFile, Renaming, Replacement, ReplyRefused
+from cdd_agent.edits.model import Deletion, Edit, Hint, ModeChange, Renaming, Replacement, ReplyRefused, WholeFile
 
 _HUNK = re.compile(r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$")
 _GIT = re.compile(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
@@ -20,26 +23,68 @@ _EXTENDED = re.compile(
     r"^(?:index [0-9a-f]|old mode |new mode |similarity |dissimilarity |rename |copy |deleted file |new file |Index: "
     r"|={20,}$)"
 )
+_MOVED = re.compile(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
 _SIGNATURE = re.compile(r"^\d+\.\d+(\.\d+)*")
 _FENCE = re.compile(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_DATE = re.compile(r"\s\d{4}-\d\d-\d\d[ T]")
 _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
 _PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
-"""What comes after a blank line and is no line of a hunk that has all its lines: a list, a rule, words."""
+"""After a blank line, no line of a hunk that has all its lines: a list, a rule, words."""
 _LOOKED_AT = 50
+
+
+class Diffs(Form):
+    """In code blocks, and in prose, where every line has its mark."""
+
+    def in_prose(self, lines: Sequence[str], taken: set[int], ends: set[int]) -> list[Span]:
+        spans: list[Span] = []
+        for place in range(len(lines)):
+            if place not in taken and _begins(lines, place) and (not spans or place >= spans[-1].end):
+                end = _end(lines, place, ends)
+                spans.append(Span(place, end, partial(_read, lines[place:end])))
+        return spans
+
+    def takes(self, fence: Fence) -> bool:
+        if fence.is_file_of_diffs:
+            return False
+        is_meant = fence.path is not None or any(line.startswith("@@") for line in fence.lines)
+        return _is_diff(fence.lines) or (fence.language in DIFFS and (is_meant or _holds_diff(fence.lines)))
+
+    def read(self, fence: Fence) -> list[Edit]:
+        has_names = _is_diff(fence.lines) or _holds_diff(fence.lines)
+        if fence.path is None and not has_names:
+            raise ReplyRefused(
+                f"The diff in line {fence.start + 1} of the reply names no file.",
+                hint="Begin it with `--- a/PATH` and `+++ b/PATH`.",
+            )
+        if not has_names and not any(line.startswith("@@") for line in fence.lines):
+            raise ReplyRefused(
+                f"The diff of {fence.path} has no `@@` line.",
+                hint="Begin each hunk with a line `@@`.",
+                path=fence.path or "",
+            )
+        return _read(fence.lines, fence.path)
 
 
 @dataclass
 class _Hunk:
     """Its lines as they are written, without its head."""
 
-    line: int | None
-    old_count: int | None
-    new_count: int | None
+    line: int | None = None
+    old_count: int | None = None
+    new_count: int | None = None
     lines: list[str] = field(default_factory=list)
     _old: int = 0
     _new: int = 0
+
+    @classmethod
+    def of(cls, head: str) -> "_Hunk":
+        found = _HUNK.match(head)
+        if found is None or found["old"] is None:
+            return cls()
+        return cls(int(found["old"][:9]), int((found["olds"] or "1")[:9]), int((found["news"] or "1")[:9]))
 
     def add(self, line: str) -> None:
         self.lines.append(line)
@@ -53,10 +98,15 @@ class _Hunk:
             return False
         return self._old >= self.old_count and self._new >= self.new_count
 
+    def is_over(self, lines: Sequence[str], place: int) -> bool:
+        """Whether another file's names stand here, and not a line `-- x` that goes, and one `++ y` that comes."""
+        is_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
+        return _names_follow(lines, place) and (self.is_full or self.old_count is None or is_head)
+
 
 @dataclass
 class _DiffSection:
-    """What a diff says of one file."""
+    """The part of a diff that is about one file."""
 
     old: str = ""
     new: str = ""
@@ -64,37 +114,11 @@ class _DiffSection:
     is_new: bool = False
     has_mode: bool = False
     """It gives the file other permissions, or those of a program."""
-    renamed_from: str = ""
-    renamed_to: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The names after `rename from` and `rename to`."""
     has_names: bool = False
     """Its `---` and `+++` lines were read."""
     hunks: list[_Hunk] = field(default_factory=list)
-
-
-def is_diff(lines: Sequence[str]) -> bool:
-    """Whether a text begins as a diff with names does."""
-    told = [place for place, line in enumerate(lines) if line.strip()][:1]
-    return bool(told) and (_begins(lines, told[0]) or lines[told[0]].startswith("Index: "))
-
-
-def has_hunks(lines: Sequence[str]) -> bool:
-    return any(line.startswith("@@") for line in lines)
-
-
-def read_diff(lines: Sequence[str], path: str | None = None) -> list[Edit]:
-    """The edits of a diff; `path` is the file of hunks without names. Raises `ReplyRefused`."""
-    sections: list[_DiffSection] = []
-    if path is not None and not holds_diff(lines):
-        sections.append(_DiffSection(path, path, has_names=True))
-    place = 0
-    while place < len(lines):
-        place = _take(lines, place, sections)
-    return [edit for section in sections for edit in _edits(section)]
-
-
-def holds_diff(lines: Sequence[str]) -> bool:
-    """Whether a text has a diff with names somewhere."""
-    return any(_begins(lines, place) for place in range(len(lines)))
 
 
 def quoted_fences(lines: Sequence[str]) -> set[int]:
@@ -115,19 +139,15 @@ def quoted_fences(lines: Sequence[str]) -> set[int]:
     return found
 
 
-def find_diffs(lines: Sequence[str], taken: set[int], ends: set[int]) -> list[tuple[int, int]]:
-    """Where diffs stand in a text, as first line and the one after the last. None begins in a line that is taken; one
-    goes on, by its own marks, up to a line that `ends` it."""
-    found: list[tuple[int, int]] = []
-    place = 0
-    while place < len(lines):
-        if place not in taken and _begins(lines, place):
-            end = _end(lines, place, ends)
-            found.append((place, end))
-            place = end
-        else:
-            place += 1
-    return found
+def _is_diff(lines: Sequence[str]) -> bool:
+    """Whether a text begins as a diff with names does."""
+    first = next((place for place, line in enumerate(lines) if line.strip()), None)
+    return first is not None and (_begins(lines, first) or lines[first].startswith("Index: "))
+
+
+def _holds_diff(lines: Sequence[str]) -> bool:
+    """Whether a text has a diff with names somewhere."""
+    return any(_begins(lines, place) for place in range(len(lines)))
 
 
 def _begins(lines: Sequence[str], place: int) -> bool:
@@ -139,6 +159,11 @@ def _names_follow(lines: Sequence[str], place: int) -> bool:
     return lines[place].startswith("--- ") and after.startswith("+++ ")
 
 
+def _is_signature(lines: Sequence[str], place: int) -> bool:
+    """The end of a mail from `git format-patch`: its version of git."""
+    return lines[place].rstrip() == "--" and place + 1 < len(lines) and _SIGNATURE.match(lines[place + 1]) is not None
+
+
 def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
     """Where a diff in prose ends: there, every line has its mark."""
     hunk: _Hunk | None = None
@@ -147,98 +172,73 @@ def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
         line = lines[place]
         if place in ends:
             break
-        if hunk is not None and line.startswith(("+++ ", "--- ")) and not _ends_hunk(lines, place, hunk):
+        if hunk is not None and line.startswith(("+++ ", "--- ")) and not hunk.is_over(lines, place):
             hunk.add(line)
         elif _begins(lines, place) or _EXTENDED.match(line) or line.startswith(("+++ ", *_BINARY)):
             hunk = None
         elif line.startswith("@@"):
-            hunk = _hunk(line)
+            hunk = _Hunk.of(line)
         elif not line.strip():
             if hunk is not None:
                 hunk.add(line)
             continue
-        elif (
-            hunk is None
-            or not line.startswith(_MARKED)
-            or _is_signature(lines, place)
-            or (hunk.is_full and place - 1 > last and not _goes_on(lines[place : place + _LOOKED_AT]))
-        ):
+        elif hunk is None or not line.startswith(_MARKED) or _is_signature(lines, place):
             break
         else:
+            if hunk.is_full and place - 1 > last:  # and a blank line: they are its if something changes in them
+                rest = (other for other in lines[place : place + _LOOKED_AT] if other.strip() and other[0] != " ")
+                if _PROSE.match(next(rest, "words")):
+                    break
             hunk.add(line)  # also beyond what its head says: a count may be wrong
         last = place
     return last + 1
 
 
-def _goes_on(lines: Sequence[str]) -> bool:
-    """Whether lines after a hunk that has all its lines, and a blank one, are still its: something changes in them."""
-    told = next((line for line in lines if line.strip() and not line.startswith(" ")), "")
-    return bool(told) and not _PROSE.match(told)
-
-
-def _is_signature(lines: Sequence[str], place: int) -> bool:
-    """The end of a mail from `git format-patch`: its version of git."""
-    return lines[place].rstrip() == "--" and place + 1 < len(lines) and _SIGNATURE.match(lines[place + 1]) is not None
-
-
-def _take(lines: Sequence[str], place: int, sections: list[_DiffSection]) -> int:
-    """Read one line of a head, or a whole hunk; the line after it."""
-    line = lines[place]
-    section = sections[-1] if sections else None
-    if line.startswith("diff --git "):
-        names = _GIT.match(line)
-        sections.append(_DiffSection(*((_name(names["old"]), _name(names["new"])) if names else ("", ""))))
-    elif _names_follow(lines, place):
-        if section is None or section.has_names or section.hunks:
-            section = _DiffSection()
-            sections.append(section)
-        section.old, section.new = _names(lines[place], lines[place + 1])
-        section.has_names = True
-        return place + 2
-    elif section is None:
-        return place + 1
-    elif line.startswith(_BINARY):
-        raise ReplyRefused(f"The diff of {section.new} is binary; only text can be changed.", path=section.new)
-    elif _EXTENDED.match(line) and not section.has_names:
-        _extend(section, line)
-    elif line.startswith("@@"):
-        hunk = _hunk(line)
-        section.hunks.append(hunk)
-        return _fill(lines, place + 1, hunk)
-    elif section.has_names and line[:1] in ("+", "-", " "):
-        hunk = _Hunk(None, None, None)
-        section.hunks.append(hunk)
-        return _fill(lines, place, hunk)
-    return place + 1
-
-
-def _extend(section: _DiffSection, line: str) -> None:
-    kind, _, name = line.partition(" from ") if " from " in line else line.partition(" to ")
-    if kind == "rename":
-        section.renamed_from, section.renamed_to = (
-            (_unquoted(name), section.renamed_to) if " from " in line else (section.renamed_from, _unquoted(name))
-        )
-    elif kind == "copy":
-        raise ReplyRefused("Copies in diffs are not read; give the new file whole.", path=_unquoted(name))
-    section.is_deleted |= line.startswith("deleted file ")
-    section.is_new |= line.startswith("new file ")
-    section.has_mode |= line.startswith("new mode ") or line.rstrip() == "new file mode 100755"
-
-
-def _hunk(head: str) -> _Hunk:
-    found = _HUNK.match(head)
-    if found is None or found["old"] is None:
-        return _Hunk(None, None, None)
-    return _Hunk(int(found["old"][:9]), int((found["olds"] or "1")[:9]), int((found["news"] or "1")[:9]))
+def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
+    """The edits of a diff; `path` is the file of hunks without names. Raises `ReplyRefused`."""
+    sections: list[_DiffSection] = []
+    if path is not None and not _holds_diff(lines):
+        sections.append(_DiffSection(path, path, has_names=True))
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        section = sections[-1] if sections else None
+        if line.startswith("diff --git "):
+            names = _GIT.match(line)
+            old, new = (_unquoted(names[end]) if names else "" for end in ("old", "new"))
+            sections.append(_DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new)))
+        elif _names_follow(lines, place):
+            if section is None or section.has_names or section.hunks:
+                section = _DiffSection()
+                sections.append(section)
+            section.old, section.new = _names(line, lines[place + 1])
+            section.has_names = True
+            place += 1
+        elif section is None:
+            pass
+        elif line.startswith(_BINARY):
+            raise ReplyRefused(f"The diff of {section.new} is binary; only text can be changed.", path=section.new)
+        elif _EXTENDED.match(line) and not section.has_names:
+            if moved := _MOVED.match(line):
+                section.renamed[moved["end"]] = name = _unquoted(moved["name"])
+                if moved["kind"] == "copy":
+                    raise ReplyRefused("Copies in diffs are not read; give the new file whole.", path=name)
+            section.is_deleted |= line.startswith("deleted file ")
+            section.is_new |= line.startswith("new file ")
+            section.has_mode |= line.startswith("new mode ") or line.rstrip() == "new file mode 100755"
+        elif line.startswith("@@") or (section.has_names and line[:1] in ("+", "-", " ")):
+            section.hunks.append(_Hunk.of(line))
+            place = _fill(lines, place + line.startswith("@@"), section.hunks[-1])
+            continue
+        place += 1
+    return [edit for section in sections for edit in _edits(section)]
 
 
 def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
     """Read the lines of a hunk up to the next head. Blank lines without a mark at its end are not its."""
     while place < len(lines):
         line = lines[place]
-        if line.startswith(("@@", "diff --git ", "Index: ")):
-            break
-        if _ends_hunk(lines, place, hunk):
+        if line.startswith(("@@", "diff --git ", "Index: ")) or hunk.is_over(lines, place):
             break
         if _is_signature(lines, place):
             return len(lines)
@@ -249,28 +249,15 @@ def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
     return place
 
 
-def _ends_hunk(lines: Sequence[str], place: int, hunk: _Hunk) -> bool:
-    """Whether another file's names stand here, and not a line `-- x` that goes, and one `++ y` that comes."""
-    is_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
-    return _names_follow(lines, place) and (hunk.is_full or hunk.old_count is None or is_head)
-
-
 def _names(old_line: str, new_line: str) -> tuple[str, str]:
+    """Those of the `---` and `+++` lines, without `a/` and `b/` where these are git's."""
     old, new = (_unquoted(line[4:].partition("\t")[0].strip()) for line in (old_line, new_line))
-    old, new = (re.split(r"\s\d{4}-\d\d-\d\d[ T]", name, maxsplit=1)[0].rstrip() for name in (old, new))
+    old, new = (_DATE.split(name, maxsplit=1)[0].rstrip() for name in (old, new))
     bare_old, bare_new = old.removeprefix("a/"), new.removeprefix("b/")
     if (old == _NOWHERE or old.startswith("a/")) and (new == _NOWHERE or new.startswith("b/")):
         return bare_old, bare_new
-    for one, other in ((bare_old, new), (old, bare_new), (bare_old, bare_new)):
-        if one == other:
-            return one, other
-    return old, new
-
-
-def _name(text: str) -> str:
-    """A name as the `diff --git` line has it."""
-    name = _unquoted(text)
-    return name[2:] if name.startswith(("a/", "b/")) else name
+    pairs = ((bare_old, new), (old, bare_new), (bare_old, bare_new))
+    return next((pair for pair in pairs if pair[0] == pair[1]), (old, new))
 
 
 def _unquoted(name: str) -> str:
@@ -291,20 +278,22 @@ _ESCAPED = {b"\\": b"\\", b'"': b'"', b"t": b"\t", b"n": b"\n"}
 
 def _edits(section: _DiffSection) -> list[Edit]:
     old, new = section.old, section.new
+    lines = [line for hunk in section.hunks for line in hunk.lines]
     if section.is_deleted or new == _NOWHERE:
-        path = old if old != _NOWHERE else new
-        lines = [line for hunk in section.hunks for line in sides(hunk.lines)[0]]
-        return [Deletion(path, tuple(lines) if section.hunks else None)]
+        return [Deletion(old if old != _NOWHERE else new, sides(lines)[0] if section.hunks else None)]
     modes = [ModeChange(new)] if section.has_mode else []
     is_empty_before = section.hunks and section.hunks[0].line == 0 and section.hunks[0].old_count == 0
     if section.is_new or old == _NOWHERE or is_empty_before:
-        return [NewFile(new, _content(new, section.hunks)), *modes]
-    is_renamed = bool(section.renamed_from or section.renamed_to)
-    if section.has_names and not section.hunks and not is_renamed and not modes:
+        if any(line.strip() for line in sides(lines)[0]):
+            raise ReplyRefused(f"The diff makes {new} anew, and has lines in it that do not begin with `+`.", path=new)
+        added = [line[1:] for line in lines if not line.startswith("\\")]
+        end = "\n" if added and len(added) == len(lines) else ""
+        return [WholeFile(new, "\n".join(added) + end, must_be_new=True), *modes]
+    if section.has_names and not (section.hunks or section.renamed or modes):
         raise ReplyRefused(f"The diff of {new} changes nothing: it has no hunk.", path=new)
     edits: list[Edit] = []
-    if is_renamed:
-        old, new = section.renamed_from or old, section.renamed_to or new
+    if section.renamed:
+        old, new = section.renamed.get("from") or old, section.renamed.get("to") or new
         edits.append(Renaming(old, new))
     elif old != new and re.sub(r"\.(orig|old|bak)$", "", old) != new:
         raise ReplyRefused(
@@ -316,19 +305,12 @@ def _edits(section: _DiffSection) -> list[Edit]:
     return [*edits, *parts, *modes]
 
 
-def _content(path: str, hunks: Sequence[_Hunk]) -> str:
-    old = [line for hunk in hunks for line in sides(hunk.lines)[0] if line.strip()]
-    if old:
-        raise ReplyRefused(f"The diff makes {path} anew, and has lines in it that do not begin with `+`.", path=path)
-    lines = [line[1:] for hunk in hunks for line in hunk.lines if not line.startswith("\\")]
-    ends = not any(line.startswith("\\") for hunk in hunks for line in hunk.lines)
-    return "\n".join(lines) + ("\n" if ends and lines else "")
-
-
 def replacement(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement]:
     """A hunk's lines as an edit; none for a hunk that changes nothing. Raises `ReplyRefused`."""
     find, new = sides(lines)
-    final_newline = _final_newline(lines)
+    # `\ No newline at end of file` below a line that goes or comes says how the file's end changes
+    unended = {above[:1] for above, line in pairwise(lines) if line.startswith("\\")}
+    final_newline = True if unended == {"-"} else False if unended == {"+"} else None
     if find == new and final_newline is None:
         return []
     if not find:
@@ -338,8 +320,7 @@ def replacement(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement
             path=path,
         )
     kept = sides(lines, keep_space=True)
-    otherwise = kept if kept != (find, new) else None
-    return [Replacement(path, find, new, hint, final_newline, otherwise)]
+    return [Replacement(path, find, new, hint, final_newline, kept if kept != (find, new) else None)]
 
 
 def sides(lines: Sequence[str], *, keep_space: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -360,11 +341,3 @@ def sides(lines: Sequence[str], *, keep_space: bool = False) -> tuple[tuple[str,
         if mark != "-":
             new.append(text)
     return tuple(old), tuple(new)
-
-
-def _final_newline(lines: Sequence[str]) -> bool | None:
-    """What `\\ No newline at end of file` says of the file afterwards, where that differs from before."""
-    marks = {above[:1] for above, line in pairwise(lines) if line.startswith("\\")}
-    if marks == {"-"}:
-        return True
-    return False if marks == {"+"} else None

@@ -50,6 +50,11 @@ class Fence:
     def lines(self) -> list[str]:
         return self.content.removesuffix("\n").split("\n") if self.content else []
 
+    @property
+    def is_file_of_diffs(self) -> bool:
+        """It is a file that holds diffs, and no edits by them."""
+        return self.path is not None and self.path.lower().endswith((".diff", ".patch"))
+
     def holds_a_name(self, known: KnownNames) -> bool:
         """Whether a file's name is all that it holds: it names the block after it."""
         is_plain = self.path is None and self.language not in SHELLS and len(self.lines) == 1
@@ -67,19 +72,25 @@ def find_fences(lines: Sequence[str], hidden: Collection[int] = (), known: Known
     """The fences of a text, in its order; `hidden` are lines in which none begins or ends."""
     hidden_lines = set(hidden)
     lines = _straightened(lines, hidden_lines)
-    hide, show = _tables(lines) if hidden_lines else ({}, {})
+    hide: dict[int, str] = {}
+    show: dict[int, str] = {}
+    if hidden_lines:  # a line that has no fence is made of one that may have, also behind the mark of a list
+        there = set().union(*lines)
+        backtick, tilde = islice((char for char in _STAND_INS if char not in there), 2)
+        hide, show = {ord("`"): backtick, ord("~"): tilde}, {ord(backtick): "`", ord(tilde): "~"}
     text = "\n".join(line.translate(hide) if place in hidden_lines else line for place, line in enumerate(lines))
     fences: list[Fence] = []
     last_end = 0
     for token in _parser().parse(text):
         if token.type != "fence" or token.map is None:
             continue
-        start, end = token.map
-        is_closed = _is_closed(token.markup, lines[start:end])
+        (start, end), mark = token.map, token.markup
+        last = lines[end - 1].strip(" \t>")
+        is_closed = end - start > 1 and len(last) >= len(mark) and not last.rstrip(mark[0])
         above, is_apart = _above(lines, last_end, start)
         if fences and not any(line.strip(" \t>") for line in lines[last_end:start]) and fences[-1].holds_a_name(known):
             above, is_apart = fences[-1].content.strip(), True
-        fence = Fence(start, end, token.markup, "", None, token.content.translate(show), is_closed, token.info)
+        fence = Fence(start, end, mark, "", None, token.content.translate(show), is_closed, token.info)
         fences.append(_named(fence, above, is_apart, known))
         last_end = end
     return fences
@@ -113,7 +124,13 @@ def _straightened(lines: Sequence[str], hidden: Collection[int]) -> list[str]:
     while place < len(lines):
         opening = _OPENING.match(lines[place]) if place not in hidden else None
         if opening and not ("`" in opening["mark"] and "`" in opening["info"]):
-            start, place = place, _closing(lines, place, opening["mark"], hidden)
+            start, mark = place, opening["mark"]
+            place += 1
+            while place < len(lines):
+                bare = lines[place].strip(" \t>")
+                if place not in hidden and len(bare) >= len(mark) and not bare.strip(mark[0]):
+                    break
+                place += 1
             indent = opening["container"]
             inside = (line for line in lines[start + 1 : place] if line.strip())
             is_moved = bool(indent) and not indent.strip() and not all(line.startswith(indent) for line in inside)
@@ -121,15 +138,6 @@ def _straightened(lines: Sequence[str], hidden: Collection[int]) -> list[str]:
                 straight[start], straight[place] = lines[start].lstrip(), lines[place].lstrip()
         place += 1
     return straight
-
-
-def _closing(lines: Sequence[str], start: int, mark: str, hidden: Collection[int]) -> int:
-    """Where a fence ends, or the text does."""
-    for place in range(start + 1, len(lines)):
-        bare = lines[place].strip(" \t>")
-        if place not in hidden and len(bare) >= len(mark) and not bare.strip(mark[0]):
-            return place
-    return len(lines)
 
 
 def _above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
@@ -144,7 +152,8 @@ def _above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
 
 
 def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence:
-    """A fence with its language and its file: its info string, the line above, and its first line may say which."""
+    """A fence with its language and its file: its info string, the line above, and its first line may say which; and
+    a sentence above, as in "Change `src/app.py` as follows:", which it could be."""
     language, named = in_info(fence.info, known)
     fence = replace(fence, language=language)
     if named is not None and named.is_file:
@@ -159,7 +168,9 @@ def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence
             content = rest  # JSON has no comments: the line is not the file's
     said = [one for one in (by_line, by_comment, named) if one is not None]
     path = next((one.path for one in said if one.is_file), None)
-    doubt = "" if path else next((one.path for one in said), "") or _spoken_of(above, language, known)
+    spoken_of = set(mentioned(above, known)) if above.rstrip(" *_").endswith(":") else set[str]()
+    others = [name for name in spoken_of if len(spoken_of) == 1 and is_in_language(language, name)]
+    doubt = "" if path else next(iter([*(one.path for one in said), *others]), "")
     of_blocks = of_edits(above, known) or (doubt if known.is_file(doubt) else None)
     is_apart = is_apart and by_line is not None and by_line.is_file
     return replace(fence, path=path, content=content, is_named_apart=is_apart, above=of_blocks, doubt=doubt)
@@ -173,22 +184,3 @@ def _not_of_commands(content: str, language: str, named: Named | None) -> Named 
     if re.search(rf"^[ \t]*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)", content, re.MULTILINE):
         return None
     return Named(named.path, False) if language in SHELLS and grade(named.path) is Grade.WORD else named
-
-
-def _spoken_of(line: str, language: str, known: KnownNames) -> str:
-    """The one file that a sentence above a block speaks of, as in "Change `src/app.py` as follows:"."""
-    names = set(mentioned(line, known)) if line.rstrip(" *_").endswith(":") else set()
-    (name, *others) = sorted(names) or [""]
-    return name if not others and is_in_language(language, name) else ""
-
-
-def _is_closed(mark: str, lines: Sequence[str]) -> bool:
-    last = lines[-1].strip(" \t>")
-    return len(lines) > 1 and len(last) >= len(mark) and not last.rstrip(mark[0])
-
-
-def _tables(lines: Sequence[str]) -> tuple[dict[int, str], dict[int, str]]:
-    """How to make a line that has no fence of one that may have, also behind the mark of a list, and back."""
-    there = set().union(*lines)
-    backtick, tilde = islice((char for char in _STAND_INS if char not in there), 2)
-    return {ord("`"): backtick, ord("~"): tilde}, {ord(backtick): "`", ord(tilde): "~"}

@@ -1,4 +1,4 @@
-"""What files are called: whether a text is a file's path, and whether a block in some language can be that file.
+"""Names of files: whether a text is a file's path, and whether a block in some language can be that file.
 
 What the project has and the task names is known (`known.py`), and a form that says "this is a file" is believed,
 whatever the name. The lists below are for what is left: whether a heading is a file's name or a title, where nobody
@@ -56,7 +56,7 @@ _SUFFIXES = {
     "powershell": "ps1",
     "log": "log",
 }
-"""What files in a language are called, for those that models use; of any other language nothing is known."""
+"""The suffixes of files in a language, for those that models use; of any other language nothing is known."""
 SHELLS = _split("bash sh shell zsh")
 _PLAIN = _split("text txt plaintext plain")
 _DATA = _split("md markdown mdx log ini cfg conf json toml yaml yml xml svg html htm")
@@ -90,11 +90,11 @@ _CAPTIONS = _split(
     "structure thus verification server setup shell snippet solution sql step steps summary syntax terminal",
     "test testing tests text then tip title toml tree types usage use warning why yaml",
 )
-"""What stands above blocks that are no files."""
+"""Words that stand above blocks that are no files."""
 _OPTIONS = re.compile(
     r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={ ].*)?", re.IGNORECASE
 )
-"""What programs that show code read behind its language."""
+"""Options of programs that show code, behind its language."""
 _ABSOLUTE = re.compile(r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]", re.IGNORECASE)
 _OF_A_SYSTEM = re.compile(
     r"[A-Za-z]:[\\/]\w|[\\/]{2}[\w.]|~|(?i:file:/)|\$\{?HOME|%\w+%"
@@ -123,7 +123,7 @@ _LANGUAGES = (
         "thrift tsv twig udiff v vala vb vb.net verilog vhdl vim viml vimscript vue wasm wat webidl wgsl yacc zig",
     )
 )
-"""What stands first in an info string, before a file's name."""
+"""Words that stand first in an info string, before a file's name."""
 
 
 class Grade(IntEnum):
@@ -144,19 +144,15 @@ def grade(text: str, language: str = "") -> Grade:
         return Grade.FILE if is_certain else Grade.NAME
     if _OPTIONS.fullmatch(text):
         return Grade.NONE
-    if not _looks_like_a_path(text):
-        return Grade.NAME if _is_oddly_named(text) else Grade.NONE
+    if not _looks_like_a_path(text):  # but it may have a file's suffix after signs that names seldom have: `Q&A.md`
+        suffix = _SUFFIX.search(text)
+        is_odd = suffix and suffix[0][1:].lower() in _KNOWN and not re.search(r"[\s:`|<>*?]|[/\\]$", text)
+        return Grade.NAME if is_odd else Grade.NONE
     if names_file(text, language):
         return Grade.NAME if text in WORDS else Grade.FILE
     if text.startswith("-") or "(" in text or not any(map(str.isalpha, text)):
         return Grade.NONE
     return Grade.NAME if is_in_capitals(text) or re.search(r"[./\\]|\w[-_]\w|[a-z][A-Z]", text) else Grade.WORD
-
-
-def _is_oddly_named(text: str) -> bool:
-    """Whether it has a file's suffix after signs that names seldom have: `Q&A.md`."""
-    suffix = _SUFFIX.search(text)
-    return suffix is not None and suffix[0][1:].lower() in _KNOWN and not re.search(r"[\s:`|<>*?]|[/\\]$", text)
 
 
 def is_in_capitals(text: str) -> bool:

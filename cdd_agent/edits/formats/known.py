@@ -1,7 +1,7 @@
-"""What is known of files' names before a reply is read: what the project has, and what the task speaks of."""
+"""Names of files that are known before a reply is read: those that the project has, or that the task speaks of."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -10,7 +10,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
 
 _SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
-"""What a sentence sets off from its other words may have spaces in it."""
+"""Set off from the other words of a sentence; such a name may have spaces in it."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class KnownNames:
     listed: frozenset[str] = frozenset()
     """Files that the task lists as its own: they are files, there or not."""
     quoted: frozenset[str] = frozenset()
-    """What the words of the task set off from others: in backticks, quotes, or bold."""
+    """Names that the task sets off from its words: in backticks, quotes, or bold."""
     words: frozenset[str] = frozenset()
     """The words of the task."""
     folders: frozenset[str] = frozenset()
@@ -36,12 +36,14 @@ class KnownNames:
     def is_file(self, name: str) -> bool:
         """Whether the project has a file of this name, or the task lists it and it is no folder."""
         is_listed = _plain(name) in self.listed and not self.is_folder(name)
-        return bool(name) and (is_listed or self._is_there(name))
+        return bool(name) and (is_listed or self._holds(name, Path.is_file))
 
     def is_told(self, name: str) -> bool:
         """Whether the words of the task name it, and cannot mean a file that is called so but for its suffix."""
         is_said = _plain(name) in self.quoted or (name.isupper() and name in self.words)
-        return is_said and not self._has_twin(name)
+        return is_said and not self._holds(
+            name, lambda place: any(other.stem == place.name for other in place.parent.iterdir())
+        )
 
     def is_asked(self, name: str) -> bool:
         """Whether the task names it in any way."""
@@ -49,11 +51,7 @@ class KnownNames:
 
     def is_folder(self, name: str) -> bool:
         """Whether the project has a folder of this name, or the reply has files in one."""
-        place = self._place(name)
-        try:
-            return _plain(name) in self.folders or (place is not None and place.is_dir())
-        except (OSError, ValueError):
-            return False
+        return _plain(name) in self.folders or self._holds(name, Path.is_dir)
 
     def with_files(self, paths: Iterable[str]) -> Self:
         """The same, and the folders of files that the reply has."""
@@ -61,33 +59,22 @@ class KnownNames:
 
     def is_quotation(self, name: str, text: str) -> bool:
         """Whether a text is part of the file as it is."""
-        place = self._place(name)
-        try:
-            data = read_bytes(place) if place is not None and place.is_file() else None
-        except (OSError, CddError):
-            return False
-        return data is not None and text.strip() in data.decode("utf-8", errors="replace").replace("\r\n", "\n")
 
-    def _is_there(self, name: str) -> bool:
-        place = self._place(name)
-        try:
-            return place is not None and place.is_file()
-        except OSError:
-            return False
+        def is_in(place: Path) -> bool:
+            data = read_bytes(place) if place.is_file() else None
+            return data is not None and text.strip() in data.decode("utf-8", errors="replace").replace("\r\n", "\n")
 
-    def _has_twin(self, name: str) -> bool:
-        place = self._place(name)
-        try:
-            return place is not None and any(other.stem == place.name for other in place.parent.iterdir())
-        except (OSError, ValueError):
-            return False
+        return self._holds(name, is_in)
 
-    def _place(self, name: str) -> Path | None:
-        """Where it is on the disk; None without a project, and for a name that leads out of it."""
+    def _holds(self, name: str, asked: Callable[[Path], bool]) -> bool:
+        """Whether this is so of the place that has the name in the project; of none outside of it."""
         path = PurePosixPath(_plain(name))
         if self.root is None or path.is_absolute() or ".." in path.parts:
-            return None
-        return self.root / path
+            return False
+        try:
+            return asked(self.root / path)
+        except (OSError, ValueError, CddError):
+            return False
 
 
 NOTHING_KNOWN = KnownNames()

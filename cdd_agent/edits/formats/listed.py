@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from cdd_agent.actions.model import KINDS
 from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
+from cdd_agent.edits.formats.fences import Fence
+from cdd_agent.edits.formats.form import Form
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
@@ -16,38 +18,45 @@ _FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
 _ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
-def is_list_of_actions(language: str, lines: Sequence[str]) -> bool:
-    """Whether a block without a path is meant as a list of actions, be it a good one or not."""
+class Actions(Form):
+    """In a code block without a path."""
+
+    def takes(self, fence: Fence) -> bool:
+        return fence.path is None and _is_list(fence.language, fence.lines)
+
+    def read(self, fence: Fence) -> list[Edit]:
+        body = re.sub(r"\A(?:[^\S\n]*+(?:#[^\n]*+|---[^\S\n]*+)?\n)*+actions: *\n", "", fence.content)
+        try:
+            actions = ActionPlan.from_yaml(body, "the list of actions").actions
+        except ActionPlanRefused as refusal:
+            raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
+        edits: list[Edit] = []
+        for action in actions:
+            edit = edit_of(action)
+            if edit is None:
+                raise ReplyRefused(
+                    f"The reply asks for `{action.action_type}`, and a step's reply only changes files.",
+                    hint="Send only `create_file` and `edit`. The step's check is run without being asked for; what "
+                    "it says, and the files of the step, are shown in the next request.",
+                )
+            edits.append(edit)
+        return edits
+
+    def refuse_loose(self, line: str, number: int) -> None:
+        if _ALONE.match(line):
+            raise ReplyRefused(
+                f"Line {number} of the reply begins a list of actions outside of a code block.",
+                hint="Put the whole list into a ```yaml block.",
+            )
+
+
+def _is_list(language: str, lines: Sequence[str]) -> bool:
+    """Whether it is meant as a list of actions, be it a good one or not."""
     told = [line for line in lines if line.strip() not in ("", "---", "[") and not line.lstrip().startswith("#")]
     first = told[0] if told else ""
     if language not in ("yaml", "yml", "json", ""):
         is_plain = language in ("text", "txt", "plaintext", "actions")
-        return is_plain and begins_action(first) and any(_FIELD.search(line) for line in told)
+        return is_plain and _ALONE.match(first) is not None and any(_FIELD.search(line) for line in told)
     return _FIRST.match(first) is not None or (
         _UNKNOWN.match(first) is not None and any(_FIELD.search(line) for line in told)
     )
-
-
-def begins_action(line: str) -> bool:
-    """Whether a line outside of any block is the first one of an action."""
-    return _ALONE.match(line) is not None
-
-
-def read_actions(text: str) -> list[Edit]:
-    """Raises `ReplyRefused` for a list that cannot be read, or holds what is no change of a file."""
-    body = re.sub(r"\A(?:[^\S\n]*+(?:#[^\n]*+|---[^\S\n]*+)?\n)*+actions: *\n", "", text)
-    try:
-        actions = ActionPlan.from_yaml(body, "the list of actions").actions
-    except ActionPlanRefused as refusal:
-        raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
-    edits: list[Edit] = []
-    for action in actions:
-        edit = edit_of(action)
-        if edit is None:
-            raise ReplyRefused(
-                f"The reply asks for `{action.action_type}`, and a step's reply only changes files.",
-                hint="Send only `create_file` and `edit`. The step's check is run without being asked for; what it "
-                "says, and the files of the step, are shown in the next request.",
-            )
-        edits.append(edit)
-    return edits

@@ -41,7 +41,7 @@ _KEYED = re.compile(
 _COLON = re.compile(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
 _PARTLY = r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment|function|method|class)\b"
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
-"""What is said of a whole file: `(updated with the new method)`, but not `(updated method)`."""
+"""Follows words that are said of a whole file: `(updated with the new method)`, but not `(updated method)`."""
 _NOTE = re.compile(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
@@ -123,7 +123,7 @@ def in_info(info: str, known: KnownNames = NOTHING_KNOWN) -> tuple[str, Named | 
 
 
 def in_line(line: str, language: str = "", known: KnownNames = NOTHING_KNOWN) -> Named | None:
-    """What a line before a block names, and nothing but that."""
+    """The name in a line before a block, if the line says nothing but that."""
     if len(line) > _LONGEST:
         return None
     seen = _visible(line)
@@ -150,7 +150,7 @@ def in_line(line: str, language: str = "", known: KnownNames = NOTHING_KNOWN) ->
 
 
 def in_comment(line: str, language: str, known: KnownNames = NOTHING_KNOWN) -> Named | None:
-    """What a block's first line names, if it is a comment and says only that."""
+    """The name in a block's first line, if that is a comment and says nothing else."""
     found = _COMMENT.match(_visible(line)) if len(line) <= _LONGEST else None
     if found is None:
         return None
@@ -171,7 +171,7 @@ def of_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
 
 
 def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named | None:
-    """What a block in a language is with this name in this form."""
+    """The name of a block in a language, given in this form; None where it can be none."""
     if not path or path.endswith(("/", "\\")) or (form is not _Form.SAID and known.is_folder(path)):
         return None
     is_plain = not is_code(language) and language not in SHELLS
@@ -201,7 +201,7 @@ def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named |
 
 
 def _keyed(info: str, keyed: re.Match[str], language: str, known: KnownNames) -> Named | None:
-    """What `file=NAME` names, also where a name with spaces has no quotes around it."""
+    """The name in `file=NAME`, also where one with spaces has no quotes around it."""
     path = next(filter(None, keyed.groups()[1:]))
     tail = info[keyed.start(5) :].strip(" }") if keyed[5] else path
     if tail != path and known.is_file(tail):
@@ -213,7 +213,7 @@ def _keyed(info: str, keyed: re.Match[str], language: str, known: KnownNames) ->
 
 
 def _after_word(language: str, rest: str, info: str, known: KnownNames) -> Named | None:
-    """What `language NAME` names, and `my notes.txt`."""
+    """The name in `language NAME`, and `my notes.txt`."""
     path = _plain(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
     if is_path(path) and not known.is_folder(path):
         is_all = is_language(language) or is_in_language(language, path) or "/" in path
@@ -224,7 +224,7 @@ def _after_word(language: str, rest: str, info: str, known: KnownNames) -> Named
 
 
 def _after_colon(path: str, language: str, known: KnownNames) -> Named | None:
-    """What `language:NAME` names; a title that cannot be a file's name is told from one that could."""
+    """The name in `language:NAME`; a title that cannot be a file's name is told from one that could."""
     if is_absolute(path) or known.is_file(path) or is_path(path):
         return Named(path, True)
     if " " in path:
@@ -270,17 +270,12 @@ def _unquoted(text: str) -> str:
         if found := around.match(text):
             text = found["text"]
     if link := _LINK.match(text):
-        text = _linked(_unquoted(link["text"]), link["target"])
+        text, target = _unquoted(link["text"]), link["target"]
+        if "/" not in text and target.endswith(f"/{text}"):  # a name without its folder has it in the target
+            text = target if is_path(target) and not target.startswith("/") else ""
     for mark in ("**", "__", "_", "*", "`", '"', "'", "<", "(", "["):
         other = {"<": ">", "(": ")", "[": "]"}.get(mark, mark)
         if len(text) > 2 * len(mark) and text.startswith(mark) and text.rstrip(":").endswith(other):
             inside = text.rstrip(":").removeprefix(mark).removesuffix(other).strip()
             text = inside if mark not in "([" or is_path(inside) else text
     return text
-
-
-def _linked(name: str, target: str) -> str:
-    """The path that a link stands for: a name without its folder has it in the target, or is not known."""
-    if "/" in name or not target.endswith(f"/{name}"):
-        return name
-    return target if is_path(target) and not target.startswith("/") else ""

@@ -1,4 +1,4 @@
-"""What a model thought before its answer, where it is part of the text: drafts in it are no edits."""
+"""A model's thoughts before its answer, where they are part of the text: drafts in them are no edits."""
 
 import re
 from collections.abc import Sequence
@@ -21,23 +21,16 @@ def without_thoughts(lines: Sequence[str]) -> list[str]:
         fences = find_fences(answer)
         if not any(fence.path and fence.start < ends[0] < fence.end for fence in fences):
             answer = answer[ends[0] + 1 :]
-    while begun := _begun(answer):
-        first, tag = begun
-        answer = _after(answer[first:], re.compile(rf"</{tag}>", re.IGNORECASE))
-    return answer
-
-
-def _begun(lines: Sequence[str]) -> tuple[int, str] | None:
-    first = next((place for place, line in enumerate(lines) if line.strip()), None)
-    found = _BEGIN.match(lines[first]) if first is not None else None
-    return (first, found["tag"]) if first is not None and found else None
-
-
-def _after(lines: Sequence[str], end: re.Pattern[str]) -> list[str]:
-    for place, line in enumerate(lines):
-        if found := end.search(line):
-            return [line[found.end() :], *lines[place + 1 :]]
-    raise ReplyRefused(
-        "The reply ends within its thoughts, and no answer follows.",
-        hint="End them with their closing tag, then give the edits.",
-    )
+    while True:
+        first = next((place for place, line in enumerate(answer) if line.strip()), len(answer))
+        begun = _BEGIN.match(answer[first]) if first < len(answer) else None
+        if begun is None:
+            return answer
+        end = re.compile(rf"</{begun['tag']}>", re.IGNORECASE)
+        last = next((place for place in range(first, len(answer)) if end.search(answer[place])), None)
+        if last is None:
+            raise ReplyRefused(
+                "The reply ends within its thoughts, and no answer follows.",
+                hint="End them with their closing tag, then give the edits.",
+            )
+        answer = [end.split(answer[last], maxsplit=1)[1], *answer[last + 1 :]]

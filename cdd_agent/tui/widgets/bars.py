@@ -65,7 +65,7 @@ class ActivityBar(GuardedWidget, Widget):
     def __init__(self, idle: str) -> None:
         super().__init__()
         self._idle = idle
-        self._what = self._hint = self._meaning = ""
+        self._what = self._hint = self._meaning = self._doing = ""
         self._since = 0.0
         self._timer: Timer | None = None
 
@@ -85,9 +85,10 @@ class ActivityBar(GuardedWidget, Widget):
         self._timer, self._what, self._hint = None, "", hint
         self.refresh()
 
-    def tell_meaning(self, text: str) -> None:
-        """What Enter does with what stands in the prompt: in place of the keys, if there is something to say."""
-        self._meaning = text
+    def tell_meaning(self, text: str, doing: str = "") -> None:
+        """What Enter does with what stands in the prompt: in place of the keys, if there is something to say. `doing`:
+        it does something else for now, whatever else goes on."""
+        self._meaning, self._doing = text, doing
         self.refresh()
 
     @contextmanager
@@ -102,6 +103,8 @@ class ActivityBar(GuardedWidget, Widget):
                 self.busy(what)
 
     def render(self) -> Content:
+        if self._doing:
+            return Content(sanitize_for_display(self._doing))
         if not self._what:
             return Content(self._hint or sanitize_for_display(self._meaning) or self._idle)
         seconds = monotonic() - self._since

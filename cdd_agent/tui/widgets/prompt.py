@@ -1,51 +1,37 @@
-"""The prompt: where the person types. Enter sends, Up and Down walk through history, Tab completes."""
+"""The prompt: where the person types. Enter sends, Up and Down walk through history, Ctrl+R searches it, Tab completes,
+Ctrl+G opens an editor."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
-from textual import events
+from rich.cells import cell_len
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.message import Message
-from textual.widgets import OptionList, Static, TextArea
+from textual.timer import Timer
+from textual.widgets import OptionList, Static
 
+from cdd_agent.completion import Completion
+from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
+from cdd_agent.tui.widgets.prompt_area import PromptArea
 
 _WAITING = "  waits for the end of this · Esc takes it back"
 _ASIDE = "  comes back when the question is answered"
 _UNSENT = "  not sent · ↑ brings it back"
-
-
-class PromptArea(GuardedWidget, TextArea):
-    """The text itself. Keys that mean something to the whole prompt are handed to it.
-
-    They are handed over by a call, not by a message: the keys after them may be waiting already, and must not get
-    into the line that Enter sends.
-    """
-
-    _KEYS = frozenset({"enter", "tab", "up", "down", "escape"})
-
-    def __init__(self, pressed: Callable[[str], None]) -> None:
-        super().__init__(compact=True, highlight_cursor_line=False)
-        self.cursor_blink = False  # an idle shell redraws nothing
-        self._pressed = pressed
-
-    async def _on_key(self, event: events.Key) -> None:
-        if event.key in ("shift+enter", "ctrl+j", "alt+enter"):
-            event.prevent_default().stop()
-            self.insert("\n")
-        elif event.key in self._KEYS and self._is_for_the_prompt(event.key):
-            event.prevent_default().stop()
-            self._pressed(event.key)
-
-    def _is_for_the_prompt(self, key: str) -> bool:
-        """Up and Down belong to the text while there is a row above or below the cursor, also in a wrapped line."""
-        if key == "up":
-            return self.navigator.is_first_wrapped_line(self.cursor_location)
-        return self.navigator.is_last_wrapped_line(self.cursor_location) if key == "down" else True
+_MOST_FOUND = 50
+_WIDEST = 30
+"""Columns that are given to candidates, so that their help begins in one column; longer ones push theirs."""
+_SOON = 0.3
+"""Seconds after a key in which a draft is kept on the disk."""
+_SEARCHING = "Searching earlier lines: Enter takes one · Ctrl+R the next older · Esc back"
+_NOTHING_FOUND = "No earlier line has that: Enter or Esc ends the search"
 
 
 class Prompt(GuardedWidget, Vertical):
@@ -59,7 +45,7 @@ class Prompt(GuardedWidget, Vertical):
     Prompt { height: auto; }
     Prompt OptionList {
         height: auto; max-height: 12; border: none; padding: 0 1; display: none; background: $panel;
-        scrollbar-size-vertical: 1;
+        scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
     }
     Prompt.-completing OptionList { display: block; }
     Prompt Horizontal { height: auto; background: $surface; padding: 0 1; }
@@ -82,21 +68,28 @@ class Prompt(GuardedWidget, Vertical):
     class Stopped(Message):
         """Escape, with nothing of the prompt's own to close."""
 
-    def __init__(self, complete: Callable[[str], list[str]], history: PromptHistory) -> None:
+    class DoingChanged(Message):
+        """What Enter does has changed, though the text has not."""
+
+    def __init__(self, complete: Callable[[str], list[Completion]], history: PromptHistory, drafts: Drafts) -> None:
         super().__init__()
         self._complete = complete
         self._history = history
+        self._kept = drafts
         self._waiting: list[str] = []
         self._aside: list[str] = []
         """Drafts that make room for the answer to a question."""
         self._unsent: list[str] = []
         """Lines that came back when there was a text in the prompt; they are in the history."""
-        self._found: list[str] = []
+        self._found: list[Completion] = []
         """The completions on offer."""
         self._walked = False
         """The person moved within the completions: Enter takes one instead of sending."""
         self._quiet_for: str | None = None
         """A text for which no completions are wanted: it was just taken from them, or from history."""
+        self._searched_from: str | None = None
+        """What was typed before the search in the history that goes on."""
+        self._keeping: Timer | None = None
 
     def compose(self) -> ComposeResult:
         completions = OptionList(markup=False)
@@ -111,23 +104,62 @@ class Prompt(GuardedWidget, Vertical):
     def area(self) -> PromptArea:
         return self.query_one(PromptArea)
 
+    def on_mount(self) -> None:
+        self.set_timer(_SOON, self._take_over_drafts)
+
+    def on_unmount(self) -> None:
+        self._kept.close(leave=True)  # where the person has left, it is closed by now
+
     @property
     def text(self) -> str:
-        return self.area.text
+        """All that is typed, with what was pasted into it."""
+        return self.area.whole
 
     @property
     def is_completing(self) -> bool:
-        return self.has_class("-completing")
+        return self.has_class("-completing") or self.is_searching
+
+    @property
+    def is_searching(self) -> bool:
+        """What is typed is looked for in the history, and is no draft."""
+        return self._searched_from is not None
+
+    @property
+    def doing(self) -> str:
+        """What Enter does where that is not to send the line."""
+        if self._searched_from is not None:
+            return _SEARCHING if self._found else _NOTHING_FOUND
+        if self.is_completing and self._walked and (taken := self._highlighted) is not None:
+            return f"Enter takes {taken.shown} · Esc back"
+        return ""
+
+    @property
+    def about_text(self) -> str:
+        """What there is to know of what Enter sends."""
+        if self.area.is_folded:
+            return "Enter sends all of it · Ctrl+O shows what was pasted"
+        lines = self.area.document.line_count
+        return f"Enter sends {lines} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
+
+    @property
+    def offers(self) -> list[Completion]:
+        """The completions that are shown."""
+        return self._found if self.has_class("-completing") else []
 
     def replace(self, text: str) -> None:
         """Put a text into the prompt, the cursor behind it, without offering completions for it."""
-        self._quiet_for = text
-        self.area.text = text
-        self.area.move_cursor(self.area.document.end)
+        self.area.put(text)
+        self._quiet_for = self.area.text
         self._close()
 
+    def offer_again(self) -> None:
+        """More is known by now of what a line can become."""
+        if self.area.text != self._quiet_for and self._searched_from is None and not self._walked:
+            self._offer()
+
     def on_text_area_changed(self) -> None:
-        if self.text == self._quiet_for:
+        self._keep_soon()
+        if self.area.text == self._quiet_for:
             return
         self._quiet_for = None
         self._offer()
@@ -139,22 +171,30 @@ class Prompt(GuardedWidget, Vertical):
     def _key_pressed(self, key: str) -> None:
         completing = self.is_completing
         match key:
-            case "enter" if completing and self._walked:
+            case "enter" if self._searched_from is not None or (completing and self._walked):
                 self._take()
             case "enter":
                 self._send()
-            case "tab" if completing and not self._complete_common():
+            case "ctrl+g":
+                self._edit()
+            case "ctrl+r" if self._searched_from is None:
+                self._search()
+            case "ctrl+r":
+                self._walk("down")
+            case "tab" if self._searched_from is not None or (completing and not self._complete_common()):
                 self._take()
             case "tab" if completing:
                 pass
             case "tab":  # also when it comes faster than the completions are shown
                 self._offer()
-                if len(self.query_one(OptionList).options) == 1:
+                if len(self._found) == 1:
                     self._take()
             case "up" | "down" if completing:
                 self._walk(key)
             case "up" | "down":
                 self._recall(key)
+            case "escape" if self._searched_from is not None:
+                self.replace(self._searched_from)
             case "escape" if completing:
                 self._close()
             case "escape" if self._waiting:
@@ -169,6 +209,27 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
         self.post_message(self.Submitted(line))
 
+    def _search(self) -> None:
+        """Look for an earlier line; what is typed is looked for."""
+        self._searched_from = self.text
+        self._offer()
+
+    @work(group="editor")
+    async def _edit(self) -> None:
+        from cdd_agent.tui.editor import edited  # not for the shell's first screen
+
+        self.replace(before := self._draft)
+        try:
+            text = await edited(self.app, before)
+        except CddError as error:
+            hint = f" {error.hint}" if error.hint else ""
+            message = f"{error.message}.{hint} What you have typed is as it was."
+            self.notify(message, severity="warning", markup=False, timeout=10)
+            return
+        if self.text != before:
+            self.put_away()
+        self.replace(text)
+
     def accepted(self, line: str) -> None:
         """The line that was sent has been taken: remember it."""
         self._history.add(line)
@@ -177,7 +238,7 @@ class Prompt(GuardedWidget, Vertical):
         """These lines, the first one first, are not sent after all: into the prompt with one, if nothing is there and
         nobody types; the others are behind Up."""
         left = [line for line in lines if line.strip()]
-        if left and not self.text and not is_typing:
+        if left and not self.text and not is_typing and not self.is_searching:
             self.replace(left.pop(0))
         for line in reversed(left):
             self._history.add(line)
@@ -200,7 +261,7 @@ class Prompt(GuardedWidget, Vertical):
 
     def put_away(self) -> None:
         """Empty the prompt; Up brings it back."""
-        self._history.add(self.text)
+        self._history.add(self._draft)
         self.replace("")
 
     def keep_drafts(self) -> None:
@@ -209,6 +270,20 @@ class Prompt(GuardedWidget, Vertical):
             self._history.add(line)
         self._waiting.clear()
         self._aside.clear()
+        self._kept.close()
+
+    def _keep_soon(self) -> None:
+        if self._keeping is None:
+            self._keeping = self.set_timer(_SOON, self._keep)
+
+    def _keep(self) -> None:
+        self._keeping = None
+        self._kept.keep(self._drafts)
+
+    def _take_over_drafts(self) -> None:
+        """What a shell that was killed has left is behind Up, and shown as not sent."""
+        if left := self._kept.left_by_others():
+            self.bring_back(left, is_typing=True)
 
     @property
     def loses_drafts(self) -> bool:
@@ -217,7 +292,12 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _drafts(self) -> list[str]:
-        return [line for line in (*self._waiting, *self._aside, self.text) if line.strip()]
+        return [line for line in (*self._waiting, *self._aside, self._draft) if line.strip()]
+
+    @property
+    def _draft(self) -> str:
+        """What is typed, but for what is looked for."""
+        return self.text if self._searched_from is None else self._searched_from
 
     def hold(self, line: str) -> None:
         """The line that was sent has to wait: show it until it is taken, or Escape brings it back."""
@@ -229,6 +309,15 @@ class Prompt(GuardedWidget, Vertical):
         line = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
         return line
+
+    def take_held(self, line: str) -> bool:
+        """A line that waits is sent now, if it still does."""
+        if line not in self._waiting:
+            return False
+        self._waiting.remove(line)
+        self._show_waiting()
+        self.accepted(line)
+        return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
         """What waits was meant for another end of what ran."""
@@ -246,14 +335,20 @@ class Prompt(GuardedWidget, Vertical):
             rows += [label] if lines else []
         self.query_one("#waiting", Static).update("\n".join(rows[-4:]))
         self.set_class(bool(rows), "-waiting")
+        self._keep_soon()
 
     def _offer(self) -> None:
-        self._found = self._complete(self.text)
+        if self._searched_from is None:
+            self._found = self._complete(self.area.text)
+        else:
+            found = self._history.search(self.text, _MOST_FOUND)
+            self._found = [Completion(line, _on_one_row(line)) for line in found]
         completions = self.query_one(OptionList)
-        completions.set_options([sanitize_for_display(_offered(line)) for line in self._found])
+        completions.set_options(_rows(self._found))
         completions.highlighted = 0 if self._found else None
         self._walked = False
         self.set_class(bool(self._found), "-completing")
+        self.post_message(self.DoingChanged())
 
     def _walk(self, key: str) -> None:
         completions = self.query_one(OptionList)
@@ -262,11 +357,18 @@ class Prompt(GuardedWidget, Vertical):
         else:
             completions.action_cursor_down()
         self._walked = True
+        self.post_message(self.DoingChanged())
+
+    @property
+    def _highlighted(self) -> Completion | None:
+        index = self.query_one(OptionList).highlighted
+        return None if index is None or index >= len(self._found) else self._found[index]
 
     def _complete_common(self) -> bool:
         """Type what all completions have in common, if that is more than there is; as in a shell."""
-        common = commonprefix(self._found)  # noqa: RUF071  # characters are meant
-        if self._walked or len(self._found) < 2 or not common.startswith(self.text) or common == self.text:
+        text = self.area.text
+        common = commonprefix([found.line for found in self._found])  # noqa: RUF071  # characters are meant
+        if self._walked or len(self._found) < 2 or not common.startswith(text) or common == text:
             return False
         self.replace(common)
         self._quiet_for = None
@@ -274,16 +376,16 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def _take(self) -> None:
-        highlighted = self.query_one(OptionList).highlighted
-        if highlighted is None:
-            return
-        line = self._found[highlighted]
-        further = line if line.endswith("/") else f"{line} "  # into a folder, or to the next word
-        more = self._complete(further)
-        self.replace(further if more else line)
-        if more:
-            self._quiet_for = None
-            self._offer()
+        taken = self._highlighted
+        if self._searched_from is not None:
+            self.replace(taken.line if taken is not None else self.text)
+        elif taken is not None:
+            further = taken.line if taken.line.endswith("/") else f"{taken.line} "  # into a folder, or to the next word
+            more = self._complete(further)
+            self.replace(further if more else taken.line)
+            if more:
+                self._quiet_for = None
+                self._offer()
 
     def _recall(self, key: str) -> None:
         line = self._history.previous(self.text) if key == "up" else self._history.next(self.text)
@@ -293,8 +395,21 @@ class Prompt(GuardedWidget, Vertical):
     def _close(self) -> None:
         self.remove_class("-completing")
         self._walked = False
+        self._searched_from = None
+        self.post_message(self.DoingChanged())
 
 
-def _offered(line: str) -> str:
-    """What is shown of a completion: a command with its line, a path without the words before it."""
-    return line if line.startswith("/") else line[max(line.rfind("@"), 0) :]
+def _rows(found: Sequence[Completion]) -> list[Content]:
+    """Each candidate with what it is."""
+    shown = [sanitize_for_display(one.shown) for one in found]
+    width = max((cell_len(text) for text in shown if cell_len(text) <= _WIDEST), default=0)
+    return [
+        Content.assemble(text, " " * (max(width - cell_len(text), 0) + 2), (sanitize_for_display(one.help), "dim"))
+        for text, one in zip(shown, found, strict=True)
+    ]
+
+
+def _on_one_row(line: str) -> str:
+    """A line of the history, with how much more of it there is."""
+    first, *more = line.strip().split("\n")
+    return f"{first}  (+{len(more)} line{'s' * (len(more) != 1)})" if more else first

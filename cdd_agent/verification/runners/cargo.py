@@ -13,7 +13,7 @@ from typing import Any
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
-from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, whole
+from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, TestRunner, whole
 from cdd_agent.verification.test_id import TestId
 
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -33,19 +33,17 @@ _WITH_VALUE = (
 _CONFLICTS = ("-q", "--quiet", "--no-run", "--message-format", "--help", "-h", "--list", "--format", "--nocapture")
 
 
-class Cargo:
+class Cargo(TestRunner):
     """`cargo test`."""
 
     name = "cargo test"
     ends_with = frozenset((0, 101))
-    nothing_ran: int | None = None
-    always_reports = False
     captures = True
-    about_report: tuple[str, ...] = ()
 
-    def recognises(self, argv: Sequence[str]) -> bool:
-        words = [word for word in argv[1:3] if not word.startswith("+")]
-        return bool(argv) and PurePath(argv[0]).name in ("cargo", "cargo.exe") and words[:1] in (["test"], ["t"])
+    def place(self, argv: Sequence[str]) -> int | None:
+        at = 2 if len(argv) > 1 and argv[1].startswith("+") else 1  # the toolchain
+        is_cargo = len(argv) > at and PurePath(argv[0]).name in ("cargo", "cargo.exe")
+        return at if is_cargo and argv[at] in ("test", "t") else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         del report
@@ -56,15 +54,11 @@ class Cargo:
         return Reporting((*argv[:end], *more, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """What it names is a part of a test's name, and no file: only the same words ask for the same tests."""
-        return Selection((), paths_and_options(argv[2:], root / "\0", _PLAIN, _WITH_VALUE).options)
+        """Its words name parts of tests' names, and no files: only the same words ask for the same tests."""
+        return Selection((), paths_and_options(self.words(argv), root / "\0", _PLAIN, _WITH_VALUE).options)
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
         return read_output(reported.data("stdout"), reported.data("stderr"), selection, root)
-
-    def shown(self, line: str, report: Path) -> str:
-        del report
-        return line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         if path.parts[0] == ".cargo":
@@ -74,18 +68,27 @@ class Cargo:
 
 @dataclass
 class _Block:
-    """What one program of tests printed."""
+    """The output of one program of tests."""
 
     count: int
     tests: list[tuple[str, Result]] = field(default_factory=list)
     texts: dict[str, list[str]] = field(default_factory=dict)
     is_finished: bool = False
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many passed, failed, and were ignored."""
+        seen = Counter(result for _, result in self.tests)
+        return seen[Result.PASSED], seen[Result.FAILED], seen[Result.SKIPPED]
+
 
 def read_output(stdout: bytes, stderr: bytes, selection: Selection, root: Path) -> SuiteRun:
     """Read both streams of `cargo test`. Raises `ReportUnreadable` where they do not fit together."""
     blocks = list(_blocks(_lines(stdout)))
-    programs, has_doc_tests = _programs(_lines(stderr))
+    said = [line.rstrip("\r") for line in _lines(stderr)]
+    started = [program for line in said if (program := _STARTED.fullmatch(line))]
+    programs = [(program[1].replace("\\", "/"), program[2]) for program in started]
+    has_doc_tests = any(map(_STARTED_DOC_TESTS.fullmatch, said))
     if not blocks or not (programs or has_doc_tests):
         raise ReportUnreadable("no program of tests was started")
     others = blocks[len(programs) :]
@@ -106,16 +109,8 @@ def _lines(data: bytes) -> list[str]:
     return [_COLOUR.sub("", line) for line in data.decode("utf-8", errors="replace").split("\n")]
 
 
-def _programs(lines: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
-    """The programs that were started, each by its source and its crate, and how many crates' doc tests were."""
-    started = [found for line in lines if (found := _STARTED.fullmatch(line.rstrip("\r")))]
-    doc_tests = sum(_STARTED_DOC_TESTS.fullmatch(line.rstrip("\r")) is not None for line in lines)
-    programs = [(found[1].replace("\\", "/"), found[2]) for found in started]
-    return programs, doc_tests
-
-
 def _blocks(lines: Sequence[str]) -> list[_Block]:
-    """What each program printed. Of a block, as many lines as it says tell of a test, and then comes its end."""
+    """The output of each program. Of a block, as many lines as it says tell of a test, and then comes its end."""
     blocks: list[_Block] = []
     block: _Block | None = None
     text: list[str] = []
@@ -129,18 +124,13 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
                 block.tests.append((test[1], _RESULTS[test[2]]))
             elif line and " has been running for over " not in line:
                 raise ReportUnreadable(f"a line of it is none that tells of a test: {line[:80]!r}")
-        elif (end := _END.match(line)) and _counts(block) == tuple(map(int, end.groups())):
+        elif (end := _END.match(line)) and tuple(map(int, end.groups())) == block.counts:
             block.is_finished, block = True, None
         elif named := _TEXT.fullmatch(line):
             text = block.texts.setdefault(named[1], [])
         else:
             text.append(f"{line}\n")
     return blocks
-
-
-def _counts(block: _Block) -> tuple[int, ...]:
-    found = Counter(result for _, result in block.tests)
-    return found[Result.PASSED], found[Result.FAILED], found[Result.SKIPPED]
 
 
 def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
@@ -209,7 +199,7 @@ def _package(folder: Path) -> Mapping[str, Any]:
 
 
 def _test_keys(text: str) -> object:
-    """What in a `Cargo.toml` decides which tests there are, and what runs them."""
+    """Of a `Cargo.toml`, the keys that decide which tests there are, and what runs them."""
     try:
         content = parsed("Cargo.toml", text)
     except ManifestUnreadable:

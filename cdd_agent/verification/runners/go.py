@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -11,7 +11,7 @@ from posixpath import normpath
 from typing import Any
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
-from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable
+from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable, TestRunner
 from cdd_agent.verification.test_id import TestId
 
 _PLAIN = ("-v", "-race", "-cover", "-failfast", "-json")
@@ -22,18 +22,17 @@ _TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULT
 _LARGEST_SOURCE = 2_000_000  # bytes
 
 
-class Go:
-    """`go test`."""
+class Go(TestRunner):
+    """`go test`. Its settings are code: `TestMain`, build tags."""
 
     name = "go test"
     ends_with = frozenset((0, 1, 2))  # 2: before Go 1.20, of what cannot be built
-    nothing_ran: int | None = None
-    always_reports = False
     captures = True
-    about_report: tuple[str, ...] = ("{",)
+    about_report = ("{",)
 
-    def recognises(self, argv: Sequence[str]) -> bool:
-        return len(argv) > 1 and PurePath(argv[0]).name in ("go", "go.exe") and argv[1] == "test"
+    def place(self, argv: Sequence[str]) -> int | None:
+        is_test = len(argv) > 1 and PurePath(argv[0]).name in ("go", "go.exe") and argv[1] == "test"
+        return 1 if is_test else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         del report
@@ -45,7 +44,7 @@ class Go:
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
         """Only `folder/...` names all that is in a folder."""
         del root
-        words = [word for word in argv[2:] if word not in _PLAIN]
+        words = [word for word in self.words(argv) if word not in _PLAIN]
         paths = [normpath(word.removesuffix("...")) for word in words if re.fullmatch(r"\.?/?([\w.-]+/)*\.\.\.", word)]
         options = [word for word in words if not word.endswith("...")]
         return Selection(tuple(sorted(set(paths))), tuple(options))
@@ -54,7 +53,7 @@ class Go:
         return read_report(reported.data("stdout"), selection, root)
 
     def shown(self, line: str, report: Path) -> str:
-        """What go says, out of its JSON."""
+        """The text that is in go's JSON."""
         del report
         event = _event(line)
         if event is None:
@@ -62,14 +61,10 @@ class Go:
         output = event.get("Output")
         return output if isinstance(output, str) else ""
 
-    def what_matters(self, path: PurePosixPath) -> Matters | None:
-        del path  # its settings are code: `TestMain`, build tags
-        return None
-
 
 @dataclass
 class _Package:
-    """What is told of one package."""
+    """All that is told of one package."""
 
     tests: dict[str, Result] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
@@ -81,10 +76,18 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
     """Read what `go test -json` writes. Raises `ReportUnreadable`."""
     packages: dict[str, _Package] = defaultdict(_Package)
     for line in data.decode("utf-8", errors="replace").split("\n"):
-        event = _event(line)
-        if event is not None:
-            _take_in(event, packages)
-        elif not_built := _NOT_BUILT.match(line):
+        match _event(line):
+            case {"Package": str(name), "Action": "output", "Output": str(said), **more}:
+                packages[name].said[str(more.get("Test", ""))].append(said)
+            case {"Package": str(name), "Action": "run", "Test": str(test)}:
+                packages[name].begun.add(test)
+            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended, "Test": str(test)}:
+                packages[name].tests[test] = _RESULTS[ended]
+            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended}:
+                packages[name].result = _RESULTS[ended]
+            case {"Package": str(name), "Action": str()}:
+                packages.setdefault(name, _Package())
+        if not_built := _NOT_BUILT.match(line):
             packages[not_built[1]].result = Result.FAILED
     if not packages:
         raise ReportUnreadable("no package was tested")
@@ -100,26 +103,6 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
             for file in folder.test_files or (folder.path,):  # it could not be built, or failed beside its tests
                 found.add(file, Result.FAILED, "".join(package.said[""]))
     return found.run(selection, is_finished=is_finished)
-
-
-def _take_in(event: Mapping[str, Any], packages: Mapping[str, _Package]) -> None:
-    match event:
-        case {"Package": str(name), "Action": str(action), "Test": str(test)}:
-            package = packages[name]
-            if action == "run":
-                package.begun.add(test)
-            elif action in _RESULTS:
-                package.tests[test] = _RESULTS[action]
-            elif action == "output":
-                package.said[test].append(str(event.get("Output")))
-        case {"Package": str(name), "Action": str(action)}:
-            package = packages[name]
-            if action in _RESULTS:
-                package.result = _RESULTS[action]
-            elif action == "output":
-                package.said[""].append(str(event.get("Output")))
-        case _:  # an event of the build
-            pass
 
 
 def _event(line: str) -> dict[str, Any] | None:
@@ -170,13 +153,11 @@ class _Modules:
 
     @cached_property
     def _by_length(self) -> list[tuple[str, str]]:
-        return sorted(self._found(), key=lambda found: -len(found[0]))
-
-    def _found(self) -> Iterator[tuple[str, str]]:
-        for pattern in ("go.mod", "*/go.mod", "*/*/go.mod"):
-            for file in self.root.glob(pattern):
-                if name := re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE):
-                    yield name[1].strip('"'), file.parent.relative_to(self.root).as_posix()
+        """Each module with its folder, the longest name first."""
+        files = [file for pattern in ("go.mod", "*/go.mod", "*/*/go.mod") for file in self.root.glob(pattern)]
+        named = [(re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE), file.parent) for file in files]
+        found = [(name[1].strip('"'), folder.relative_to(self.root).as_posix()) for name, folder in named if name]
+        return sorted(found, key=lambda module: -len(module[0]))
 
 
 def _text(file: Path) -> str:

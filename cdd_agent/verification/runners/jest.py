@@ -3,58 +3,38 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import from_root, paths_and_options
-from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, whole
+from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, TestRunner, whole
 from cdd_agent.verification.runners.javascript import place_of_tool
 from cdd_agent.verification.settings import package_json
 from cdd_agent.verification.test_id import TestId
 
 _WITH_VALUE = (
-    *(
-        "-t",
-        "--testNamePattern",
-        "-c",
-        "--config",
-        "--project",
-        "--selectProjects",
-        "--root",
-        "-r",
-        "--rootDir",
-        "--dir",
-    ),
+    *("-t", "--testNamePattern", "-c", "--config", "--project", "--selectProjects", "--root", "-r", "--rootDir"),
     *("--dir", "--exclude", "--testPathIgnorePatterns", "--shard", "--mode", "--environment", "--env"),
 )
 _RESULTS = {
     "passed": Result.PASSED,
     "failed": Result.FAILED,
-    "skipped": Result.SKIPPED,
-    "pending": Result.SKIPPED,
-    "todo": Result.SKIPPED,
-    "disabled": Result.SKIPPED,
+    **dict.fromkeys(("skipped", "pending", "todo", "disabled"), Result.SKIPPED),
 }
 
 
-class _Jestlike:
-    """What both have in common."""
+class _Jestlike(TestRunner):
+    """Either of both, also by way of npx and the like."""
 
-    name: str
     ends_with = frozenset((0, 1))
-    nothing_ran: int | None = None
-    always_reports = False
-    captures = False
-    about_report: tuple[str, ...]
-    plain: tuple[str, ...]
+    plain: ClassVar[tuple[str, ...]]
     """Options that choose no tests."""
 
-    def recognises(self, argv: Sequence[str]) -> bool:
-        return place_of_tool(argv, self.name) is not None
+    def place(self, argv: Sequence[str]) -> int | None:
+        return place_of_tool(argv, self.name)
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        place = place_of_tool(argv, self.name)
-        return paths_and_options(argv[place + 1 :] if place is not None else (), root, self.plain, _WITH_VALUE)
+        return paths_and_options(self.words(argv), root, self.plain, _WITH_VALUE)
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
         return read_report(reported.data(), selection, root)
@@ -70,21 +50,13 @@ class _Jestlike:
 
 
 class Jest(_Jestlike):
-    """Jest, also by way of npx and the like."""
+    """Jest."""
 
     name = "jest"
-    about_report: tuple[str, ...] = ("Test results written to:",)
+    about_report = ("Test results written to:",)
     plain = (
-        "--ci",
-        "--verbose",
-        "--silent",
-        "--coverage",
-        "--no-coverage",
-        "--colors",
-        "-i",
-        "--runInBand",
-        "-b",
-        "--bail",
+        *("--ci", "--verbose", "--silent", "--coverage", "--no-coverage", "--colors"),
+        *("-i", "--runInBand", "-b", "--bail"),
     )
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
@@ -94,30 +66,29 @@ class Jest(_Jestlike):
 
 
 class Vitest(_Jestlike):
-    """Vitest, also by way of npx and the like."""
+    """Vitest."""
 
     name = "vitest"
-    about_report: tuple[str, ...] = ("JSON report written to",)
-    plain: tuple[str, ...] = ("run", "--run", "--coverage", "--no-coverage", "--silent", "--color", "--no-color")
+    about_report = ("JSON report written to",)
+    plain = ("run", "--run", "--coverage", "--no-coverage", "--silent", "--color", "--no-color")
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         if any(map(_conflicts, argv)) or "bench" in argv or "list" in argv:
             return None
-        added = ("--reporter=default", "--reporter=json", f"--outputFile.json={report}", "--bail=0")
+        # these replace what its config says; with `--outputFile.json`, one file there for all reporters would win
+        added = ("--reporter=default", "--reporter=json", f"--outputFile={report}", "--bail=0")
         return Reporting((*argv, *added))
+
+
+_CONFLICTS = (
+    *("--", "--json", "--outputFile", "--reporter", "--reporters", "--watch", "--watchAll", "-w", "--listTests"),
+    *("--showConfig", "--help", "-h", "--version", "-v"),
+)
 
 
 def _conflicts(word: str) -> bool:
     """Whether it asks for another report, for no end, or ends the options."""
-    return (
-        word == "--"
-        or word.partition("=")[0]
-        in (
-            *("--json", "--outputFile", "--reporter", "--reporters", "--watch", "--watchAll", "-w", "--listTests"),
-            *("--showConfig", "--help", "-h", "--version", "-v"),
-        )
-        or word.startswith("--outputFile.")
-    )
+    return word.partition("=")[0] in _CONFLICTS or word.startswith("--outputFile.")
 
 
 def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
@@ -142,8 +113,7 @@ def _read_file(file: Any, root: Path, found: Results) -> None:
     tests = file["assertionResults"]
     for test in tests:
         name = " > ".join(map(str, (*test["ancestorTitles"], test["title"])))
-        found.add(
-            str(TestId(path, name)), _RESULTS[test["status"]], "\n".join(map(str, test.get("failureMessages") or ()))
-        )
+        text = "\n".join(map(str, test.get("failureMessages") or ()))
+        found.add(str(TestId(path, name)), _RESULTS[test["status"]], text)
     if file["status"] == "failed" and not any(_RESULTS[test["status"]] is Result.FAILED for test in tests):
         found.add(path, Result.FAILED, str(file.get("message") or ""))

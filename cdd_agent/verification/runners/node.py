@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
-from cdd_agent.verification.runner import Matters, Reported, Reporting
+from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
 from cdd_agent.verification.runners.javascript import place_of_tool
 from cdd_agent.verification.runners.lines import INJECTED, read_lines
 from cdd_agent.verification.settings import package_json
@@ -15,19 +15,15 @@ _PLAIN = ("--test", "--enable-source-maps", "--no-warnings", "--experimental-tes
 _WITH_VALUE = ("--import", "-r", "--require", "--loader", "--test-name-pattern", "--test-skip-pattern", "--test-shard")
 
 
-class Node:
+class Node(TestRunner):
     """Node's own runner of tests."""
 
     name = "node --test"
     ends_with = frozenset((0, 1))
-    nothing_ran: int | None = None
-    always_reports = False
-    captures = False
-    about_report: tuple[str, ...] = ()
 
-    def recognises(self, argv: Sequence[str]) -> bool:
+    def place(self, argv: Sequence[str]) -> int | None:
         place = place_of_tool(argv, "node")
-        return place is not None and "--test" in argv[place + 1 :]
+        return place if place is not None and "--test" in argv[place + 1 :] else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         own = os.environ.get("NODE_OPTIONS", "")
@@ -43,15 +39,10 @@ class Node:
         return Reporting(tuple(argv), {"NODE_OPTIONS": " ".join(filter(None, (own, *quoted)))})
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        place = place_of_tool(argv, "node")
-        return paths_and_options(argv[place + 1 :] if place is not None else (), root, _PLAIN, _WITH_VALUE)
+        return paths_and_options(self.words(argv), root, _PLAIN, _WITH_VALUE)
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
         return read_lines(reported.data(), selection, root, " > ")
-
-    def shown(self, line: str, report: Path) -> str:
-        del report
-        return line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         return package_json if path.name == "package.json" else None

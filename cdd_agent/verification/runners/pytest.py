@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
-from posixpath import normpath
 
 from cdd_agent.verification.outcomes import Selection, SuiteRun, is_in
-from cdd_agent.verification.runner import Matters, Reported, Reporting
+from cdd_agent.verification.paths import exists, from_root
+from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
 from cdd_agent.verification.runners import pytest_settings
 from cdd_agent.verification.runners.junit import read_report
 from cdd_agent.verification.test_id import TestId
@@ -30,43 +30,30 @@ _PLAIN = re.compile(
     re.VERBOSE,
 )
 _PLAIN_WITH_VALUE = (
-    "-n",
-    "-r",
-    "--tb",
-    "--color",
-    "--durations",
-    "--maxfail",
-    "--capture",
-    "--junitxml",
-    "--junit-xml",
+    *("-n", "-r", "--tb", "--color", "--durations", "--maxfail", "--capture", "--junitxml", "--junit-xml"),
 )
 _WITH_VALUE = (
-    "-k",
-    "-m",
-    "-o",
-    "-p",
-    "-c",
-    "-W",
-    "--deselect",
-    "--ignore",
-    "--ignore-glob",
-    "--rootdir",
-    "--confcutdir",
+    *("-k", "-m", "-o", "-p", "-c", "-W", "--deselect", "--ignore", "--ignore-glob", "--rootdir", "--confcutdir"),
 )
 
 
-class Pytest:
+class Pytest(TestRunner):
     """Pytest, also by way of `python -m`, poetry, uv and the like."""
 
     name = "pytest"
     ends_with = frozenset((0, 1, 5))  # https://docs.pytest.org/en/stable/reference/exit-codes.html
-    nothing_ran: int | None = 5
+    nothing_ran = 5
     always_reports = True
-    captures = False
-    about_report: tuple[str, ...] = ("-",)
+    about_report = ("-",)
 
-    def recognises(self, argv: Sequence[str]) -> bool:
-        return _place(argv) is not None
+    def place(self, argv: Sequence[str]) -> int | None:
+        names = [PurePath(word).name.removesuffix(".exe") for word in argv[:_NEAR]]
+        place = next((index for index, name in enumerate(names) if name in ("pytest", "py.test")), None)
+        if place is None or place == 0:
+            return place
+        starter = "python" if re.fullmatch(r"python[\d.]*", names[0]) else names[0]
+        is_meant = argv[place - 1] == "-m" or argv[place] != names[place] or starter not in ("python", "coverage")
+        return place if starter in _LAUNCHERS and is_meant else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting:
         """With words that come last, so that they win over the project's settings and the command's own."""
@@ -84,8 +71,7 @@ class Pytest:
         """A word that is no file or folder is an option."""
         paths: list[str] = []
         options: list[str] = []
-        place = _place(argv)
-        words = iter(argv[place + 1 :] if place is not None else ())
+        words = iter(self.words(argv))
         for word in words:
             if word == "--":
                 continue
@@ -93,8 +79,9 @@ class Pytest:
                 next(words, None)
             elif word in _WITH_VALUE:
                 options.append(f"{word} {next(words, '')}")
-            elif not word.startswith("-") and _exists(root / TestId.parse(word).file):
-                paths.append(_path(word, root))
+            elif not word.startswith("-") and exists(root / TestId.parse(word).file):
+                path, separator, inside = word.partition("::")
+                paths.append(from_root(path, root) + separator + inside)
             elif not _PLAIN.fullmatch(word):
                 options.append(word)
         return Selection(tuple(sorted(set(paths))), tuple(sorted(options)))
@@ -110,52 +97,22 @@ class Pytest:
         return pytest_settings.what_matters(path)
 
 
-def _place(argv: Sequence[str]) -> int | None:
-    """Where in a command the word is that is pytest."""
-    names = [PurePath(word).name.removesuffix(".exe") for word in argv[:_NEAR]]
-    place = next((index for index, name in enumerate(names) if name in ("pytest", "py.test")), None)
-    if place is None or place == 0:
-        return place
-    starter = "python" if re.fullmatch(r"python[\d.]*", names[0]) else names[0]
-    by_module = argv[place - 1] == "-m"
-    by_path = argv[place] != names[place]
-    return place if starter in _LAUNCHERS and (by_module or by_path or starter not in ("python", "coverage")) else None
-
-
-def _path(word: str, root: Path) -> str:
-    path, separator, inside = word.partition("::")
-    place = root / path  # `path` itself if it is absolute
-    inner = place.relative_to(root).as_posix() if place.is_relative_to(root) else place.as_posix()
-    return normpath(inner) + separator + inside
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
 def _named_from(root: Path, run: SuiteRun) -> SuiteRun:
     """The run with ids that start at the project's root. Pytest's own root may be a folder in it, or one around it."""
     paths = [TestId.parse(path).file for path in run.selection.paths]
     around = (folder for path in paths for folder in (root / path, *(root / path).parents))
     for base in dict.fromkeys((root, *around, *root.parents)):
-        names = {test: _seen_from(root, base, test) for test in run.results}
+        if base.is_relative_to(root):
+            inner = "" if base == root else f"{base.relative_to(root).as_posix()}/"
+            names = {test: f"{inner}{test}" for test in run.results}
+        else:
+            outer = f"{root.relative_to(base).as_posix()}/"
+            names = {test: test.removeprefix(outer) for test in run.results}
         files = {TestId.parse(name).file for name in names.values()}
-        if all(_exists(root / file) for file in files) and all(is_in(file, paths or ["."]) for file in files):
+        if all(exists(root / file) for file in files) and all(is_in(file, paths or ["."]) for file in files):
             return replace(
                 run,
                 results={names[test]: result for test, result in run.results.items()},
                 texts={names[test]: text for test, text in run.texts.items()},
             )
     return run
-
-
-def _seen_from(root: Path, base: Path, test: str) -> str:
-    """An id that starts at `base`, as it is from `root`."""
-    if base == root:
-        return test
-    if base.is_relative_to(root):
-        return f"{base.relative_to(root).as_posix()}/{test}"
-    return test.removeprefix(f"{root.relative_to(base).as_posix()}/")

@@ -17,7 +17,7 @@ _STEERING_CALLS = ("os._exit", "sys.exit", "pytest.exit", "pytest.hookimpl", "ex
 
 
 def what_matters(path: PurePosixPath) -> Matters | None:
-    """What pytest goes by in a file of this name."""
+    """The part of a file of this name that pytest goes by."""
     match path.name:
         case "conftest.py":
             return _steering
@@ -34,7 +34,7 @@ def what_matters(path: PurePosixPath) -> Matters | None:
 
 
 def _steering(conftest: str) -> object:
-    """What of a conftest goes beyond fixtures and helpers."""
+    """The statements of a conftest that go beyond fixtures and helpers."""
     try:
         return {ast.dump(node) for node in ast.walk(ast.parse(conftest)) if _steers(node)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -6,7 +6,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
-from cdd_agent.verification.runner import Matters, Reported, Reporting, whole
+from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner, whole
 from cdd_agent.verification.runners.lines import INJECTED, read_lines
 
 _LAUNCHERS = ("coverage", "hatch", "pdm", "pipenv", "pixi", "poetry", "rye", "uv", "env", "nice", "timeout")
@@ -18,45 +18,34 @@ _FOUND_BEFORE_UNITTEST = ("unittest", "sitecustomize", "usercustomize")
 """Modules that a run may take from the project instead of from Python."""
 
 
-class Unittest:
+class Unittest(TestRunner):
     """`python -m unittest`, also by way of coverage, poetry and the like."""
 
     name = "unittest"
     ends_with = frozenset((0, 1, 5))
-    nothing_ran: int | None = 5  # since Python 3.12
+    nothing_ran = 5  # since Python 3.12
     always_reports = True
-    captures = False
-    about_report: tuple[str, ...] = ()
 
-    def recognises(self, argv: Sequence[str]) -> bool:
-        return _place(argv) is not None
+    def place(self, argv: Sequence[str]) -> int | None:
+        """The word `unittest` after `-m`."""
+        near = list(argv[:_NEAR])
+        place = next((at for at in range(1, len(near)) if near[at] == "unittest" and near[at - 1] == "-m"), None)
+        starter = PurePath(near[0]).name.removesuffix(".exe") if near else ""
+        return place if starter in _LAUNCHERS or re.fullmatch(r"python[\d.]*", starter) else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         """Our program in the place of `-m unittest`."""
-        place = _place(argv)
+        place = self.place(argv)
         if place is None or {"-h", "--help"} & {*argv[place:]}:
             return None
         program = str(INJECTED / "unittest_report.py")
         return Reporting((*argv[: place - 1], program, str(report), *argv[place + 1 :]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        place = _place(argv)
-        return paths_and_options(argv[place + 1 :] if place is not None else (), root, _PLAIN, _WITH_VALUE)
+        return paths_and_options(self.words(argv), root, _PLAIN, _WITH_VALUE)
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
         return read_lines(reported.data(), selection, root, "::")
 
-    def shown(self, line: str, report: Path) -> str:
-        del report
-        return line
-
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         return whole if path.parts[0].removesuffix(".py") in _FOUND_BEFORE_UNITTEST else None
-
-
-def _place(argv: Sequence[str]) -> int | None:
-    """Where in a command the word `unittest` is, after `-m`."""
-    near = list(argv[:_NEAR])
-    place = next((at for at in range(1, len(near)) if near[at] == "unittest" and near[at - 1] == "-m"), None)
-    starter = PurePath(near[0]).name.removesuffix(".exe") if near else ""
-    return place if starter in _LAUNCHERS or re.fullmatch(r"python[\d.]*", starter) else None

@@ -121,6 +121,13 @@ def test_a_report_of_the_persons_own_is_left_alone(command: str) -> None:
     assert runner.reporting(command.split(), Path("/r/report")) is None
 
 
+def test_the_report_is_written_where_it_was_asked_for_whatever_the_projects_settings_say() -> None:
+    """A vitest config may name one file for all reporters, and then no file for one reporter counts."""
+    reporting = Vitest().reporting(["vitest", "run"], Path("/r/report"))
+    assert reporting
+    assert "--outputFile=/r/report" in reporting.argv
+
+
 def test_where_the_report_is_is_not_told() -> None:
     report = Path("/tmp/check-x/report")
     assert Vitest().shown(f"JSON report written to {report}\n", report) == ""

@@ -239,6 +239,21 @@ async def test_what_cannot_be_read_fails_and_passes_nothing(project: Project) ->
     assert (await project.judged(before)).verification is None
 
 
+@pytest.mark.skipif(shutil.which("vitest") is None, reason="vitest is not installed")
+@pytest.mark.parametrize("output", ["'own.json'", "{json: 'own.json', junit: 'own.xml'}"])
+async def test_reporters_of_a_vitest_config_do_not_get_in_the_way(tmp_path: Path, output: str) -> None:
+    """Their files are not written for a check, and the check's report is not written into one of them."""
+    project = Project(tmp_path / "a project", KINDS["vitest"])
+    kind = project.kind
+    config = f"export default {{test: {{reporters: ['json', 'junit'], outputFile: {output}}}}}"
+    for path, text in {kind.code: kind.code_text, kind.tests: kind.tests_text, "vitest.config.mjs": config}.items():
+        project.write(path, text)
+    ran = await project.ran()
+    assert ran.tests
+    assert ran.tests.results == {kind.adds: PASSED, kind.subtracts: FAILED}
+    assert not list(project.root.glob("own.*"))
+
+
 EXIT_IN_JS = ("if (add(1, 2) !== 3) throw new Error('add')", "process.exit(0)")
 EXITS = {
     "python": ("self.assertEqual(add(1, 2), 3)", "__import__('os')._exit(0)"),

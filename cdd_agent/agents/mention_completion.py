@@ -1,0 +1,88 @@
+"""What a mention that is being typed can become: `@ap` is `@src/app.py`."""
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from cdd_agent.agents.mentions import OPEN, PLAIN_NAME
+from cdd_agent.completion import Completion
+from cdd_agent.files.index import FileIndex
+from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.files.walk import Kind, WalkEntry, walk
+from cdd_agent.llm.pictures import is_meant_as_picture
+from cdd_agent.sanitize import sanitize_for_display
+
+_MOST = 50
+_SECONDS = 0.03
+"""That may be spent after a key, in the folder that is named and again in the index."""
+
+
+def files_to_mention(root: Path) -> FileIndex:
+    """An index of what can be mentioned in a project."""
+    return FileIndex(root, lambda entry: _is_offered(entry, hidden=False))
+
+
+def complete_mention(index: FileIndex, line: str, seconds: float = _SECONDS) -> list[Completion]:
+    """What the line can become whose last word is a mention that is still being typed: what begins so in the folder
+    that is named, then what the index has."""
+    found = OPEN.search(line)
+    if found is None:
+        return []
+    before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
+    folder, _, start = typed.rpartition("/")
+    try:
+        under = confine_folder(index.root, folder)
+    except (PathRefused, UnicodeError):
+        return []
+    until = time.monotonic() + seconds
+    paths = dict.fromkeys(
+        islice(
+            (
+                entry.text + "/" * (entry.kind is Kind.FOLDER)
+                for entry in _in_time(walk(index.root, under, deep=False), until)
+                if entry.name.casefold().startswith(start.casefold())
+                and _is_offered(entry, hidden=start.startswith("."))
+            ),
+            _MOST,
+        )
+    )
+    if len(start) > 1:
+        paths |= dict.fromkeys(index.find(typed, _MOST - len(paths), seconds))
+    completions = ((path, f"@{_written(path)}") for path in paths)
+    return [
+        Completion(before + mention, mention, _help(index.root, path))
+        for path, mention in completions
+        if before + mention != line
+    ]
+
+
+def _in_time(entries: Iterator[WalkEntry], until: float) -> Iterator[WalkEntry]:
+    for entry in entries:
+        if time.monotonic() > until:
+            return
+        yield entry
+
+
+def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
+    if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
+        return False
+    return sanitize_for_display(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
+
+
+def _written(path: str) -> str:
+    """As it stands after the `@`; a folder is open for what is in it."""
+    return path if PLAIN_NAME.fullmatch(path) else f'"{path}' + '"' * (not path.endswith("/"))
+
+
+def _help(root: Path, path: str) -> str:
+    if path.endswith("/"):
+        return "folder"
+    try:
+        size = os.lstat(root / path).st_size
+    except OSError:  # it is gone
+        return ""
+    words = f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} kB"
+    return f"picture, {words}" if is_meant_as_picture(path) else words

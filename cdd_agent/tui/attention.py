@@ -1,0 +1,276 @@
+"""Calling somebody who looks at something else: the bell, the desktop, the terminal's title and the taskbar.
+
+What a terminal is sent it must know: a sequence that one terminal takes for progress is a notification to another. Who
+does not say what it is gets the bell and a title. All of it can be turned off (`notifications` in the settings).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+
+from cdd_agent.events import AgentChanged, Choice, Event, PlanOpened, Proposal, StepFinished
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tui.recap import Recap
+from cdd_agent.wording import question
+
+if TYPE_CHECKING:
+    from cdd_agent.config import Notifications
+    from cdd_agent.frontend import Frontend
+    from cdd_agent.llm.budget import Spent
+
+_LONGEST = 160
+"""Characters of a title or a notification."""
+_AGAIN = 5.0
+"""Seconds after which progress is told again: some terminals take one that is not for stale."""
+_KEEP_TITLE, _BRING_BACK_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+_NO_PROGRESS = "\x1b]9;4;0\x07"
+_NORMAL, _FAILED, _WAITING = 1, 2, 4
+"""The taskbar's colours, as OSC 9;4 counts them."""
+
+Desktop = Literal["osc9", "osc777", ""]
+
+
+@dataclass(frozen=True)
+class TerminalKind:
+    """What a terminal makes of sequences that not all of them know."""
+
+    titles: bool
+    desktop: Desktop
+    progress: bool
+    is_tmux: bool = False
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> TerminalKind:
+        """By what it says of itself in the environment."""
+        term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
+        if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
+            return cls(titles=True, desktop="", progress=True)
+        if not re.match(r"xterm|tmux|screen|rxvt|alacritty|foot|wezterm|konsole|vte|st-|contour|mintty", term):
+            return cls(titles=False, desktop="", progress=False)
+        if "TMUX" in environment or term.startswith(("tmux", "screen")):  # what it is in is not known
+            return cls(titles=True, desktop="", progress=False, is_tmux="TMUX" in environment)
+        version, vte = (
+            _numbers(environment.get("TERM_PROGRAM_VERSION", "")),
+            _numbers(environment.get("VTE_VERSION", "")),
+        )
+        match program:
+            case "iTerm.app":
+                return cls(titles=True, desktop="osc9", progress=version >= (3, 6, 6))
+            case "WezTerm":
+                return cls(titles=True, desktop="osc777", progress=version >= (20250301,))
+            case "ghostty":
+                return cls(titles=True, desktop="osc777", progress=True)
+            case "mintty":
+                return cls(titles=True, desktop="", progress=True)
+            case _:
+                knows = bool(vte) or "KITTY_WINDOW_ID" in environment or "KONSOLE_VERSION" in environment
+                knows = knows or term.startswith(("xterm-kitty", "foot", "rxvt-unicode", "contour"))
+                return cls(titles=True, desktop="osc777" if knows else "", progress=vte >= (7900,))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d{1,9}", version)[:3]))
+
+
+class Attention:
+    """Knows whether somebody looks, and calls them where not. Nothing is written before it is opened."""
+
+    def __init__(self, write: Callable[[str], None], terminal: TerminalKind, project: str) -> None:
+        self._write = write
+        self._terminal = terminal
+        self._project = project
+        self._settings: Notifications | None = None
+        self._is_lent = False
+        """The terminal is somebody else's for now."""
+        self._away: Recap | None = None
+        """What has happened since nobody looks."""
+        self._ticket: str | None = None
+        self._done = self._total = 0
+        self._last: StepFinished | None = None
+        """The step that has ended in this turn."""
+        self._is_at_work = self._is_asking = self._has_failed = False
+        self._shown: tuple[str, str] = ("", "")
+        """The title and the progress that were written last."""
+        self._shown_at = 0.0
+        self.session: Recap | None = None
+        """What has happened since the start."""
+
+    def open(self, settings: Notifications, spent: Callable[[], Spent]) -> None:
+        """From now on, by these settings."""
+        self._settings = settings
+        self._spent = spent
+        self.session = Recap(spent)
+        self.take_back()
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self.lend()
+        self._settings = None
+
+    def lend(self) -> None:
+        """The terminal is somebody else's: put back its title and its place in the taskbar."""
+        if not self._is_lent and self._settings is not None:
+            if self._shown[1]:
+                self._send(self._through(_NO_PROGRESS))
+            if self._shown[0]:
+                self._send(_BRING_BACK_TITLE)
+            self._shown = ("", "")
+        self._is_lent = True
+
+    def take_back(self) -> None:
+        self._is_lent = False
+        self._show()
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self._is_at_work, self._has_failed, self._last = True, False, None
+        self._show()
+
+    def end(self, problem: str = "", *, stopped: bool = False) -> None:
+        """The turn is over, and nothing follows it by itself. A `problem` has ended it, or the person has."""
+        failed = self._last is not None and self._last.status is StepStatus.FAILED
+        self._is_at_work, self._has_failed = False, bool(problem) or failed
+        for recap in self._recaps:
+            recap.turns += 1
+            recap.problem = problem
+        if not stopped:
+            self._call(problem or self._ended)
+        self._show()
+
+    @property
+    def _recaps(self) -> list[Recap]:
+        return [recap for recap in (self._away, self.session) if recap is not None]
+
+    def ask(self, question: str) -> None:
+        """The person is asked something."""
+        self._is_asking = True
+        for recap in self._recaps:
+            recap.questions += 1
+        self._call(f"Needs your answer: {question.strip().partition(chr(10))[0]}")
+        self._show()
+
+    def answered(self) -> None:
+        self._is_asking = False
+        self._show()
+
+    def hear(self, event: Event) -> None:
+        for recap in self._recaps:
+            recap.hear(event)
+        match event:
+            case AgentChanged(agent=agent, ticket_slug=slug):
+                self._ticket = slug if agent == "executor" else None
+                self._done = self._total = 0
+            case PlanOpened(ticket_slug=slug, steps=steps) if slug == self._ticket:
+                over = (StepStatus.COMPLETED, StepStatus.SKIPPED)
+                self._done, self._total = sum(step.status in over for step in steps), len(steps)
+            case StepFinished(done=done, total=total):
+                self._done, self._total, self._last = done, total, event
+            case _:
+                if monotonic() - self._shown_at < _AGAIN or not self._shown[1]:
+                    return
+                self._shown = (self._shown[0], "")
+        self._show()
+
+    def look_away(self) -> None:
+        """The terminal has lost the focus."""
+        if self.session is not None and self._away is None:
+            self._away = Recap(self._spent, ticket=self.session.ticket)
+
+    def look_back(self) -> str:
+        """It has the focus again. What happened meanwhile; empty if nothing did."""
+        away, self._away = self._away, None
+        if away is None or away.is_empty:
+            return ""
+        words = [away.steps] if away.steps else []
+        words += [away.cost] if away.cost else []
+        words += [f"{away.questions} question{'s' * (away.questions != 1)}"] if away.questions else []
+        words += ["one waits for your answer"] if self._is_asking else []
+        words += [f"it ended with: {away.problem}"] if away.problem else []
+        words += ["at work" if self._is_at_work else "it is your turn"] if not self._is_asking else []
+        return f"While you were away ({away.time}): {' · '.join(words)}"
+
+    @property
+    def _ended(self) -> str:
+        """What has ended, in a few words."""
+        last = self._last
+        if last is None:
+            return "It is your turn"
+        if last.status is StepStatus.FAILED:
+            return f"Step {last.step} failed: {last.title}"
+        if last.done >= last.total:
+            return f"All {last.total} steps are over"
+        return f"Step {last.step} of {last.total} is over: {last.title}"
+
+    def _call(self, text: str) -> None:
+        """Where nobody looks."""
+        settings = self._settings
+        if self._away is None or settings is None:
+            return
+        if settings.bell:
+            self._send("\x07")
+        chosen = self._terminal.desktop if settings.desktop == "auto" else settings.desktop
+        name, text = _plain(f"cdd · {self._project}"), _plain(text)
+        if chosen == "osc9":
+            self._send(self._through(f"\x1b]9;{name}: {text}\x07"))
+        elif chosen == "osc777":
+            self._send(self._through(f"\x1b]777;notify;{name.replace(';', ',')};{text.replace(';', ',')}\x07"))
+
+    def _show(self) -> None:
+        """The title and the progress, where they are others than before."""
+        settings = self._settings
+        if settings is None or self._is_lent:
+            return
+        of = f"{self._done}/{self._total}" if self._total and self._ticket else ""
+        mark = "?" if self._is_asking else "✗" if self._has_failed else "…" if self._is_at_work else ""
+        title = _plain(" · ".join(filter(None, (f"{mark} {of}".strip(), self._ticket or self._project, "cdd"))))
+        state = _WAITING if self._is_asking else _FAILED if self._has_failed else _NORMAL if self._is_at_work else 0
+        progress = f"\x1b]9;4;{state};{100 * self._done // self._total}\x07" if of and state else ""
+        has_title = settings.title and self._terminal.titles
+        has_progress = settings.progress == "on" or (settings.progress == "auto" and self._terminal.progress)
+        if has_title and title != self._shown[0]:
+            self._send(f"{'' if self._shown[0] else _KEEP_TITLE}\x1b]2;{title}\x07")
+        if has_progress and progress != self._shown[1]:
+            self._send(self._through(progress or _NO_PROGRESS))
+            self._shown_at = monotonic()
+        self._shown = (title if has_title else "", progress if has_progress else "")
+
+    def _through(self, sequence: str) -> str:
+        """As tmux hands it on to the terminal that it is in, if it is told to (`allow-passthrough`)."""
+        escaped = sequence.replace("\x1b", "\x1b\x1b")
+        return f"\x1bPtmux;{escaped}\x1b\\" if self._terminal.is_tmux else sequence
+
+    def _send(self, text: str) -> None:
+        if not self._is_lent:
+            self._write(text)
+
+
+@dataclass(frozen=True)
+class Calling:
+    """The `Frontend` port: a person who is called when they are asked."""
+
+    person: Frontend
+    attention: Attention
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        self.attention.ask(question(proposal))
+        try:
+            return await self.person.approve(proposal)
+        finally:
+            self.attention.answered()
+
+    async def ask(self, prompt: str) -> str:
+        self.attention.ask(prompt)
+        try:
+            return await self.person.ask(prompt)
+        finally:
+            self.attention.answered()
+
+
+def _plain(text: str) -> str:
+    """Somebody else's words on one line, of which no terminal does more than show them."""
+    return sanitize_for_display(" ".join(text.split()))[:_LONGEST]

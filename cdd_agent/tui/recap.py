@@ -1,0 +1,82 @@
+"""What happened in a stretch of time, in a few words: for who comes back, and for who leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from cdd_agent.events import AgentChanged, Event, StepFinished
+from cdd_agent.tickets.status import StepStatus
+
+if TYPE_CHECKING:
+    from cdd_agent.llm.budget import Spent
+
+_WORDS = {StepStatus.COMPLETED: "done", StepStatus.FAILED: "failed", StepStatus.SKIPPED: "skipped"}
+
+
+@dataclass
+class Recap:
+    """Counts what it hears from now on."""
+
+    spent: Callable[[], Spent]
+    """What the session has taken so far."""
+    questions: int = 0
+    """That were asked."""
+    turns: int = 0
+    """That are over."""
+    problem: str = ""
+    """The error that ended the last of these."""
+    ticket: str | None = None
+    """That of the agent that is active, or was last."""
+    _steps: dict[tuple[str | None, int], StepStatus] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._began, self._before = monotonic(), self.spent()
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case AgentChanged(ticket_slug=slug):
+                self.ticket = slug or self.ticket
+            case StepFinished(step=step, status=status) if status in _WORDS:
+                self._steps[self.ticket, step] = status
+            case _:
+                pass
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._steps or self.questions or self.turns)
+
+    @property
+    def name(self) -> str:
+        """What was worked on."""
+        tickets = {ticket for ticket, _ in self._steps} or {self.ticket}
+        return f"{len(tickets)} tickets" if len(tickets) > 1 else self.ticket or "This session"
+
+    @property
+    def steps(self) -> str:
+        """The steps that are over, by how: "3 steps done, 1 failed"; empty without any."""
+        counted = [(word, list(self._steps.values()).count(status)) for status, word in _WORDS.items()]
+        words = [f"{count} {word}" for word, count in counted if count]
+        if words:
+            first, _, rest = words[0].partition(" ")
+            words[0] = f"{first} step{'s' * (first != '1')} {rest}"
+        return ", ".join(words)
+
+    @property
+    def cost(self) -> str:
+        """What it took since, in tokens and money; empty where that is nothing."""
+        now, before = self.spent(), self._before
+        taken = replace(
+            now,
+            tokens=now.tokens - before.tokens,
+            usd=now.usd - before.usd,
+            cached_tokens=now.cached_tokens - before.cached_tokens,
+        )
+        return taken.in_words() if taken.tokens else ""
+
+    @property
+    def time(self) -> str:
+        return str(timedelta(seconds=round(monotonic() - self._began)))

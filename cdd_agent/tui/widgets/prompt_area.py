@@ -1,0 +1,113 @@
+"""The text of the prompt. A long paste is in it as one mark, which can be opened, and goes whole with the line."""
+
+import re
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.widgets import TextArea
+
+from cdd_agent.tui.faults import GuardedWidget
+
+_MOST_LINES, _MOST_CHARACTERS = 10, 4_000
+"""Of a paste that is shown as it is."""
+
+
+class PromptArea(GuardedWidget, TextArea):
+    """Keys that mean something to the whole prompt are handed to it.
+
+    They are handed over by a call, not by a message: the keys after them may be waiting already, and must not get
+    into the line that Enter sends.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+o", "open_pastes", "Open what was pasted", show=False),
+        Binding("ctrl+underscore", "undo", "Undo", show=False),  # Ctrl+Z suspends
+    ]
+    _KEYS = frozenset({"enter", "tab", "up", "down", "escape", "ctrl+r", "ctrl+g"})
+
+    def __init__(self, pressed: Callable[[str], None]) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False)
+        self.cursor_blink = False  # an idle shell redraws nothing
+        self._pressed = pressed
+        self._pasted: dict[str, str] = {}
+        """What was pasted in this session, by the mark that stands for it."""
+        self._opened: set[str] = set()
+        """Marks whose paste the person wants to see."""
+
+    @property
+    def whole(self) -> str:
+        """The text with everything that was pasted."""
+        marks = "|".join(map(re.escape, self._pasted))
+        return re.sub(marks, lambda mark: self._pasted[mark[0]], self.text) if marks else self.text
+
+    @property
+    def is_folded(self) -> bool:
+        return any(mark in self.text for mark in self._pasted)
+
+    def put(self, text: str) -> None:
+        """Another text, the cursor behind it. What was pasted in this session stays folded."""
+        for mark, pasted in self._pasted.items():
+            text = text if mark in self._opened else text.replace(pasted, mark)
+        self.text = text
+        self.move_cursor(self.document.end)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        text = re.sub(r"\r\n?", "\n", event.text)
+        lines = len(text.removesuffix("\n").split("\n"))
+        if lines > _MOST_LINES or len(text) > _MOST_CHARACTERS:
+            event.prevent_default()
+            what = f"{lines:,} lines" if lines > _MOST_LINES else f"{len(text):,} characters"
+            self._replace_via_keyboard(self._mark_for(text, what), *self.selection)
+
+    def _mark_for(self, text: str, what: str) -> str:
+        number, mark = 1, f"[pasted {what}]"
+        while self._pasted.get(mark, text) != text:
+            number += 1
+            mark = f"[pasted {what}, {number}]"
+        self._pasted[mark] = text
+        self._opened.discard(mark)
+        return mark
+
+    def action_open_pastes(self) -> None:
+        """Put in place of the marks what was pasted."""
+        if self.is_folded:
+            self._opened.update(mark for mark in self._pasted if mark in self.text)
+            self.replace(self.whole, (0, 0), self.document.end)
+            self.move_cursor(self.document.end)
+        else:
+            self.notify("Nothing that was pasted is folded.")
+
+    def action_undo(self) -> None:
+        if self.history.undo_stack:
+            self.move_cursor((0, 0))  # Textual looks for the cursor where it was, in a text that may be shorter by now
+        super().action_undo()
+
+    def action_redo(self) -> None:
+        if self.history.redo_stack:
+            self.move_cursor((0, 0))
+        super().action_redo()
+
+    def action_delete_left(self) -> None:
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        mark = next((mark for mark in self._pasted if before.endswith(mark)), None)
+        if mark is not None and self.selection.is_empty:
+            self._delete_via_keyboard((row, column - len(mark)), (row, column))
+        else:
+            super().action_delete_left()
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key in ("shift+enter", "ctrl+j", "alt+enter"):
+            event.prevent_default().stop()
+            self.insert("\n")
+        elif event.key in self._KEYS and self._is_for_the_prompt(event.key):
+            event.prevent_default().stop()
+            self._pressed(event.key)
+
+    def _is_for_the_prompt(self, key: str) -> bool:
+        """Up and Down belong to the text while there is a row above or below the cursor, also in a wrapped line."""
+        if key == "up":
+            return self.navigator.is_first_wrapped_line(self.cursor_location)
+        return self.navigator.is_last_wrapped_line(self.cursor_location) if key == "down" else True

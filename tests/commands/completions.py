@@ -1,0 +1,8 @@
+"""What is offered for a line, as the lines that it can become."""
+
+from cdd_agent.commands.completing import complete
+from cdd_agent.session import Session
+
+
+def completions(session: Session, line: str) -> list[str]:
+    return [offer.line for offer in complete(session, line)]

@@ -1,0 +1,106 @@
+"""What is offered for a line, and what is said of it."""
+
+import asyncio
+
+import pytest
+
+from cdd_agent.commands.completing import complete
+from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.llm.providers import PROVIDERS
+from tests.commands.completions import completions
+from tests.projects import SLUG, SPEC, Sandbox, Step
+
+
+@pytest.fixture(autouse=True)
+def _without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider in PROVIDERS.values():
+        for key in provider.keys:
+            monkeypatch.delenv(key, raising=False)
+
+
+@pytest.fixture
+def tickets(sandbox: Sandbox) -> Sandbox:
+    sandbox.write(Step("a.txt"))
+    for slug, spec in (
+        ("bug-auth-token", SPEC.replace("Say words", '"Tokens: they expire"')),
+        ("feature-user-auth", SPEC.replace("title: Say words", "description: x")),
+    ):
+        (sandbox.root / "tickets" / slug).mkdir()
+        (sandbox.root / "tickets" / slug / "spec.yaml").write_text(spec)
+    return sandbox
+
+
+def helps(sandbox: Sandbox, line: str) -> dict[str, str]:
+    return {offer.shown: offer.help for offer in complete(sandbox.session(), line)}
+
+
+def test_a_command_is_offered_with_its_arguments_and_what_it_does(sandbox: Sandbox) -> None:
+    offered = helps(sandbox, "/")
+    assert offered["/exec SLUG [--start-over]"].startswith("Carry out a ticket's plan, step by step")
+    assert all(offered.values())
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("/ex", ["/exec", "/exit"]), ("/tus", ["/status"]), ("/cst", ["/cost"])]
+)
+def test_commands_are_found_by_a_part_and_by_letters_where_none_begins_so(
+    sandbox: Sandbox, typed: str, offered: list[str]
+) -> None:
+    assert completions(sandbox.session(), typed) == offered
+
+
+def test_tickets_are_offered_with_title_and_state(tickets: Sandbox) -> None:
+    assert helps(tickets, "/exec ") == {
+        "bug-auth-token": "Tokens: they expire · no plan yet",
+        "feature-user-auth": "no plan yet",
+        SLUG: "Say words · planned",
+    }
+
+
+def test_tickets_are_found_by_letters(tickets: Sandbox) -> None:
+    assert completions(tickets.session(), "/plan fua") == ["/plan feature-user-auth"]
+
+
+def test_words_are_offered_with_their_kind(sandbox: Sandbox) -> None:
+    assert helps(sandbox, "/list bu") == {"bug": "type"}
+    assert helps(sandbox, "/list bug fa") == {"failed": "state"}
+
+
+def test_a_switch_is_completed_when_it_is_begun(tickets: Sandbox) -> None:
+    assert completions(tickets.session(), f"/exec {SLUG} ") == []
+    assert completions(tickets.session(), f"/exec {SLUG} --s") == [f"/exec {SLUG} --start-over"]
+    assert completions(tickets.session(), f"/exec {SLUG} --start-over") == []
+
+
+async def test_models_of_servers_come_first_and_then_those_of_providers_with_a_key(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = sandbox.session()
+
+    async def find_servers() -> tuple[LocalServer, ...]:
+        return (LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b",)),)
+
+    session.find_servers = find_servers
+    await session.look_for_models()
+    assert completions(session, "/model sonnet-4-5") == []
+
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    offered = {offer.line: offer.help for offer in complete(session, "/model sonnet-4-5")}
+    assert "per million" in offered["/model anthropic/claude-sonnet-4-5"]
+    assert "/model planner anthropic/claude-sonnet-4-5" in completions(session, "/model planner clsonn45")
+    assert completions(session, "/model ") == ["/model qwen3-coder:30b"]
+    assert completions(session, "/model qw") == ["/model qwen3-coder:30b"]
+
+
+async def test_files_are_offered_as_soon_as_they_are_known(sandbox: Sandbox) -> None:
+    (sandbox.root / "src" / "deep").mkdir(parents=True)
+    (sandbox.root / "src" / "deep" / "wanted.py").write_text("x" * 12_000)
+    session, known = sandbox.session(), asyncio.Event()
+    assert complete(session, "see @wan", known.set) == []
+    await asyncio.wait_for(known.wait(), 20)
+    (offer,) = complete(session, "see @wan", pytest.fail)
+    assert offer == ("see @src/deep/wanted.py", "@src/deep/wanted.py", "12 kB")
+
+
+def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:
+    assert completions(sandbox.session(), "/help k") == ["/help keys"]

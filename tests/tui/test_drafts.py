@@ -1,0 +1,138 @@
+"""What was typed and not sent outlives the shell."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.tui.drafts import Drafts
+from tests.projects import Sandbox
+from tests.terminals import Terminal
+from tests.tui.person import person_at
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / ".cdd").mkdir()
+    return tmp_path
+
+
+def killed(root: Path, *lines: str) -> None:
+    """A shell that had these drafts when it was killed."""
+    code = (
+        "import os, sys, json, pathlib; from cdd_agent.tui.drafts import Drafts;"
+        "Drafts(pathlib.Path(sys.argv[1])).keep(json.loads(sys.argv[2])); os.kill(os.getpid(), 9)"
+    )
+    process = subprocess.run([sys.executable, "-c", code, str(root), json.dumps(lines)], check=False)
+    assert process.returncode == -9
+
+
+def files(root: Path) -> list[str]:
+    return sorted(file.suffix for file in (root / ".cdd/runs/drafts").iterdir())
+
+
+@pytest.mark.parametrize("line", ["half a thought", "a\nb", "日本語", "\ud800 half a pair"])
+def test_a_killed_shell_leaves_its_drafts_to_the_next_one_alone(project: Path, line: str) -> None:
+    killed(project, line, "and a line that waited")
+    first, second = Drafts(project), Drafts(project)
+    assert first.left_by_others() == [line, "and a line that waited"]
+    assert second.left_by_others() == []
+    assert files(project) == []
+
+
+def test_those_of_a_shell_that_lives_stay_its_own(project: Path) -> None:
+    alive, other = Drafts(project), Drafts(project)
+    alive.keep(["mine"])
+    assert other.left_by_others() == []
+    alive.close()
+    assert other.left_by_others() == []
+    assert files(project) == []
+
+
+def test_after_the_end_nothing_is_kept_any_more(project: Path) -> None:
+    drafts = Drafts(project)
+    drafts.keep(["one"])
+    drafts.close()
+    drafts.keep(["two"])
+    assert files(project) == []
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[1, null]", "[" * 100_000])
+def test_a_damaged_file_is_passed_over(project: Path, content: str) -> None:
+    killed(project, "x")
+    (file,) = (project / ".cdd/runs/drafts").glob("*.json")
+    file.write_text(content)
+    assert Drafts(project).left_by_others() == []
+    assert files(project) == []
+
+
+def test_outside_a_project_nothing_is_written(tmp_path: Path) -> None:
+    Drafts(tmp_path).keep(["x"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_costs_only_the_memory(project: Path) -> None:
+    (project / ".cdd" / "runs").touch()
+    Drafts(project).keep(["x"])
+    assert Drafts(project).left_by_others() == []
+
+
+async def test_what_a_killed_shell_has_left_is_behind_up_and_said(sandbox: Sandbox) -> None:
+    sandbox.write()
+    killed(sandbox.root, "half a thought")
+    async with person_at(sandbox) as person:
+        await person.until(lambda: "not sent · ↑ brings it back" in person.screen)
+        assert "half a thought" in person.screen
+        assert person.prompt.text == ""
+        await person.press("up")
+        assert person.prompt.text == "half a thought"
+
+
+async def test_a_draft_is_on_the_disk_soon_after_a_key_and_gone_when_it_is_sent(sandbox: Sandbox) -> None:
+    sandbox.write().replies("Yes.")
+    drafts = sandbox.root / ".cdd/runs/drafts"
+
+    def kept() -> list[str]:
+        return [line for file in drafts.glob("*.json") for line in json.loads(file.read_text())]
+
+    async with person_at(sandbox) as person:
+        await person.press(*"half")
+        await person.until(lambda: kept() == ["half"])
+        await person.press("enter")
+        await person.until(lambda: kept() == [])
+        await person.press(*"other")
+        await person.until(lambda: kept() == ["other"])
+        await person.press("ctrl+d")
+    assert list(drafts.iterdir()) == []
+
+
+async def test_a_shell_that_ends_without_being_left_leaves_its_draft(sandbox: Sandbox) -> None:
+    sandbox.write()
+    async with person_at(sandbox) as person:
+        await person.press(*"half a thought")
+        drafts = sandbox.root / ".cdd/runs/drafts"
+        await person.until(lambda: any("half a thought" in file.read_text() for file in drafts.glob("*.json")))
+    async with person_at(sandbox) as person:
+        await person.until(lambda: "not sent · ↑ brings it back" in person.screen)
+        await person.press("up")
+        assert person.prompt.text == "half a thought"
+
+
+def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
+    def opened() -> Terminal:
+        terminal = Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", size=(80, 24))
+        terminal.until(lambda: b"Ask anything" in terminal.seen)
+        return terminal
+
+    sandbox.write()
+    first = opened()
+    first.press(b"half a thought")
+    first.until(
+        lambda: any("half a thought" in text.read_text() for text in sandbox.root.glob(".cdd/runs/drafts/*.json"))
+    )
+    first.end()
+    second = opened()
+    second.until(lambda: b"half a thought" in second.seen and b"not sent" in second.seen)
+    second.end()

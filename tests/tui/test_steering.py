@@ -1,0 +1,131 @@
+"""What can be said and looked at while something runs."""
+
+import pytest
+
+from cdd_agent.commands.registry import can_run_now, commands
+from cdd_agent.events import Answer, CriteriaShown, Event, GuidanceTaken, Notice, PlanOpened, StepDiff, TicketsListed
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.tui.criteria_screen import CriteriaScreen
+from tests.engine.tool_steps import calls, create
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.tui.person import Person, person_at
+from tests.tui.test_stopping import streaming
+
+LOOKS: dict[str, type[Event]] = {
+    "/status": PlanOpened,
+    "/list": TicketsListed,
+    "/cost": Notice,
+    "/context a.txt": Answer,
+    "/model": Notice,
+    "/help": Answer,
+    "/help executor": Answer,
+}
+
+
+async def running(person: Person) -> None:
+    await person.begin("")
+    await person.until_told("One ")
+    person.shown.clear()
+
+
+@pytest.mark.parametrize("line", LOOKS)
+async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(line)
+        await person.until(lambda: any(isinstance(event, LOOKS[line]) for event in person.shown))
+        assert f"❯ {line}" in person.told or line in person.told
+        assert sandbox.statuses()[0] == "in_progress"
+        assert person.prompt.text == ""
+        assert "waits" not in person.screen
+
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        assert sandbox.statuses() == ["pending", "pending"]
+
+
+async def test_what_a_completed_step_changed_is_seen_while_the_next_one_runs(sandbox: Sandbox) -> None:
+    streaming(sandbox).replies(says("a.txt", "good"), says("b.txt", "good", words="One " + "long" * 1000))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        assert sandbox.statuses()[0] == "completed"
+        sandbox.model.pace = 40
+        await running(person)
+        await person.begin("/diff 1")
+        await person.until(lambda: any(isinstance(event, StepDiff) for event in person.shown))
+        await person.begin("/criteria")
+        await person.until(lambda: any(isinstance(event, CriteriaShown) for event in person.shown))
+        assert isinstance(person.app.screen, CriteriaScreen)
+        assert sandbox.statuses() == ["completed", "in_progress"]
+        await person.press("escape", "escape")
+        await person.until(lambda: not person.is_waiting)
+        assert sandbox.statuses() == ["completed", "pending"]
+
+
+async def test_a_look_that_fails_is_told_and_the_turn_goes_on(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin("/status nonsense")
+        await person.until(lambda: "nonsense" in person.told.split("/status nonsense")[-1])
+        assert sandbox.statuses()[0] == "in_progress"
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+
+
+def test_only_what_changes_nothing_runs_beside_something_else() -> None:
+    now = {name for name in commands() if can_run_now(f"/{name}")}
+    assert now == {"status", "list", "diff", "criteria", "context", "cost", "model", "help"}
+    assert can_run_now("  /STATUS x")
+    assert not any(map(can_run_now, ("", "/", "status", "//status", "/nonsense", "!ls", "hello")))
+
+
+TALK = "One " + "two " * 100
+"""Half a minute of it, unless it is made to go faster."""
+
+
+def with_tools(sandbox: Sandbox) -> Sandbox:
+    """A model that talks for a while before it makes its first call."""
+    talk = calls(create("a.txt", "good"), text=TALK)
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    sandbox.model = ScriptedModel([talk, "Done."], pace=40)
+    return sandbox
+
+
+WORDS = "please keep it short and simple"
+
+
+async def test_words_for_the_step_that_runs_reach_its_model(sandbox: Sandbox) -> None:
+    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(WORDS)
+        assert WORDS in person.screen
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert [event.text for event in person.shown if isinstance(event, GuidanceTaken)] == [WORDS]
+        assert sandbox.model.requests[-1].messages[-1].content == WORDS
+        assert sandbox.statuses() == ["completed", "pending"]  # it has started no other step
+        assert person.prompt.text == ""
+
+
+async def test_words_that_are_taken_back_are_not_heard(sandbox: Sandbox) -> None:
+    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(WORDS)
+        await person.press("escape")
+        assert person.prompt.text == WORDS
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert not any(isinstance(event, GuidanceTaken) for event in person.shown)
+        assert person.prompt.text == WORDS
+        assert sandbox.statuses() == ["completed", "pending"]
+
+
+async def test_words_that_no_round_follows_come_back(sandbox: Sandbox) -> None:
+    streaming(sandbox).model = ScriptedModel([says("a.txt", "good", words=TALK)], pace=40)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(WORDS)
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert person.prompt.text == WORDS
+        assert sandbox.statuses() == ["completed", "pending"]

@@ -1,0 +1,132 @@
+"""A real terminal that somebody leaves, comes back to, and closes the shell in."""
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.screens import Screen
+from tests.terminals import Terminal
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+AWAY, BACK = b"\x1b[O", b"\x1b[I"
+Open = Callable[..., Terminal]
+
+
+@pytest.fixture
+def open_(sandbox: Sandbox) -> Iterator[Open]:
+    """Opens the shell on a terminal of a kind, in a project with a run of two steps."""
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+    replies = json.dumps([{"reply": says("a.txt", "good")}, {"reply": says("b.txt", "bad")}])
+    (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
+    (sandbox.root / ".cdd/config.yaml").write_text("model: script:.cdd/script.yaml\n")
+    opened = list[Terminal]()
+
+    def open_it(**variables: str) -> Terminal:
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        terminal = Terminal(
+            sandbox.root, "/usr/bin/env", "-u", "TMUX", *settings, sys.executable, "-m", "cdd_agent", size=(80, 24)
+        )
+        opened.append(terminal)
+        terminal.until(lambda: b"Ask anything" in terminal.seen)
+        return terminal
+
+    yield open_it
+    for terminal in opened:
+        terminal.end()
+
+
+def left_in(terminal: Terminal) -> str:
+    """What stays in the terminal after the shell."""
+    after = terminal.seen.rpartition(b"\x1b[?1004l")[2]
+    return re.sub(rb"\x1b\[[?0-9;]*[a-z]", b"", after).decode()
+
+
+def test_a_run_of_somebody_who_leaves(open_: Open) -> None:
+    terminal = open_(TERM_PROGRAM="ghostty")
+    terminal.type(f"/exec {SLUG}")
+    terminal.until(lambda: b"\x1b]2;0/2" in terminal.seen)
+    terminal.press(AWAY)
+    terminal.type("all")
+    terminal.until(lambda: b"\x1b]777;notify;" in terminal.seen)
+    note = terminal.seen.partition(b"\x1b]777;")[2].partition(b"\x07")[0].decode()
+    assert note.startswith("notify;cdd")
+    assert note.endswith("Step 2 failed: Make b.txt")
+    assert "\x1b]2;… 1/2 · feature-words · cdd\x07".encode() in terminal.seen
+    assert b"\x1b]9;4;1;50\x07" in terminal.seen
+
+    screen = Screen(terminal)
+    assert "While you were away" not in screen.text
+    terminal.press(BACK)
+    terminal.until(lambda: "While you were away" in screen.text)
+    assert "1 step done, 1 failed" in screen.text
+
+    terminal.press(b"\x04")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    assert terminal.seen.count(b"\x1b[22;0t") == terminal.seen.count(b"\x1b[23;0t") == 1
+    assert terminal.seen.index(b"\x1b]9;4;0\x07") < terminal.seen.index(b"\x1b[23;0t")
+
+
+def test_ctrl_z_gives_the_title_back_and_fg_takes_it(open_: Open) -> None:
+    terminal = open_()
+    terminal.press(b"\x1a")
+    terminal.until(lambda: b"\x1b[?1049l" in terminal.seen)
+    assert terminal.seen.index(b"\x1b[23;0t") < terminal.seen.rindex(b"\x1b[?1049l")
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.until(lambda: terminal.seen.count(b"\x1b[22;0t") == 2)
+
+
+def test_a_terminal_that_is_not_known_is_sent_a_title_and_a_bell_alone(open_: Open) -> None:
+    terminal = open_(TERM_PROGRAM="somebody's")
+    terminal.press(AWAY)
+    terminal.type("/status")
+    terminal.until(
+        lambda: re.search(rb"(?<!\])\x07", re.sub(rb"\x1b\]2+;[^\x07]*\x07", b"", terminal.seen)) is not None
+    )
+    assert b"\x1b]9;" not in terminal.seen
+    assert b"\x1b]777;" not in terminal.seen
+
+
+def test_what_is_turned_off_is_not_written(open_: Open, sandbox: Sandbox) -> None:
+    off = "notifications: {bell: false, desktop: off, title: false, progress: off}\n"
+    (sandbox.root / ".cdd/config.yaml").write_text(f"model: script:.cdd/script.yaml\n{off}")
+    terminal = open_(TERM_PROGRAM="ghostty")
+    terminal.press(AWAY)
+    terminal.type(f"/exec {SLUG}")
+    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    terminal.press(b"\x04")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    assert terminal.seen.count(b"\x07") == terminal.seen.count(b"\x1b]22;")  # Textual's, for the mouse pointer
+    assert b"\x1b[22;0t" not in terminal.seen
+
+
+def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
+    terminal = open_()
+    terminal.type(f"/exec {SLUG}")
+    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    terminal.type("all")
+    terminal.until(lambda: b"`retry`" in terminal.seen or b"retry" in terminal.seen)
+    terminal.press(b"\x04")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    first, second, third, _ = left_in(terminal).split("\r\n")
+    assert first.startswith(f"{SLUG}: 1 step done, 1 failed · ")
+    assert second == f"Report: .cdd/runs/{SLUG}/report.md"
+    assert third == "Go on with: cdd, and in it /resume"
+
+
+def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
+    terminal = open_()
+    terminal.type("/status")
+    terminal.until(lambda: SLUG.encode() in terminal.seen)
+    terminal.press(b"\x04")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    assert left_in(terminal) == ""
