@@ -483,7 +483,7 @@ def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: S
 
 
 COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "run", "apply"]
-COMMANDS += ["context", "doctor"]
+COMMANDS += ["context", "serve", "doctor", "criteria"]
 
 
 def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.CaptureFixture[str]) -> None:
