@@ -78,3 +78,8 @@ class Terminal:
     def text(self) -> str:
         """What it has shown, without colours."""
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.seen.decode(errors="replace")).replace("\r\n", "\n")
+
+
+def resize(terminal: Terminal, columns: int, rows: int) -> None:
+    """The window has another size from now on. The program goes by it where no variables tell it otherwise."""
+    fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -26,7 +26,8 @@ _OPENING = (
 def open_shell(options: Namespace) -> int:
     """Open it; where there is no terminal that can draw a screen, a line at a time."""
     can_draw = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    if options.plain or not can_draw:
+    is_in_browser = "TEXTUAL_DRIVER" in os.environ
+    if options.plain or not (can_draw or is_in_browser):
         from cdd_agent.cli.plain import run_plain
 
         return run_plain(lambda frontend, emit: _opened(options, frontend, emit, _OPENING))
@@ -36,6 +37,8 @@ def open_shell(options: Namespace) -> int:
 def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     """Run the shell to its end, from the words that it says first and a line that is typed for the person."""
     from cdd_agent.tui.app import Shell
+
+    os.environ.pop("TEXTUAL_DRIVER", None)  # Textual has read it; a `cdd` that is started in here is in no browser
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""

@@ -56,6 +56,7 @@ OF_CDD = {
     "run": ("run", "carry out an action plan: a list of actions in YAML"),
     "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),
     "context": ("context", "print the project context that a model would get"),
+    "serve": ("serve", "open the shell in a browser"),
     "doctor": ("doctor", "show what is set up and what is missing"),
 }
 """The commands of `cdd` that are no slash commands, or not the same: the module of `cli` that declares each, and its

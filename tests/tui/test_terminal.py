@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, says
 from tests.terminals import Terminal
 
@@ -43,3 +44,15 @@ def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
     terminal.read()
     assert terminal.code == 0
     assert b"\x1b[?1049l" in terminal.seen  # back from the alternate screen
+
+
+def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(sandbox: Sandbox) -> None:
+    terminal = Terminal(sandbox.root, "/usr/bin/env", "TERM=dumb", sys.executable, "-m", "cdd_agent")
+    try:
+        terminal.until(lambda: b"chat > " in terminal.seen)
+        terminal.type("/exit")
+        terminal.until(terminal.has_ended)
+    finally:
+        terminal.end()
+    assert terminal.code == ExitCode.DONE
+    assert b"\x1b[?1049h" not in terminal.seen

@@ -14,6 +14,8 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TICK = 0.25
+"""Seconds: each frame goes over the line, which may be slow."""
 
 
 class TitleBar(GuardedWidget, Widget):
@@ -73,7 +75,7 @@ class ActivityBar(GuardedWidget, Widget):
             return
         self._what, self._since = what, monotonic()
         if self._timer is None:
-            self._timer = self.set_interval(0.1, self.refresh)
+            self._timer = self.set_interval(_TICK, self.refresh)
         self.refresh()
 
     def rest(self, hint: str = "") -> None:
@@ -106,7 +108,7 @@ class ActivityBar(GuardedWidget, Widget):
         if not self._what:
             return Content(self._hint or sanitize_for_display(self._meaning) or self._idle)
         seconds = monotonic() - self._since
-        frame = _FRAMES[int(seconds * 10) % len(_FRAMES)]
+        frame = _FRAMES[int(seconds / _TICK) % len(_FRAMES)]
         since = f"  {seconds:.0f} s · Esc stops"
         what = Content(sanitize_for_display(self._what)).truncate(
             max(self.size.width - len(since) - 2, 8), ellipsis=True

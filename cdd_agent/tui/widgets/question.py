@@ -13,17 +13,22 @@ from cdd_agent.events import Choice
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 
+_AROUND = 6
+"""Rows that are needed beside a question's text: title, plan, what is cut, answers, prompt and activity."""
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
 
 
 class _QuestionText(GuardedWidget, VerticalScroll, can_focus=False):
-    """The question itself, on half of the window at most. Says when another part of it may be in sight."""
+    """The question itself, on half of the window at most, and so that how to answer it is in sight. Says when another
+    part of it may be."""
 
     class Moved(Message):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return min(super().get_content_height(container, viewport, width), max(self.app.size.height // 2, 1))
+        rows = self.app.size.height
+        room = max(min(rows // 2, rows - _AROUND), 1)
+        return min(super().get_content_height(container, viewport, width), room)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)

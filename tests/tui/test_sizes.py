@@ -1,0 +1,144 @@
+"""The shell in windows of all sizes, on terminals of several kinds, and over a line that takes its time."""
+
+import json
+import sys
+from collections.abc import Iterator
+from time import monotonic
+
+import pytest
+
+from cdd_agent.tui.answering import REST
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.screens import Screen
+from tests.terminals import Terminal, resize
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+CTRL_C, PAGE_DOWN = b"\x03", b"\x1b[6~"
+LONG = "\n\n".join(f"Paragraph {number} of what there is to say, and some words more." for number in range(40))
+
+
+@pytest.fixture
+def started() -> Iterator[list[Terminal]]:
+    started = list[Terminal]()
+    yield started
+    for terminal in started:
+        terminal.end()
+
+
+def shell(sandbox: Sandbox, reply: str, size: tuple[int, int], *variables: str, pace: int = 0) -> Terminal:
+    script = json.dumps({"replies": [{"reply": reply}], "pace": pace})
+    (sandbox.root / ".cdd/script.yaml").write_text(script)
+    argv = (*variables, sys.executable, "-m", "cdd_agent", "--model", "script:.cdd/script.yaml")
+    return Terminal(sandbox.root, "/usr/bin/env", *argv, size=size)
+
+
+@pytest.mark.parametrize(
+    ("size", "variables"),
+    [
+        ((40, 10), []),
+        ((300, 80), []),
+        ((80, 24), ["TERM=linux"]),
+        ((80, 24), ["TERM=xterm-16color", "NO_COLOR=1"]),
+        ((80, 24), ["TERM=screen"]),
+    ],
+)
+def test_a_question_can_be_read_and_answered(
+    sandbox: Sandbox, started: list[Terminal], size: tuple[int, int], variables: list[str]
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    (sandbox.root / ".cdd/config.yaml").write_text("approval: ask\n")
+    terminal = shell(sandbox, says("a.txt", "good\n" * 12), size, *variables)
+    started.append(terminal)
+    screen = Screen(terminal, *size)
+
+    def sees(text: str) -> None:
+        terminal.until(lambda: text in screen.text)
+
+    def reads() -> None:
+        """What is pressed at once may be part of a word."""
+        until = monotonic() + 2 * REST
+        terminal.until(lambda: monotonic() > until)
+
+    sees("❯")
+    terminal.type(f"/exec {SLUG}")
+    sees("Plan 0/1")
+    terminal.type("continue")
+    sees("[y] yes   [n] no")
+    assert "❯" in screen.text
+    assert "Waiting for your answer" in screen.text
+    reads()
+    while "↓" in screen.text:
+        before = screen.text
+        terminal.press(PAGE_DOWN)
+        terminal.until(lambda: screen.text != before)  # noqa: B023  # asked at once
+    reads()
+    terminal.press(b"y")
+    terminal.until((sandbox.root / "a.txt").exists)
+    sees("Plan 1/1")
+
+
+def test_a_window_of_six_rows_takes_a_line(sandbox: Sandbox, started: list[Terminal]) -> None:
+    sandbox.write(Step("a.txt"))
+    terminal = shell(sandbox, "Good day.", (20, 6))
+    started.append(terminal)
+    screen = Screen(terminal, 20, 6)
+    terminal.until(lambda: "❯" in screen.text)
+    terminal.type("hello")
+    terminal.until(lambda: "Good day." in screen.text)
+
+
+def test_a_window_that_changes_while_text_comes_shows_it_as_one_that_was_always_so(
+    sandbox: Sandbox, started: list[Terminal]
+) -> None:
+    sandbox.write(Step("a.txt"))
+    terminal = shell(sandbox, LONG, (120, 40), "-u", "COLUMNS", "-u", "LINES", pace=800)
+    started.append(terminal)
+    wide, narrow = Screen(terminal, 120, 40), Screen(terminal, 50, 15)
+    terminal.until(lambda: "❯" in wide.text)
+    terminal.type("hello")
+    terminal.until(lambda: "Paragraph 12" in wide.text)
+    resize(terminal, 50, 15)
+    terminal.until(lambda: "Enter sends" in narrow.text and "Paragraph 39" in narrow.text)
+    after = [line for line in narrow.text.split("\n") if line]
+
+    (sandbox.root / "another").mkdir()
+    other = Sandbox(sandbox.root / "another").write(Step("a.txt"))
+    fresh = shell(other, LONG, (50, 15))
+    started.append(fresh)
+    screen = Screen(fresh, 50, 15)
+    fresh.until(lambda: "❯" in screen.text)
+    fresh.type("hello")
+    fresh.until(lambda: "Enter sends" in screen.text and "Paragraph 39" in screen.text)
+    assert after[1:-2] == [line for line in screen.text.split("\n") if line][1:-2]
+
+
+def test_ctrl_c_while_text_comes_leaves_a_screen_that_works(sandbox: Sandbox, started: list[Terminal]) -> None:
+    sandbox.write(Step("a.txt"))
+    terminal = shell(sandbox, LONG, (80, 24), pace=300)
+    started.append(terminal)
+    screen = Screen(terminal)
+    terminal.until(lambda: "❯" in screen.text)
+    terminal.type("hello")
+    terminal.until(lambda: "Paragraph 5" in screen.text)
+    terminal.press(CTRL_C)
+    terminal.until(lambda: "Stopped." in screen.text)
+    terminal.press(b"go on")
+    terminal.until(lambda: "❯ go on" in screen.text)
+    terminal.press(CTRL_C + CTRL_C)
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    assert terminal.seen.rpartition(b"\x1b[?1049l")[0].endswith(b"u")  # the last before it: the keyboard as it was
+    assert b"\x1b[0m" in terminal.seen[-200:]  # in no style of ours
+
+
+def test_a_streamed_character_takes_twenty_bytes_at_most(sandbox: Sandbox, started: list[Terminal]) -> None:
+    sandbox.write(Step("a.txt"))
+    terminal = shell(sandbox, LONG, (120, 40), "COLORTERM=truecolor", pace=200)
+    started.append(terminal)
+    screen = Screen(terminal, 120, 40)
+    terminal.until(lambda: "❯" in screen.text)
+    terminal.type("hello")
+    terminal.until(lambda: b"aragraph 1" in terminal.seen)
+    before = len(terminal.seen)
+    terminal.until(lambda: "Paragraph 39" in screen.text)
+    assert len(terminal.seen) - before < 20 * len(LONG)
