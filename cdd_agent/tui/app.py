@@ -250,8 +250,8 @@ class Shell(Guarded, App[CddError]):
             elif event.line.strip():
                 prompt.hold(event.line)
                 self._meant[event.line] = self._meant_by(event.line)
-                if self.home.agent is not None:
-                    self.home.agent.steer(event.line, partial(prompt.take_held, event.line))
+                if self.session is not None:
+                    self.session.steer(event.line, partial(prompt.take_held, event.line))
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])
@@ -266,8 +266,9 @@ class Shell(Guarded, App[CddError]):
     @work(group="look")
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
-        assert self.session is not None
         self.home.transcript.add(BlockKind.USER, line)
+        await self._opened.wait()
+        assert self.session is not None
         try:
             await handle(self.session, line)
         except CddError as error:
