@@ -61,6 +61,10 @@ _TWICE = 3.0
 _PAGES = ("pageup", "pagedown")
 _MOVING = ("tab", "shift+tab")
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
+_AT_HOME = frozenset(
+    ("scroll_transcript", "toggle_plan", "show_criteria", "find", "choose_block", "turn_diffs", "toggle_thoughts")
+)
+"""Actions on what cannot be reached while something lies over it."""
 
 
 class Shell(Guarded, App[CddError]):
@@ -209,6 +213,8 @@ class Shell(Guarded, App[CddError]):
 
     async def on_event(self, event: events.Event) -> None:
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
+        if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
+            self.asking.is_covered(event)
         is_typed = is_alone and isinstance(event, events.Key | events.Paste)
         if is_typed and not isinstance(self.focused, FindInput):
             assert isinstance(event, events.Key | events.Paste)
@@ -436,6 +442,11 @@ class Shell(Guarded, App[CddError]):
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that are for the screen below are those of the one that lies over it."""
+        is_covered = len(self.screen_stack) > 1 and action in _AT_HOME
+        return not is_covered and super().check_action(action, parameters)
+
     def action_toggle_plan(self) -> None:
         """F2: go to the steps, unfolded; from there, fold them."""
         steps = self.home.steps
@@ -446,10 +457,10 @@ class Shell(Guarded, App[CddError]):
             steps.fold(is_folded=False)
             self.home.set_focus(steps)
 
-    @work(exclusive=True, group="look")
+    @work(exclusive=True, group="criteria")
     async def action_show_criteria(self) -> None:
         """F3: what serves each of the ticket's criteria, and which are seen to be met; also while a turn runs."""
-        if self.screen is not self.home or self.session is None:
+        if self.session is None:
             return
         try:
             await handle(self.session, "/criteria")
@@ -459,7 +470,7 @@ class Shell(Guarded, App[CddError]):
     def on_step_list_step_chosen(self, event: StepList.StepChosen) -> None:
         self.open_step(event.number)
 
-    @work(exclusive=True, group="look")
+    @work(exclusive=True, group="step")
     async def open_step(self, number: int) -> None:
         """Show all that is known of a step, over the screen, or in place of the step that is shown already."""
         from cdd_agent.tui.step_screen import StepScreen  # not for the shell's first screen
@@ -477,12 +488,14 @@ class Shell(Guarded, App[CddError]):
             self.push_screen(StepScreen(details, self._walk_to_step), self._say_from_screen)
 
     def _walk_to_step(self, by: int) -> None:
-        self.open_step(self.home.steps.walk(by))
+        if (number := self.home.steps.walk(by)) is not None:
+            self.open_step(number)
 
     def _say_from_screen(self, line: str | None) -> None:
         """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
+        self.home.steps.follow()
         if line:
             prompt.put_away()
             prompt.replace(line)
