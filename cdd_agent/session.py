@@ -22,6 +22,7 @@ from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
+    from cdd_agent.engine.steering import Take
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.engine.timeline import Timeline
     from cdd_agent.events import UndoPreview
@@ -185,8 +186,11 @@ class Session:
 
     def meaning(self, line: str) -> Meaning | None:
         """The active agent's use of a line; None where it is for chat, or a command (`/help`, `!ls`)."""
-        is_command = line.lstrip()[:1] in ("/", "!")
-        return self.agent.meaning(line) if self.agent is not None and not is_command else None
+        return self.agent.meaning(line) if self.agent is not None and not _is_command(line) else None
+
+    def steer(self, line: str, take: Take) -> bool:
+        """A line that came while the active agent is at work: `Agent.steer`. A command is for nobody but the shell."""
+        return self.agent is not None and not _is_command(line) and self.agent.steer(line, take)
 
     async def say(self, line: str) -> None:
         """Plain text: for the active agent, or else for chat."""
@@ -255,3 +259,8 @@ class Session:
             self.agent.close()
             self.agent = None
             self.emit(AgentChanged(None))
+
+
+def _is_command(line: str) -> bool:
+    """A slash command, or one of the person's own: no agent gets it."""
+    return line.lstrip()[:1] in ("/", "!")

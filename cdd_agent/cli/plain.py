@@ -227,8 +227,7 @@ class PlainShell:
             return
         if self._turn is not None and line.strip():
             assert self._session is not None
-            agent = self._session.agent
-            if agent is not None and agent.steer(line, partial(self._take_held, line)):
+            if self._session.steer(line, partial(self._take_held, line)):
                 self._printer.say("(The step hears it between two calls of its model, or else it waits.)")
             else:
                 self._printer.say("(It waits for the end of this.)")

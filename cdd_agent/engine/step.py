@@ -369,7 +369,7 @@ def _usable(transaction: StepTransaction, text: str) -> Reply:
         raise ReplyRefused("The model sent an empty reply.")
     step = transaction.step
     own = [file.path for file in step.files_affected]
-    words = "\n".join(filter(None, (step.title, step.description, step.verify, transaction.attempt.guidance)))
+    words = "\n".join(filter(None, (step.title, step.description, step.verify, transaction.attempt.all_guidance)))
     reply = parse_reply(text, KnownNames.of(transaction.root, own, words))
     has_acted = reply.changes_files or transaction.changes.changes
     written = transaction.changes.touched

@@ -155,7 +155,7 @@ class StepTransaction:
 
     def _policy(self) -> EditPolicy:
         """By what the model knows, and what the step and its guidance ask for."""
-        asked = StepMandate.by(self.step, self.attempt.guidance)
+        asked = StepMandate.by(self.step, self.attempt.all_guidance)
 
         def may_delete(path: str) -> bool:
             places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))

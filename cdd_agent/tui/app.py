@@ -272,6 +272,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     async def on_event(self, event: events.Event) -> None:
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
+        if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
+            self.asking.is_covered(event)
         is_typed = is_alone and isinstance(event, events.Key | events.Paste)
         if is_typed and not isinstance(self.focused, FindInput):
             assert isinstance(event, events.Key | events.Paste)
@@ -313,8 +315,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             elif event.line.strip():
                 prompt.hold(event.line)
                 self._meant[event.line] = self._meant_by(event.line)
-                if self.home.agent is not None:
-                    self.home.agent.steer(event.line, partial(prompt.take_held, event.line))
+                if self.session is not None:
+                    self.session.steer(event.line, partial(prompt.take_held, event.line))
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])
@@ -329,8 +331,9 @@ class Shell(Sparing, Guarded, App[CddError]):
     @work(group="look")
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
-        assert self.session is not None
         self.home.transcript.add(BlockKind.USER, line)
+        await self._opened.wait()
+        assert self.session is not None
         try:
             await handle(self.session, line)
         except CddError as error:
@@ -526,7 +529,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             steps.fold(is_folded=False)
             self.home.set_focus(steps)
 
-    @work(exclusive=True, group="look")
+    @work(exclusive=True, group="timeline")
     async def action_show_timeline(self) -> None:
         """F7: walk along the steps as they were over, and from there back, and forth again."""
         from cdd_agent.tui.timeline_screen import TimelineScreen  # not for the shell's first screen
@@ -554,7 +557,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             line = " ".join(filter(None, (f"/{word}", slug, step)))
         self.say_from_screen(line)
 
-    @work(exclusive=True, group="look")
+    @work(exclusive=True, group="screens")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
         """One of the screens around the work; also while a turn runs."""
         from cdd_agent.tui.screens.opening import open_screen  # not for the shell's first screen
@@ -569,10 +572,10 @@ class Shell(Sparing, Guarded, App[CddError]):
     def action_use_theme(self, name: str) -> None:
         self.action_open_screen("theme", name)
 
-    @work(exclusive=True, group="look")
+    @work(exclusive=True, group="criteria")
     async def action_show_criteria(self) -> None:
         """F3: what serves each of the ticket's criteria, and which are seen to be met; also while a turn runs."""
-        if self.screen is not self.home or self.session is None:
+        if self.session is None:
             return
         try:
             await handle(self.session, "/criteria")
@@ -582,7 +585,7 @@ class Shell(Sparing, Guarded, App[CddError]):
     def on_step_list_step_chosen(self, event: StepList.StepChosen) -> None:
         self.open_step(event.number)
 
-    @work(exclusive=True, group="look")
+    @work(exclusive=True, group="step")
     async def open_step(self, number: int) -> None:
         """Show all that is known of a step, over the screen, or in place of the step that is shown already."""
         from cdd_agent.tui.step_screen import StepScreen  # not for the shell's first screen
@@ -600,12 +603,14 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.push_screen(StepScreen(details, self._walk_to_step), self.say_from_screen)
 
     def _walk_to_step(self, by: int) -> None:
-        self.open_step(self.home.steps.walk(by))
+        if (number := self.home.steps.walk(by)) is not None:
+            self.open_step(number)
 
     def say_from_screen(self, line: str | None) -> None:
         """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
+        self.home.steps.follow()
         if line:
             prompt.put_away()
             prompt.replace(line)

@@ -71,6 +71,12 @@ class Asking:
         answering.seen_at = self._clock.now()
         self.show_keys()
 
+    def is_covered(self, event: events.Key) -> None:
+        """A key was pressed on a screen that lies over the question: up to then nobody has seen it."""
+        self._last_key = self._clock.pressed(event)
+        if self.open is not None:
+            self.open.seen_at = max(self.open.seen_at, self._last_key)
+
     def has_taken(self, event: events.Key | events.Paste) -> bool:
         """Note what is pressed, before the prompt has it. Whether it was the question's alone."""
         prompt, shown = self._home.prompt, self._shown

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.events import CriteriaShown, CriterionProof
 
+_SHOWN_STEPS = 20
+"""Steps of a criterion that are shown in full: each is read from the run's whole log."""
 _KEYS = "↑↓ criterion · PgUp PgDn scroll · Esc closes"
 
 
@@ -74,7 +76,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
     async def fill(self, criterion: CriterionProof) -> None:
         """Show what serves a criterion."""
         try:
-            read = [await asyncio.to_thread(self._look_at, step.number) for step in criterion.steps]
+            read = [await asyncio.to_thread(self._look_at, step.number) for step in criterion.steps[:_SHOWN_STEPS]]
         except CddError as error:
             self.notify(error.message, severity="warning", markup=False)
             return
@@ -96,6 +98,9 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
                 transcript.add(BlockKind.GOOD, name)
             if last and last.diff:
                 show_diff(transcript, last.diff)
+        if others := criterion.steps[_SHOWN_STEPS:]:
+            titles = "\n".join(f"{step_glyph(view)} Step {view.number}: {view.title}" for view in others)
+            transcript.add(BlockKind.NOTE, f"and {len(others):,} more; the plan (F2) opens each:\n{titles}")
         transcript.scroll_home(animate=False)
 
     def action_scroll(self, how: str) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.engine.criteria import criteria_of
-from cdd_agent.events import CriteriaShown
+from cdd_agent.engine.step_details import StepDetails
+from cdd_agent.events import CriteriaShown, CriterionProof, StepView
 from cdd_agent.redaction import Redactor
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.transcript.widget import Transcript
@@ -93,3 +94,21 @@ async def test_without_a_ticket_the_key_says_what_is_missing(sandbox: Sandbox) -
     async with person_at(sandbox) as person:
         await person.press("f3")
         await person.until(lambda: person.app._notifications)
+
+
+async def test_of_a_criterion_that_very_many_steps_serve_the_first_ones_are_read(ticket: Sandbox) -> None:
+    views = tuple(StepView(number, f"Do part {number}") for number in range(1, 2001))
+    read = list[int]()
+    async with person_at(ticket) as person:
+        assert person.app.session is not None
+        session = person.app.session
+
+        def look_at(number: int) -> StepDetails:
+            read.append(number)
+            return session.look_at_step(1, SLUG)
+
+        proof = CriterionProof(1, "It is whole", views)
+        screen = CriteriaScreen(CriteriaShown(SLUG, "All", (proof,)), look_at)
+        await person.app.push_screen(screen)
+        await person.until(lambda: "Do part 2000" in screen.query_one(Transcript).plain_text())
+    assert 0 < len(read) < 100

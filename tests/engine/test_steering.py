@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from cdd_agent.events import Event, GuidanceTaken, ToolFinished
+from cdd_agent.llm.scripted import ScriptedReply
 from tests.engine.tool_steps import STEP, calls, create, finished, read, replace
 from tests.listening import collect, stop_at, told_to
 from tests.projects import Sandbox, says
@@ -109,3 +110,13 @@ async def test_a_secret_in_it_stays_here(sandbox: Sandbox, monkeypatch: pytest.M
     assert not any(secret in message.content for message in sandbox.model.requests[-1].messages)
     assert all(secret not in event.text for event in talk.seen if isinstance(event, GuidanceTaken))
     assert secret not in (talk.engine.run.attempt(1, 1).folder / "meanwhile.json").read_text()
+
+
+async def test_what_it_allows_is_allowed_from_then_on(sandbox: Sandbox) -> None:
+    (sandbox.root / "old.py").write_text("x = 1\n")
+    gone = ScriptedReply("```diff\n--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x = 1\n```\n")
+    sandbox.write(STEP).replies(calls(create("a.txt", "good"), read("old.py")), gone)
+    talk = Talk(sandbox, ("You may delete `old.py`.",))
+    await talk.until(talk.engine.run_all())
+    assert sandbox.statuses() == ["completed"]
+    assert not (sandbox.root / "old.py").exists()

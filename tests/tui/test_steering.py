@@ -1,14 +1,28 @@
 """What can be said and looked at while something runs."""
 
+import threading
+
 import pytest
 
 from cdd_agent.commands.registry import can_run_now, commands
-from cdd_agent.events import Answer, CriteriaShown, Event, GuidanceTaken, Notice, PlanOpened, StepDiff, TicketsListed
+from cdd_agent.events import (
+    Answer,
+    CriteriaShown,
+    Emit,
+    Event,
+    GuidanceTaken,
+    Notice,
+    PlanOpened,
+    StepDiff,
+    TicketsListed,
+)
+from cdd_agent.frontend import Frontend
 from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.session import Session
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from tests.engine.tool_steps import calls, create
 from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.tui.person import Person, person_at
+from tests.tui.person import PATIENCE, Person, opened, person_at, shell
 from tests.tui.test_stopping import streaming
 
 LOOKS: dict[str, type[Event]] = {
@@ -129,3 +143,35 @@ async def test_words_that_no_round_follows_come_back(sandbox: Sandbox) -> None:
         await person.until(lambda: not person.is_waiting)
         assert person.prompt.text == WORDS
         assert sandbox.statuses() == ["completed", "pending"]
+
+
+@pytest.mark.parametrize("command", ["!echo keep it short and simple", f"/undo {SLUG} 2"])
+async def test_a_command_that_waits_is_not_for_the_model(sandbox: Sandbox, command: str) -> None:
+    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin(command)
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert not any(isinstance(event, GuidanceTaken) for event in person.shown)
+        assert all(command not in message.content for message in sandbox.model.requests[-1].messages)
+        assert f"❯ {command}" in person.told or command in person.told
+
+
+async def test_looking_before_the_session_is_open_waits_for_it(sandbox: Sandbox) -> None:
+    is_shown = threading.Event()
+    app = shell(sandbox)
+    open_at_once = app._open_session
+
+    def open_session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
+        assert is_shown.wait(PATIENCE)
+        return open_at_once(frontend, emit)
+
+    app._open_session = open_session
+    async with app.run_test() as pilot:
+        for line in ("/list", "/help"):
+            app.home.prompt.area.insert(line)
+            await pilot.press("enter")
+        is_shown.set()
+        await opened(app, pilot)
+        assert app.home.transcript.plain_text().count("/criteria") >= 1
+        assert app.is_running

@@ -1,11 +1,18 @@
 """A step is opened from the plan: what is known of it, part by part, and the way back to the prompt."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from cdd_agent.events import CommandProposed
+from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.steps import StepList
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
@@ -135,3 +142,77 @@ async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(o
         await person.press("f2")
         assert person.step_list.region
         assert person.app.focused is person.step_list
+
+
+async def test_the_keys_of_the_screen_that_lies_on_top_are_its_own(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person)
+        transcript = screen(person).query_one(Transcript)
+        transcript.add(BlockKind.OUTPUT, "line\n" * 200)
+        await person.until(lambda: transcript.scroll_offset.y > 0)
+        transcript.scroll_home(animate=False)
+        await person.until(lambda: transcript.scroll_offset.y == 0)
+        await person.press("pagedown")
+        await person.until(lambda: transcript.scroll_offset.y > 0)
+        await person.press("ctrl+f")
+        assert not person.app.home.query(FindBar)
+        await person.press("f2")
+        await person.until(lambda: person.app.screen is person.app.home)
+        assert person.step_list.display
+
+        await person.press("f3")
+        await person.until(lambda: isinstance(person.app.screen, CriteriaScreen))
+        await person.press("f3")
+        await person.until(lambda: person.app.screen is person.app.home)
+
+
+async def test_a_step_whose_list_has_gone_leads_to_no_other(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person)
+        person.step_list.show(())
+        await person.press("n")
+        await person.pilot.pause()
+        assert "1. Make a.txt" in person.screen
+
+
+async def test_after_a_look_at_a_step_by_a_click_the_list_follows_the_run_again(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
+        assert await person.pilot.click(StepList, offset=(4, 3))
+        await person.until(lambda: isinstance(person.app.screen, StepScreen))
+        assert "3. Make c.txt" in person.screen
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is person.app.home)
+        assert person.step_list.walk(0) == 1
+
+
+async def test_opening_a_step_breaks_off_nothing_that_is_looked_at(one_done: Sandbox) -> None:
+    looks = asyncio.Event()
+
+    async def find_servers() -> tuple[LocalServer, ...]:
+        looks.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    async with person_at(one_done, find_servers=find_servers) as person:
+        await person.until(looks.is_set)
+        for key in ("f3", "f2"):
+            await person.press(key)
+        person.app.open_step(1)
+        await person.until(lambda: person.app._notifications)
+        assert [worker.is_cancelled for worker in person.app.workers if worker.group == "look"] == [False]
+
+
+async def test_who_comes_back_from_a_step_to_a_question_has_not_seen_it_before(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person)
+        proposal = CommandProposed("make", "it is not known")
+        asked = asyncio.ensure_future(person.app.asking.approve(proposal))
+        await person.until(lambda: person.app.asking.open is not None)
+        await person.rest(5)
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is person.app.home)
+        await person.press("y")
+        await person.rest()
+        await person.pilot.pause(0.2)
+        assert not asked.done()
+        asked.cancel()

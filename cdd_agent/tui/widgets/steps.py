@@ -128,6 +128,10 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.refresh()
 
     def on_blur(self) -> None:
+        self.follow()
+
+    def follow(self) -> None:
+        """Stay at the step that matters now."""
         self._cursor = None
         self.refresh()
         self._follow()
@@ -156,11 +160,12 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._follow()
 
     def action_walk(self, by: int) -> None:
-        if self._steps:
-            self.walk(by)
+        self.walk(by)
 
-    def walk(self, by: int) -> int:
-        """Go to the step so many places further on; its number."""
+    def walk(self, by: int) -> int | None:
+        """Go to the step so many places further on; its number. There may be no steps any more."""
+        if not self._steps:
+            return None
         self._cursor = min(max(self._selected + by, 0), len(self._steps) - 1)
         self.refresh()
         self._follow()
