@@ -115,8 +115,8 @@ async def test_a_secret_in_it_stays_here(sandbox: Sandbox, monkeypatch: pytest.M
 async def test_what_it_allows_is_allowed_from_then_on(sandbox: Sandbox) -> None:
     (sandbox.root / "old.py").write_text("x = 1\n")
     gone = ScriptedReply("```diff\n--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x = 1\n```\n")
-    sandbox.write(STEP).replies(calls(create("a.txt", "good"), read("old.py")), gone)
-    talk = Talk(sandbox, ("You may delete `old.py`.",))
+    sandbox.write(STEP).replies(calls(create("a.txt", "good")), gone)
+    talk = Talk(sandbox, ("Delete `old.py`, too.",))
     await talk.until(talk.engine.run_all())
     assert sandbox.statuses() == ["completed"]
     assert not (sandbox.root / "old.py").exists()
