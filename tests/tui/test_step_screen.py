@@ -132,6 +132,14 @@ async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(one_done: Sa
         assert person.app.screen is person.app.home
 
 
+async def test_the_line_below_the_prompt_says_what_enter_does_in_the_plan(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.press("f2")
+        await person.until(lambda: "Enter opens the step" in person.screen)
+        await person.press("x")
+        await person.until(lambda: "Enter opens the step" not in person.screen)
+
+
 async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(one_done: Sandbox) -> None:
     async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
         await person.press("f2")
