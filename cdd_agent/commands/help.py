@@ -33,7 +33,7 @@ KEYS = """\
 | Ctrl+↑, Ctrl+↓ | choose the block above or below; then Enter, → and ← open and fold it, Ctrl+C copies all of it |
 | Ctrl+T | opens and folds the last thoughts |
 | Ctrl+F | finds a text: Enter goes on, ↑ or Shift+Enter back, Escape closes |
-| F6 | diffs side by side, from 140 columns on, or in one column |
+| F6 | diffs side by side, where the transcript has 140 columns, or in one column |
 | Ctrl+click on `path:line`, or on a link | opens the file in `$VISUAL` or `$EDITOR` at that line; opens the link |
 
 All that you type goes to the prompt, whatever was clicked or chosen.

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -128,6 +129,7 @@ def _who(holder: Path) -> str:
     """As far as it is known: whoever has just taken the lock may not have written it down yet."""
     try:
         known = json.loads(read_bytes(holder) or b"")
-        return f": process {known['pid']} on {known['host']}, since {known['since']}"
+        since = datetime.fromisoformat(known["since"]).astimezone()
+        return f": process {known['pid']} on {known['host']}, since {since:%Y-%m-%d %H:%M}"
     except (ValueError, KeyError, TypeError):
         return ""

@@ -456,7 +456,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.notify(f"{was_typed}Ctrl+C again leaves.", timeout=_TWICE)
 
     def on_prompt_stopped(self) -> None:
-        self._stop_turn()
+        """Escape; what is about to open does not, and what runs goes on: it was meant for what comes up."""
+        if not self.workers.cancel_group(self, "look"):
+            self._stop_turn()
 
     def _stop_turn(self) -> None:
         """Once: a second cancellation would hit the first one's clean-up."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.events import DescendantBlur, DescendantFocus
 from textual.screen import Screen
 
 from cdd_agent.commands.completing import complete
@@ -254,13 +255,16 @@ class Home(GuardedWidget, Screen[None]):
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
 
+    @on(DescendantFocus)
+    @on(DescendantBlur)
     @on(Prompt.DoingChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
         hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
         hint = self.hints.get(line) or hint
-        self.activity.tell_meaning(hint, self.prompt.doing)
+        in_the_plan = "Enter opens the step · ↑↓ the others · F2 folds the plan" if self.steps.has_focus else ""
+        self.activity.tell_meaning(hint, self.prompt.doing or in_the_plan)
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -419,8 +420,10 @@ async def test_skip_keep_keeps_the_files_and_says_which(sandbox: Sandbox) -> Non
 async def test_a_second_engine_on_the_same_ticket_is_refused(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
     engine = sandbox.engine()
-    with pytest.raises(TicketTaken):
+    with pytest.raises(TicketTaken) as refused:
         sandbox.engine()
+    since = refused.value.who.partition(", since ")[2]
+    assert datetime.strptime(since, "%Y-%m-%d %H:%M")  # by the clock on the wall
     engine.close()
     sandbox.engine().close()
 

@@ -71,6 +71,20 @@ def test_each_file_has_its_lines_numbered_and_counted() -> None:
     assert code.source + binary.source == GIT
 
 
+def test_a_new_file_and_a_deleted_one_have_no_header_among_their_lines_and_their_languages_colours() -> None:
+    source = (
+        "diff --git a/new.py b/new.py\nnew file mode 100644\nindex 0000000..1\n--- /dev/null\n+++ b/new.py\n"
+        "@@ -0,0 +1 @@\n+import csv\n"
+        "diff --git a/old.py b/old.py\ndeleted file mode 100644\nindex 1..0000000\n--- a/old.py\n+++ /dev/null\n"
+        "@@ -1 +0,0 @@\n-import csv\n"
+    )
+    new, old = of(source)
+    assert (new.path, rows(new.lines)) == ("new.py", ["    new file mode 100644", "  1 + import csv"])
+    assert (old.path, rows(old.lines)) == ("old.py", ["    deleted file mode 100644", "  1 - import csv"])
+    for line in (*new.lines, *old.lines):
+        assert not isinstance(line, DiffLine) or any("keyword" in ink for _, _, ink in line.inks())
+
+
 def test_the_words_that_changed_are_marked() -> None:
     removed, added = (line for line in of(GIT)[0].lines if isinstance(line, DiffLine) and "total(" in line.text)
     marked = [added.text[start:end] for start, end, ink in added.inks() if "added-word" in ink]

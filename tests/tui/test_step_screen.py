@@ -121,12 +121,30 @@ async def test_a_step_can_be_looked_at_while_another_one_runs(one_done: Sandbox)
         await person.until(lambda: not person.is_waiting)
 
 
+async def test_escape_before_a_step_has_opened_keeps_it_closed_and_stops_nothing(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.begin("all")
+        person.app.open_step(3)
+        person.app.on_prompt_stopped()
+        await person.until(lambda: not person.is_waiting)
+        assert one_done.statuses()[0] == "failed"  # by its check: it ran to its end
+        assert person.app.screen is person.app.home
+
+
 async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(one_done: Sandbox) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         Path(one_done.ticket / "plan.md").write_text("# nothing\n")
         await person.press("f2", "enter")
         await person.until(lambda: person.app._notifications)
         assert person.app.screen is person.app.home
+
+
+async def test_the_line_below_the_prompt_says_what_enter_does_in_the_plan(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.press("f2")
+        await person.until(lambda: "Enter opens the step" in person.screen)
+        await person.press("x")
+        await person.until(lambda: "Enter opens the step" not in person.screen)
 
 
 async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(one_done: Sandbox) -> None:

@@ -62,6 +62,7 @@ class _FileReader:
         self._lines: list[TranscriptLine] = []
         self._left_out = 0
         self._added = self._removed = 0
+        self._has_hunks = False
         self._old = self._new = 0
         """The numbers of the next lines."""
         self._old_left = self._new_left = 0
@@ -90,9 +91,9 @@ class _FileReader:
             self._take_code(line[:1] or " ", line[1:])
         elif found := _HUNK.match(line):
             self._begin_hunk(found)
-        elif not self._lines and line.startswith("--- "):
+        elif not self._has_hunks and line.startswith("--- "):
             self._names[0] = _name(line[4:])
-        elif not self._lines and line.startswith("+++ "):
+        elif not self._has_hunks and line.startswith("+++ "):
             self._names[1] = _name(line[4:])
             self._language = language_of(self._path)
         elif not line.startswith(("diff --git ", "index ")):
@@ -130,10 +131,11 @@ class _FileReader:
         self._old_left, self._new_left = int(old_count or 1), int(new_count or 1)
         self._windows = [CodeWindow(self._language), CodeWindow(self._language)]
         self._digits = max(len(str(self._old + self._old_left)), len(str(self._new + self._new_left)), 3)
-        if self._lines or section:
+        if self._has_hunks or section:
             gutter: Gutter = ((f"{'⋯':>{self._digits}}   ", "line-number"),)
             shown = sanitize_for_display(section[:_LONGEST_LINE])
             self._add(TranscriptLine(text=shown, ink="hunk", gutter=gutter, hang=gutter, by_words=False))
+        self._has_hunks = True
 
     def _take_code(self, sign: str, text: str) -> None:
         is_old, is_new = sign != "+", sign != "-"
