@@ -163,7 +163,7 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
 COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "run", "apply"]
 
 
-COMMANDS += ["context", "doctor", "criteria"]
+COMMANDS += ["context", "serve", "doctor", "criteria"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:

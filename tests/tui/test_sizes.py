@@ -129,16 +129,3 @@ def test_ctrl_c_while_text_comes_leaves_a_screen_that_works(sandbox: Sandbox, st
     terminal.read()
     assert terminal.seen.rpartition(b"\x1b[?1049l")[0].endswith(b"u")  # the last before it: the keyboard as it was
     assert b"\x1b[0m" in terminal.seen[-200:]  # in no style of ours
-
-
-def test_a_streamed_character_takes_twenty_bytes_at_most(sandbox: Sandbox, started: list[Terminal]) -> None:
-    sandbox.write(Step("a.txt"))
-    terminal = shell(sandbox, LONG, (120, 40), "COLORTERM=truecolor", pace=200)
-    started.append(terminal)
-    screen = Screen(terminal, 120, 40)
-    terminal.until(lambda: "❯" in screen.text)
-    terminal.type("hello")
-    terminal.until(lambda: b"aragraph 1" in terminal.seen)
-    before = len(terminal.seen)
-    terminal.until(lambda: "Paragraph 39" in screen.text)
-    assert len(terminal.seen) - before < 20 * len(LONG)

@@ -13,6 +13,7 @@ from cdd_agent.events import (
     GuidanceTaken,
     Notice,
     PlanOpened,
+    ScreenAsked,
     StepDiff,
     TicketsListed,
 )
@@ -31,8 +32,9 @@ LOOKS: dict[str, type[Event]] = {
     "/cost": Notice,
     "/context a.txt": Answer,
     "/model": Notice,
-    "/help": Answer,
-    "/help executor": Answer,
+    "/help": ScreenAsked,
+    "/help executor": ScreenAsked,
+    "/help keys": Answer,
 }
 
 
@@ -88,7 +90,11 @@ async def test_a_look_that_fails_is_told_and_the_turn_goes_on(sandbox: Sandbox) 
 
 def test_only_what_changes_nothing_runs_beside_something_else() -> None:
     now = {name for name in commands() if can_run_now(f"/{name}")}
-    assert now == {"status", "list", "diff", "criteria", "context", "cost", "model", "help"}
+    assert now == {"status", "list", "diff", "criteria", "context", "cost", "model", "help"} | {
+        "settings",
+        "theme",
+        "tickets",
+    }
     assert can_run_now("  /STATUS x")
     assert not any(map(can_run_now, ("", "/", "status", "//status", "/nonsense", "!ls", "hello")))
 
@@ -168,10 +174,10 @@ async def test_looking_before_the_session_is_open_waits_for_it(sandbox: Sandbox)
 
     app._open_session = open_session
     async with app.run_test() as pilot:
-        for line in ("/list", "/help"):
+        for line in ("/list", "/help keys"):
             app.home.prompt.area.insert(line)
             await pilot.press("enter")
         is_shown.set()
         await opened(app, pilot)
-        assert app.home.transcript.plain_text().count("/criteria") >= 1
+        assert app.home.transcript.plain_text().count("Ctrl+F") >= 1
         assert app.is_running

@@ -26,7 +26,7 @@ KEYS = (
     *("a", "x", "7", "?", " ", "é"),
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab", "backspace", "delete"),
     *(f"f{number}" for number in range(1, 13)),
-    *(f"ctrl+{letter}" for letter in "agkopnrtuz"),
+    *(f"ctrl+{letter}" for letter in "agkopnrtu"),
 )
 
 
