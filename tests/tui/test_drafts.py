@@ -127,6 +127,7 @@ def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
         return terminal
 
     sandbox.write()
+    (sandbox.root / ".cdd/config.yaml").write_text("model: openai/any-model\n")  # else one is offered first
     first = opened()
     first.press(b"half a thought")
     first.until(

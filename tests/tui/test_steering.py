@@ -55,6 +55,8 @@ async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
         assert person.prompt.text == ""
         assert "waits" not in person.screen
 
+        if person.app.screen is not person.app.home:  # closed first
+            await person.press("escape")
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)
         assert sandbox.statuses() == ["pending", "pending"]
