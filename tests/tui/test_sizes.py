@@ -1,8 +1,7 @@
-import re
-
 """The shell in windows of all sizes, on terminals of several kinds, and over a line that takes its time."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from time import monotonic
