@@ -442,7 +442,7 @@ class Shell(Guarded, App[CddError]):
 
     def on_prompt_stopped(self) -> None:
         """Escape; what is about to open does not, and what runs goes on: it was meant for what comes up."""
-        if not self.workers.cancel_group(self, "look"):
+        if not self.workers.cancel_group(self, "step"):
             self._stop_turn()
 
     def _stop_turn(self) -> None:

@@ -116,7 +116,7 @@ def test_an_editor_that_fails_is_told_and_the_draft_stays(
 
 def test_ctrl_c_in_the_editor_is_the_editors(sandbox: Sandbox, started: list[AtWork]) -> None:
     program = editor(sandbox.root, "trap 'echo stopped > \"$1\"; exit 0' INT", "echo editing", "sleep 60 & wait")
-    person = AtWork(sandbox.root, EDITOR=program, VISUAL="")
+    person = AtWork(sandbox.root, EDITOR=program, VISUAL="", CDD_MODEL="openai/any-model")
     started.append(person)
     person.terminal.press(CTRL_G)
     person.sees("editing")
