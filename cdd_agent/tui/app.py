@@ -62,7 +62,6 @@ _QUIET = 0.1
 """Seconds after the start in which imports do not compete with the first screen and the first keys."""
 _TWICE = 3.0
 """Seconds in which to ask once more to leave."""
-_PAGES = ("pageup", "pagedown")
 _MOVING = ("tab", "shift+tab")
 _OF_THE_HOME_SCREEN = (
     *("open_screen", "toggle_thoughts", "show_criteria", "toggle_plan", "show_timeline", "find", "choose_block"),
