@@ -125,6 +125,13 @@ class Reviewing:
         return "   ".join(f"[{word[0]}] {_LABELS[word]}" for word in self.words)
 
     @property
+    def keys(self) -> str:
+        """What else there is to press on a screen."""
+        if self._parts:
+            return f"→ takes it · ← leaves it out{' · Ctrl+↑ back' * bool(self._place)} · Esc all of it"
+        return "↑↓ PgUp PgDn scroll · F6 side by side · Esc no"
+
+    @property
     def legend(self) -> str:
         """What each of the words does."""
         meanings = _LEGEND_OF_PART if self._parts else _LEGEND

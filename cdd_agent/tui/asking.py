@@ -70,6 +70,7 @@ class Asking:
                         answering = Answering(reviewing.words, takes_reason=True)
                         text, diff = await asyncio.to_thread(lambda: (reviewing.text, reviewing.diff))
                         widget.ask(text, diff, reviewing.choices, reviewing.offered, is_part=reviewing.is_part)
+                        self._home.activity.rest(f"Waiting for your answer · {reviewing.keys}")
                         word = await self._answer(answering, widget)
                         if word == EDIT:
                             await self._edit(reviewing)

@@ -485,7 +485,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     @property
     def _new_rows(self) -> int:
         """Rows that came since the person scrolled up."""
-        return 0 if self._is_following() or not self._follows else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        return (
+            0
+            if self._is_following() or not self._follows
+            else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        )
 
     @property
     def _news(self) -> str:

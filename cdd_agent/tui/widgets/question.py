@@ -21,6 +21,8 @@ from cdd_agent.tui.transcript.widget import Transcript
 
 _AROUND = 6
 """Rows that are needed beside a question's text: title, plan, what is cut, answers, prompt and activity."""
+_ROWS_OF_KEYS = 2
+"""For the answers about changes, which are many; what does not fit is said in fewer words."""
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
 _MOST_ROWS = 1_000_000
 """Of a diff: nothing of what a person is asked about is left out because there is much of it."""
@@ -37,13 +39,15 @@ class _InSight(_Mixin):
     be."""
 
     SHARE = 0.5
+    around = _AROUND
+    """Rows that are needed beside it."""
 
     class Moved(Message):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         rows = self.app.size.height
-        room = max(min(int(rows * self.SHARE), rows - _AROUND), 1)
+        room = max(min(int(rows * self.SHARE), rows - self.around), 1)
         return min(super().get_content_height(container, viewport, width), room)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -109,7 +113,7 @@ class Question(GuardedWidget, Vertical):
     def __init__(self, text: str, answers: Mapping[str, Choice]) -> None:
         super().__init__()
         self._answers = answers
-        self._is_read = False
+        self._is_read = self._typed = False
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
         self._view: _InSight = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
@@ -124,6 +128,7 @@ class Question(GuardedWidget, Vertical):
     def show_keys(self, *, typed: bool, answer: str | None = None) -> None:
         """How to answer now: by a letter; with something else `typed` in the prompt, when that is out of the way; or
         this is the `answer`, if nothing follows."""
+        self._typed = typed
         if answer is not None:
             self._keys.update(f"{sanitize_for_display(answer)} …   Enter: at once")
         else:
@@ -171,6 +176,7 @@ class ReviewQuestion(Question):
 
     DEFAULT_CSS = """
     ReviewQuestion {
+        .keys { max-height: 2; }
         .asked { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
@@ -178,7 +184,9 @@ class ReviewQuestion(Question):
     def __init__(self, layout: DiffLayout) -> None:
         super().__init__("", {})
         self.is_part = False
+        self._wordy = ""
         self._diffs = _Diffs(layout)
+        self._diffs.around = _AROUND + _ROWS_OF_KEYS
         self._view = self._diffs
         self._asked = Static(markup=False, classes="asked")
 
@@ -191,9 +199,21 @@ class ReviewQuestion(Question):
         first, *about = map(sanitize_for_display, text.split("\n"))
         self._asked.update(first)
         self._diffs.show(about, diff)
-        self._answers, self._offered, self.is_part = words, offered, is_part
+        self._answers, self._wordy, self.is_part = words, offered, is_part
         self._is_read = False
+        self._fit_keys()
         self.show_keys(typed=False)
+
+    def on_resize(self) -> None:
+        self._fit_keys()
+        self.show_keys(typed=self._typed)
+
+    def _fit_keys(self) -> None:
+        """The answers in as many words as there is room for."""
+        briefly = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
+        most_briefly = "   ".join(f"[{w[0]}] {w}" if w in ("yes", "no") else f"[{w[0]}]" for w in self._answers)
+        room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8  # where a row ends, words may not
+        self._offered = next((text for text in (self._wordy, briefly) if len(text) <= room), most_briefly)
 
     @property
     def diffs(self) -> Transcript:
