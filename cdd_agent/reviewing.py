@@ -27,11 +27,11 @@ YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = "yes", "no", "files", "hunks", "e
 _LINE = re.compile(r"(\w+)(?:[\s,:]\s*(.*))?", re.DOTALL)
 _LABELS = {
     YES: "yes",
-    NO: "no, or n WHY",
-    FILES: "by file",
-    HUNKS: "by hunk",
+    NO: "no, n WHY",
+    FILES: "files",
+    HUNKS: "hunks",
     EDIT: "edit",
-    ALL: "all of this run",
+    ALL: "whole run",
     BACK: "back",
     QUIT: "quit",
 }
@@ -129,7 +129,7 @@ class Reviewing:
         """What else there is to press on a screen."""
         if self._parts:
             return f"→ takes it · ← leaves it out{' · Ctrl+↑ back' * bool(self._place)} · Esc all of it"
-        return "↑↓ PgUp PgDn scroll · F6 side by side · Esc no"
+        return "PgUp PgDn scroll · F6 side by side · Esc no"
 
     @property
     def legend(self) -> str:

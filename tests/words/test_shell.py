@@ -141,10 +141,10 @@ def test_what_is_left_of_changes() -> None:
         "  left out: new.py: no new file",
     ]
     reviewing = Reviewing(review, may_edit=True)
-    assert reviewing.offered == "[y] yes   [n] no, or n WHY   [f] by file   [e] edit   [a] all of this run"
+    assert reviewing.offered == "[y] yes   [n] no, n WHY   [f] files   [e] edit   [a] whole run"
     reviewing.say("files")
     assert reviewing.text == "1 of 2: create new.py  +1"
-    assert reviewing.offered == "[y] yes   [n] no, or n WHY   [q] quit"
+    assert reviewing.offered == "[y] yes   [n] no, n WHY   [q] quit"
     assert answer_in_words(Reviewed(Choice.YES, review)) == "yes, 1 of 2 parts, edited"
     assert answer_in_words(Reviewed(Choice.NO, review, "not so")) == "no: not so"
 

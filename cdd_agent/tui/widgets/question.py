@@ -186,7 +186,7 @@ class ReviewQuestion(Question):
         self.is_part = False
         self._wordy = ""
         self._diffs = _Diffs(layout)
-        self._diffs.around = _AROUND + _ROWS_OF_KEYS
+        self._diffs.around = _AROUND + _ROWS_OF_KEYS + 1
         self._view = self._diffs
         self._asked = Static(markup=False, classes="asked")
 
@@ -211,8 +211,11 @@ class ReviewQuestion(Question):
     def _fit_keys(self) -> None:
         """The answers in as many words as there is room for."""
         briefly = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
-        most_briefly = "   ".join(f"[{w[0]}] {w}" if w in ("yes", "no") else f"[{w[0]}]" for w in self._answers)
+        said = [f"[{word[0]}] {word}" for word in self._answers if word in ("yes", "no")]
+        letters = "".join(f"[{word[0]}]" for word in self._answers if word not in ("yes", "no"))
+        most_briefly = "   ".join(filter(None, (*said, letters)))
         room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8  # where a row ends, words may not
+        room *= not self.screen.has_class("-low")
         self._offered = next((text for text in (self._wordy, briefly) if len(text) <= room), most_briefly)
 
     @property
