@@ -37,7 +37,7 @@ _LABELS = {
 }
 _LEGEND = {
     YES: "write it",
-    NO: "write nothing; `n REASON` tells the model why, and it tries again",
+    NO: "write nothing; `n WHY` tells the model why, and it tries again",
     FILES: "take or leave out file by file",
     HUNKS: "take or leave out hunk by hunk",
     EDIT: "edit the result in $EDITOR first",
@@ -45,7 +45,7 @@ _LEGEND = {
 }
 _LEGEND_OF_PART = {
     YES: "take this part",
-    NO: "leave it out; `n REASON` tells the model why",
+    NO: "leave it out; `n WHY` tells the model why",
     EDIT: "edit the file's result in $EDITOR",
     BACK: "the part before",
     QUIT: "back to all of it",

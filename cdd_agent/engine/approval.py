@@ -24,10 +24,6 @@ from cdd_agent.frontend import Frontend, Reviewed
 _OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
 
-class ChangesRefused(ReplyRefused):
-    """A person has refused changes, and said why: the model is told, and asked again."""
-
-
 @dataclass
 class Approval:
     """Whom to ask about changes, until they accept everything of the run."""
@@ -84,6 +80,14 @@ class Answer:
     def altered(self) -> frozenset[str]:
         """The files of which the model does not know what is in them now."""
         return frozenset((*self.reviewed.edited, *(part.path for part in self.reviewed.left_out)))
+
+
+class ChangesRefused(ReplyRefused):
+    """A person has taken nothing of some changes, and said why: the model is told, and asked again."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.told)
+        self.reason = answer.reviewed.reason or "; ".join(map(str, answer.reviewed.left_out))
 
 
 @dataclass(frozen=True)

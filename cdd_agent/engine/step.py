@@ -166,7 +166,7 @@ class StepRunner:
                 await history.after(attempt)
             detail, by_person = "\n".join(filter(None, (refusal.message, refusal.hint))), transaction.told
             if isinstance(refusal, ChangesRefused):
-                why = f"You refused its changes. {detail}"
+                why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
                 return AttemptOutcome(transaction.changes, None, why, by_person, is_by_person=True)
             why, detail = f"The reply was not used. {detail}", "\n\n".join(filter(None, (detail, by_person)))
             return AttemptOutcome(transaction.changes, None, why, detail, refusal.unseen)

@@ -103,7 +103,7 @@ class StepTransaction:
         self.told = "\n\n".join(filter(None, (self.told, told)))
         changes = answer.changes if answer else changes
         if answer is not None and not changes.changes:
-            raise ChangesRefused(told)
+            raise ChangesRefused(answer)
         await self.begin(changes.touched)
         with self.attempt.journal.writing(changes):
             changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
@@ -134,7 +134,8 @@ class StepTransaction:
         reason = redact(answer.reason)
         if answer.choice not in (Choice.YES, Choice.ALWAYS) and not reason:
             raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
-        told = ChangesReviewed(self.step.number, answer.choice, reason, review.left_out, review.edited)
+        left_out, edited = ((), ()) if reason else (review.left_out, review.edited)
+        told = ChangesReviewed(self.step.number, answer.choice, reason, left_out, edited)
         return Answer(self.attempt.redactor.redacted(told), taken, redact(review.told(reason)))
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
@@ -184,6 +185,7 @@ class StepTransaction:
         self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()
+        self.told = ""
         self.call_by_call = self.is_begun = False
 
     def _policy(self) -> EditPolicy:
