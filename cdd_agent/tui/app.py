@@ -99,8 +99,8 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
         Binding("ctrl+down", "choose_block(1)", "Choose the block below", show=False, priority=True),
         Binding("f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True),
-        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
-        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
+        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", "A page up", show=False, priority=True),
+        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", "A page down", show=False, priority=True),
     ]
 
     def __init__(
