@@ -13,9 +13,9 @@ _IN_CHAT = """\
 | anything else | is answered by the model, which can look, and change files as `approval` lets it |
 """
 KEYS_WITHOUT_SCREEN = (
-    "Without a screen a line is typed and sent by Enter. Ctrl+C stops what runs; where nothing does, it leaves when it is "
-    "pressed twice, and so does Ctrl+D. A question is answered by its letter or its word. F1 lists the keys of the shell "
-    "with a screen."
+    "Without a screen a line is typed and sent by Enter. Ctrl+C stops what runs; where nothing does, it leaves when it "
+    "is pressed twice, and so does Ctrl+D. A question is answered by its letter or its word. F1 lists the keys of the "
+    "shell with a screen."
 )
 
 
