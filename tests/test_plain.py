@@ -131,6 +131,21 @@ if os.name != "nt":
         shell.type("y")
         shell.until(lambda: "Step 1 completed" in shell.text)
 
+    def test_a_look_breaks_no_line_of_the_reply(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
+        words = "beginning of " + "a long line " * 40
+        scripted(sandbox)
+        script = {"pace": 100, "replies": [{"reply": says("a.txt", "good", words)}]}
+        (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump(script))
+        shell = terminal()
+        shell.type(f"/exec {SLUG}")
+        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.type("continue")
+        shell.until(lambda: "asking script" in shell.text)
+        shell.type("/cost")
+        shell.until(lambda: "This session" in shell.text)
+        shell.until(lambda: "Step 1 completed" in shell.text)
+        assert words.strip() in shell.text
+
     def test_ctrl_c_stops_the_turn_and_then_leaves(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
         scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
         shell = terminal()

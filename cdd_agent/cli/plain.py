@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cdd_agent.cli.without_screen import Output
 from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode, NotApproved
-from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone
+from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone, beside_the_turn
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.terminal import forget_what_was_typed
 from cdd_agent.wording import answers, question
@@ -125,10 +125,11 @@ class PlainShell:
 
     async def _look(self, line: str) -> None:
         assert self._session is not None
-        try:
-            await handle(self._session, line)
-        except CddError as error:
-            self._complain(error)
+        with beside_the_turn():
+            try:
+                await handle(self._session, line)
+            except CddError as error:
+                self._complain(error)
 
     def _complain(self, error: CddError) -> None:
         self.emit(Notice(error.message, Tone.ERROR))

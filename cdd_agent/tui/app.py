@@ -34,6 +34,7 @@ from cdd_agent.events import (
     StepFinished,
     ThinkingDelta,
     Tone,
+    beside_the_turn,
 )
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import REST, KeyClock
@@ -221,7 +222,8 @@ class Shell(Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
-            self.home.transcript.add(BlockKind.ERROR, told)
+            with beside_the_turn():
+                self.home.transcript.add(BlockKind.ERROR, told)
         except Exception as second:  # noqa: BLE001  # it may be the transcript itself that fails
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
@@ -247,7 +249,8 @@ class Shell(Guarded, App[CddError]):
 
     def _say_what_happened(self) -> None:
         text, self._recap = self._recap, ""
-        self.home.transcript.add(BlockKind.NOTE, text)
+        with beside_the_turn():
+            self.home.transcript.add(BlockKind.NOTE, text)
 
     async def on_unmount(self) -> None:
         self.attention.close()
@@ -315,13 +318,15 @@ class Shell(Guarded, App[CddError]):
     @work(group="look")
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
-        self.home.transcript.add(BlockKind.USER, line)
-        await self._opened.wait()
-        assert self.session is not None
-        try:
-            await handle(self.session, line)
-        except CddError as error:
-            self._complain(error)
+        with beside_the_turn():
+            self.home.transcript.follow()
+            self.home.transcript.add(BlockKind.USER, line)
+            await self._opened.wait()
+            assert self.session is not None
+            try:
+                await handle(self.session, line)
+            except CddError as error:
+                self._complain(error)
 
     def _complain(self, error: CddError) -> None:
         self.show(Notice(error.message, Tone.ERROR))
@@ -564,7 +569,8 @@ class Shell(Guarded, App[CddError]):
         if self.session is None:
             return
         try:
-            await handle(self.session, "/criteria")
+            with beside_the_turn():
+                await handle(self.session, "/criteria")
         except CddError as error:
             self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
 

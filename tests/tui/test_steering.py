@@ -13,6 +13,7 @@ from cdd_agent.events import (
     GuidanceTaken,
     Notice,
     PlanOpened,
+    ReplyDelta,
     ScreenAsked,
     StepDiff,
     TicketsListed,
@@ -60,6 +61,36 @@ async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)
         assert sandbox.statuses() == ["pending", "pending"]
+
+
+SECRET = "horse " + "battery-" * 50
+"""Of two pieces; the second one takes ten seconds, unless it is made to go faster."""
+REPLY = f"The key is {SECRET} and so on, and so on."
+
+
+@pytest.mark.parametrize("line", [*LOOKS, f"/diff {SLUG}", "/criteria", "/nonsense", f"/status {SLUG}"])
+async def test_looking_cuts_neither_the_reply_nor_its_redaction(
+    sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANY_TOKEN", SECRET)
+    streaming(sandbox).model = ScriptedModel([says("a.txt", "good", words=REPLY)], pace=40)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("The key is")
+        await person.pilot.pause(0.5)  # the first part of the secret has come
+        person.shown.clear()
+        if line == "/nonsense":
+            person.app.look(line)
+        else:
+            await person.begin(line)
+        await person.until(lambda: "❯ " + line in person.told or line in person.told)
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        replies = "".join(event.text for event in person.shown if isinstance(event, ReplyDelta))
+        assert "battery" not in person.told + replies
+        reply = REPLY.replace(SECRET, "[redacted: ANY_TOKEN]").strip()
+        assert reply in person.told
+        assert person.told.index(reply) < person.told.index(line)
 
 
 async def test_what_a_completed_step_changed_is_seen_while_the_next_one_runs(sandbox: Sandbox) -> None:

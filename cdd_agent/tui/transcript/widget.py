@@ -23,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from cdd_agent.events import is_beside_the_turn
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
 from cdd_agent.tui.transcript.diff import DiffLayout
@@ -92,7 +93,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
-        """Of the last block that shows anything, but for the live one."""
+        """Of the last block that shows anything, but for the live one and those below it."""
+        self._last_below: BlockKind | None = None
+        """Of the last block that was added below the live one."""
         self._thoughts: ThoughtsHeader | None = None
         """The latest, as long as it is not known what they came to."""
         self._drawing_is_due = False
@@ -115,6 +118,15 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def add(self, kind: BlockKind, text: str) -> None:
         """Append a block that is complete. Empty text is no block."""
+        if self._live is not None and is_beside_the_turn():
+            if kind in GROWING:
+                block = LiveBlock(kind, self._kind_below)
+                block.write(text)
+                self._place_below(kind, block.finish())
+            elif text.strip():
+                lines = [*space_between(self._kind_below, kind), *whole_block(kind, text)]
+                self._place_below(kind, [Part(text, lines, begins=True)])
+            return
         self.settle()
         if kind in GROWING:
             self._open(kind).write(text)
@@ -142,6 +154,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
         """Append a block that folds; or put it above output that still comes, as long as that is folded."""
         live = self._live
+        if live is not None and is_beside_the_turn():
+            lines = [*space_between(self._kind_below, BlockKind.ACTION), *block.lines()]
+            part = Part(block.source, lines, begins=True, fold=block.header.fold)
+            self._place_below(BlockKind.ACTION, [part])
+            return
         if live is None or not above_live or live.header is None or live.begun:
             self.settle()
             live = None
@@ -191,8 +208,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self.refresh()
 
     def settle(self) -> None:
-        """Close the live block, if there is one."""
-        if (live := self._live) is None:
+        """Close the live block, if there is one; not beside the turn, whose block it is."""
+        if (live := self._live) is None or is_beside_the_turn():
             return
         if live.header is not None:
             live.header.is_over = True
@@ -200,8 +217,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         parts = live.finish()
         if live.shown:
             self._last_kind = live.kind
-        self._live = None
-        self._place(parts)
+        if below := self._scrollback.take_below():
+            self._last_kind = self._last_below
+        self._live = self._last_below = None
+        self._place([*parts, *below])
 
     def follow(self) -> None:
         """Show the end, and stay there."""
@@ -209,7 +228,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def clear(self) -> None:
-        self._live = self._last_kind = self._thoughts = self._chosen = None
+        self._live = self._last_kind = self._last_below = self._thoughts = self._chosen = None
         self._seen = 0
         self._scrollback.clear()
         self._strips.clear()
@@ -224,7 +243,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             if not self._live.begun:
                 blocks.append("")
             blocks[-1] += rest
-        return "\n".join(blocks)
+        return "\n".join((*blocks, *self._scrollback.sources_below()))
 
     def _open(self, kind: BlockKind) -> LiveBlock:
         self._live = LiveBlock(kind, above=self._last_kind)
@@ -247,6 +266,17 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._place(parts)
         if live.is_waiting:
             self._draw_soon()
+
+    @property
+    def _kind_below(self) -> BlockKind | None:
+        """Of the block that one more below the live one would stand under."""
+        return self._last_below or (self._live.kind if self._live is not None else None)
+
+    def _place_below(self, kind: BlockKind, parts: Sequence[Part]) -> None:
+        """Below the live block, which goes on above them: it is not cut by what is told beside it."""
+        self._last_below = kind
+        self._scrollback.put_below(parts)
+        self._place([])
 
     def _tail(self) -> list[TranscriptLine]:
         return self._live.tail() if self._live else []
@@ -323,7 +353,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             top = next(y for y, row in below if row.line is live.header)
             part = Part(live.rest, [live.header], begins=True, rows=len(self._scrollback.rows) - top)
             blocks.append(Block(top, [part]))
-        return blocks
+        return blocks + self._scrollback.blocks_below()
 
     def _choose(self, block: Block | None) -> None:
         if (block.first if block else None) is self._chosen:
