@@ -36,13 +36,15 @@ from cdd_agent.events import (
     Tone,
     beside_the_turn,
 )
+from cdd_agent.faults import FaultLog
+from cdd_agent.frontend import REST
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.tui.answering import REST, KeyClock
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.editor import edit_at_line
-from cdd_agent.tui.faults import FaultLog, Guarded
+from cdd_agent.tui.faults import Guarded
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -133,8 +135,6 @@ class Shell(Guarded, App[CddError]):
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
         self._typed: tuple[str, Meant] = ("", (None, None))
         """What stood in the prompt last, and what it meant when it was typed."""
-        self._meant: dict[str, Meant] = {}
-        """The same of the lines that wait."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self.wants_demo = False
@@ -300,8 +300,7 @@ class Shell(Guarded, App[CddError]):
                 prompt.accepted(event.line)
                 self.look(event.line)
             elif event.line.strip():
-                prompt.hold(event.line)
-                self._meant[event.line] = self._meant_by(event.line)
+                prompt.hold(event.line, self._meant_by(event.line))
                 if self.session is not None:
                     self.session.steer(event.line, partial(prompt.take_held, event.line))
             return
@@ -362,8 +361,9 @@ class Shell(Guarded, App[CddError]):
         prompt, is_typing = self.home.prompt, self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
-        elif (line := prompt.take_waiting()) is not None:
-            if self._meant.get(line) == self._meaning(line):
+        elif (waiting := prompt.take_waiting()) is not None:
+            line, meant = waiting
+            if meant == self._meaning(line):
                 self.on_prompt_submitted(Prompt.Submitted(line))
             else:
                 prompt.bring_back([line], is_typing=is_typing)
@@ -609,7 +609,7 @@ class Shell(Guarded, App[CddError]):
 
     def action_find(self) -> None:
         if not self.home.query(FindBar):
-            self.home.mount(FindBar(self.home.transcript), before="#questions")
+            self.home.mount(FindBar(self.home.transcript, self.home.prompt.area.focus), before="#questions")
 
     def action_choose_block(self, step: int) -> None:
         self.home.transcript.choose_block(step)

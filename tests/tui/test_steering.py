@@ -1,6 +1,8 @@
 """What can be said and looked at while something runs."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -214,3 +216,29 @@ async def test_looking_before_the_session_is_open_waits_for_it(sandbox: Sandbox)
         await opened(app, pilot)
         assert "This session" in app.home.transcript.plain_text()
         assert app.is_running
+
+
+async def test_each_line_that_waits_keeps_what_it_meant_and_nothing_is_kept_of_those_that_do_not(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+        assert person.app.session is not None
+        left = weakref.ref(person.app.session.agent)
+        await running(person)
+        for number in range(3):
+            await person.begin(f"{WORDS} {number}")
+            await person.press("escape")
+            person.prompt.replace("")
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        await person.say("/exit")
+        person.prompt.area.insert("hello")
+        await person.pilot.pause()
+        gc.collect()
+        assert left() is None
+
+        person.prompt.hold("the same", 1)
+        person.prompt.hold("the same", 2)
+        assert person.prompt.take_waiting() == ("the same", 1)
+        assert person.prompt.take_waiting() == ("the same", 2)
+        assert person.prompt.take_waiting() is None

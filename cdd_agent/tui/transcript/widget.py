@@ -72,6 +72,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         + LOOKS_CSS
     )
 
+    class ChoiceChanged(Message):
+        """Another block is chosen, or none, or it is open further or less far."""
+
     class FileChosen(Message):
         """The person wants to see a line of a file of the project."""
 
@@ -235,6 +238,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._row_offset = 0
         self._following = True
         self._show(0, moved=0, following=True)
+        self.post_message(self.ChoiceChanged())
 
     def plain_text(self) -> str:
         """The sources of all blocks that are kept, as they were given."""
@@ -326,6 +330,17 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         place = self._place_of_chosen(blocks)
         return blocks[place].source if place >= 0 else ""  # it was left out
 
+    @property
+    def doing(self) -> str:
+        """What Enter does with the block that is chosen."""
+        if self._chosen is None:
+            return ""
+        others = "Ctrl+C copies it · Ctrl+↑↓ the others"
+        if not isinstance(self._chosen, FoldHeader) or not (fold := self._chosen.fold).has_more:
+            return f"Nothing to open in this block · {others}"
+        does = {Opening.HEADER: "opens", Opening.SOME: "opens all of", Opening.ALL: "folds"}[fold.opening]
+        return f"Enter {does} the block · {others}"
+
     def on_blur(self) -> None:
         self._choose(None)
 
@@ -360,6 +375,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             return
         self._chosen = block.first if block else None
         self._chosen_row = block.y + self._row_offset if block else -1
+        self.post_message(self.ChoiceChanged())
         self._strips.clear()
         self.refresh()
         if block is not None:
@@ -373,6 +389,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._chosen_row = next(rows, -1)
             if self._chosen_row < 0:  # it was left out
                 self._chosen = None
+                self.post_message(self.ChoiceChanged())
 
     def _bring_into_sight(self, y: int, end: int) -> None:
         """The row, and what is below it as far as there is room."""
@@ -393,6 +410,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         else:
             fold.opening = opening
         self._break_again(fold, following=self._following)
+        self.post_message(self.ChoiceChanged())
 
     def _break_again(self, fold: Fold, *, following: bool) -> None:
         self.finder.is_old = True
