@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -987,6 +989,24 @@ Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | PersonAnswere
 
 Emit = Callable[[Event], None]
 """Tells what happens to whoever wants to know. It returns at once, and never fails: work does not wait for a face."""
+
+
+_is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
+
+
+@contextmanager
+def beside_the_turn() -> Iterator[None]:
+    """Around a line that is carried out while a turn runs: no event of it ends what the turn is telling."""
+    token = _is_beside.set(True)
+    try:
+        yield
+    finally:
+        _is_beside.reset(token)
+
+
+def is_beside_the_turn() -> bool:
+    """Whether what is told just now is told beside the turn."""
+    return _is_beside.get()
 
 
 def unheard(event: Event) -> None:

@@ -277,8 +277,8 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
 @command("help", "[TOPIC]", lambda: (("chat", "socrates", "planner", "executor", "keys"),), any_time=True)
 async def show_help(session: Session, topic: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; or the keys."""
-    from cdd_agent.commands.help import KEYS, agents_help, commands_help
-    from cdd_agent.events import Answer, ScreenAsked
+    from cdd_agent.commands.help import KEYS_WITHOUT_SCREEN, agents_help, commands_help
+    from cdd_agent.events import ScreenAsked
 
     words = agents_help()
     if not topic:
@@ -286,7 +286,7 @@ async def show_help(session: Session, topic: str = "") -> None:
         others = f"All other lines go to the agent that is active. What they understand: {which}. Keys: `/help keys`."
         session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
     elif topic.lower() == "keys":
-        session.emit(Answer(KEYS))
+        session.emit(ScreenAsked("help", KEYS_WITHOUT_SCREEN, "keys"))
     elif (text := words.get(topic.lower())) is not None:
         session.emit(ScreenAsked("help", text, topic.lower()))
     else:

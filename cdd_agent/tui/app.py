@@ -34,14 +34,17 @@ from cdd_agent.events import (
     StepFinished,
     ThinkingDelta,
     Tone,
+    beside_the_turn,
 )
+from cdd_agent.faults import FaultLog
+from cdd_agent.frontend import REST
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.tui.answering import REST, KeyClock
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.editor import edit_at_line
-from cdd_agent.tui.faults import FaultLog, Guarded
+from cdd_agent.tui.faults import Guarded
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -99,8 +102,8 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
         Binding("ctrl+down", "choose_block(1)", "Choose the block below", show=False, priority=True),
         Binding("f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True),
-        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
-        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
+        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", "A page up", show=False, priority=True),
+        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", "A page down", show=False, priority=True),
     ]
 
     def __init__(
@@ -132,8 +135,6 @@ class Shell(Guarded, App[CddError]):
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
         self._typed: tuple[str, Meant] = ("", (None, None))
         """What stood in the prompt last, and what it meant when it was typed."""
-        self._meant: dict[str, Meant] = {}
-        """The same of the lines that wait."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self.wants_demo = False
@@ -221,7 +222,8 @@ class Shell(Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
-            self.home.transcript.add(BlockKind.ERROR, told)
+            with beside_the_turn():
+                self.home.transcript.add(BlockKind.ERROR, told)
         except Exception as second:  # noqa: BLE001  # it may be the transcript itself that fails
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
@@ -247,7 +249,8 @@ class Shell(Guarded, App[CddError]):
 
     def _say_what_happened(self) -> None:
         text, self._recap = self._recap, ""
-        self.home.transcript.add(BlockKind.NOTE, text)
+        with beside_the_turn():
+            self.home.transcript.add(BlockKind.NOTE, text)
 
     async def on_unmount(self) -> None:
         self.attention.close()
@@ -297,8 +300,7 @@ class Shell(Guarded, App[CddError]):
                 prompt.accepted(event.line)
                 self.look(event.line)
             elif event.line.strip():
-                prompt.hold(event.line)
-                self._meant[event.line] = self._meant_by(event.line)
+                prompt.hold(event.line, self._meant_by(event.line))
                 if self.session is not None:
                     self.session.steer(event.line, partial(prompt.take_held, event.line))
             return
@@ -315,13 +317,15 @@ class Shell(Guarded, App[CddError]):
     @work(group="look")
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
-        self.home.transcript.add(BlockKind.USER, line)
-        await self._opened.wait()
-        assert self.session is not None
-        try:
-            await handle(self.session, line)
-        except CddError as error:
-            self._complain(error)
+        with beside_the_turn():
+            self.home.transcript.follow()
+            self.home.transcript.add(BlockKind.USER, line)
+            await self._opened.wait()
+            assert self.session is not None
+            try:
+                await handle(self.session, line)
+            except CddError as error:
+                self._complain(error)
 
     def _complain(self, error: CddError) -> None:
         self.show(Notice(error.message, Tone.ERROR))
@@ -357,8 +361,9 @@ class Shell(Guarded, App[CddError]):
         prompt, is_typing = self.home.prompt, self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
-        elif (line := prompt.take_waiting()) is not None:
-            if self._meant.get(line) == self._meaning(line):
+        elif (waiting := prompt.take_waiting()) is not None:
+            line, meant = waiting
+            if meant == self._meaning(line):
                 self.on_prompt_submitted(Prompt.Submitted(line))
             else:
                 prompt.bring_back([line], is_typing=is_typing)
@@ -564,7 +569,8 @@ class Shell(Guarded, App[CddError]):
         if self.session is None:
             return
         try:
-            await handle(self.session, "/criteria")
+            with beside_the_turn():
+                await handle(self.session, "/criteria")
         except CddError as error:
             self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
 
@@ -603,7 +609,7 @@ class Shell(Guarded, App[CddError]):
 
     def action_find(self) -> None:
         if not self.home.query(FindBar):
-            self.home.mount(FindBar(self.home.transcript), before="#questions")
+            self.home.mount(FindBar(self.home.transcript, self.home.prompt.area.focus), before="#questions")
 
     def action_choose_block(self, step: int) -> None:
         self.home.transcript.choose_block(step)

@@ -53,6 +53,7 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -258,13 +259,18 @@ class Home(GuardedWidget, Screen[None]):
     @on(DescendantFocus)
     @on(DescendantBlur)
     @on(Prompt.DoingChanged)
+    @on(Transcript.ChoiceChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
         hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
         hint = self.hints.get(line) or hint
-        in_the_plan = "Enter opens the step · ↑↓ the others · F2 folds the plan" if self.steps.has_focus else ""
-        self.activity.tell_meaning(hint, self.prompt.doing or in_the_plan)
+        elsewhere = self.transcript.doing
+        if self.steps.has_focus:
+            elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
+        elif isinstance(self.focused, FindInput):
+            elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
+        self.activity.tell_meaning(hint, self.prompt.doing or elsewhere)
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""

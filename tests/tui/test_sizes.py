@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from cdd_agent.tui.answering import REST
+from cdd_agent.frontend import REST
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.screens import Screen
 from tests.terminals import Terminal, resize
