@@ -180,7 +180,7 @@ class Wiring:
         from cdd_agent.engine.engine import Engine
         from cdd_agent.engine.record import RunRecord
         from cdd_agent.engine.step import StepRunner
-        from cdd_agent.events import PersonAnswered, ReplyLost
+        from cdd_agent.events import PersonAnswered
         from cdd_agent.wording import question
 
         project = self.session.project
@@ -196,7 +196,7 @@ class Wiring:
         def model() -> Model:
             has_begun = engine.run.state.started_at is not None  # else the log is another run's, whose state is gone
             spent = effort_of(record.log.entries()).spent if has_begun else Spent()
-            return self.equipped("executor", config, spent=spent, lost=lambda usage: record.log.add(ReplyLost(usage)))
+            return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
         cassette = (root / config.record).resolve() if config.record else root.parent
         own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []

@@ -123,6 +123,7 @@ class Engine:
         """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
         run = self.run
         if run.state.started_at is not None:
+            run.save_costs()
             save(Report.of(run.spec.title, run.plan, run.state, run.record, run.require), run.record.folder)
 
     async def recover(self) -> None:

@@ -46,6 +46,7 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
     ToolStarted,
+    cost_of,
 )
 from cdd_agent.git.status import current_branch
 from cdd_agent.tui.drafts import Drafts
@@ -169,9 +170,11 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
-            case ReplyFinished():
+            case ReplyFinished(step=step, usage=usage):
                 transcript.settle()
                 self._say_what_was_spent()
+                if step is not None and usage is not None:
+                    self.steps.spend(step, cost_of(usage))
             case ToolStarted():
                 transcript.settle()
                 activity.busy(tool_use(event))
@@ -200,7 +203,7 @@ class Home(GuardedWidget, Screen[None]):
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
-                self.steps.show(event.steps)
+                self.steps.show(event.steps, event.former_cost)
                 self.say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
             case ModelChosen(model=model, role=None):
@@ -283,7 +286,7 @@ class Home(GuardedWidget, Screen[None]):
         """As the active agent has them, if it is one that carries out a plan."""
         for event in self.agent.view() if self.agent is not None else ():
             if isinstance(event, PlanOpened):
-                self.steps.show(event.steps)
+                self.steps.show(event.steps, event.former_cost)
 
 
 def _lines(event: Event) -> list[tuple[str, Tone]]:
