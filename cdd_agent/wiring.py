@@ -15,7 +15,7 @@ from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, ChangesApproved, Frontend
-from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
+from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.retrying import Clock, Retrying
 from cdd_agent.llm.wrapper import SwappableModel
@@ -332,7 +332,7 @@ def equipped(
             spend=tally.add,
             lost=lost,
         )
-        return Retrying(budgeted, clock)
+        return Retrying(ToldWhileItRuns(budgeted, tally), clock)
 
     if isinstance(model, WithFallbacks):
         others = [with_patience(other) for other in model.others]
