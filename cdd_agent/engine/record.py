@@ -10,7 +10,7 @@
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
-      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
+      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  before.json  failure.json
       meanwhile.json                          what a person said to it while it was under way, and the model heard
       dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -389,10 +390,16 @@ def read_state(path: Path, slug: str) -> ExecutionState | None:
     data = read_bytes(path)
     if data is None:
         return None
-    state = ExecutionState.from_json(data, str(path))
+    state = _state_in(data, str(path))
     if state.ticket_slug != slug:
         raise StateUnreadable(f"{path} is the state of another ticket, {state.ticket_slug}")
     return state
+
+
+@lru_cache(maxsize=4)
+def _state_in(data: bytes, source: str) -> ExecutionState:
+    """A state is a value: one that is looked at again and again is read once."""
+    return ExecutionState.from_json(data, source)
 
 
 def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:

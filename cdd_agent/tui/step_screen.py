@@ -21,7 +21,7 @@ from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.verification.outcomes import Result
-from cdd_agent.wording import REMARKS, step_glyph, why
+from cdd_agent.wording import REMARKS, in_full, step_glyph, why
 
 if TYPE_CHECKING:
     from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
@@ -143,11 +143,11 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
 
 
 def _heading(details: StepDetails, attempt: int) -> Content:
-    view, effort = details.view, details.effort
+    view = details.view
     facts = [_standing(view)]
     facts += [f"attempt {attempt + 1} of {len(details.attempts)}"] if details.attempts else []
-    facts += [f"{effort.seconds:.0f} s of work"] if effort.seconds else []
-    facts += [effort.spent.in_words()] if effort.spent.tokens else []
+    facts += [f"{view.seconds:.0f} s"] if view.seconds is not None else []
+    facts += [in_full(view.cost)] if view.cost.tokens else []
     title = sanitize_for_display(f"{step_glyph(view)} {view.number}. {view.title}")
     return Content.assemble((title, "bold"), "\n", (sanitize_for_display(" · ".join(facts)), "$text-muted"))
 
