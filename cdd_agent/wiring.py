@@ -97,7 +97,12 @@ class Wiring:
     @cached_property
     def session(self) -> Session:
         openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
-        return Session(self.project, openers, self.open_chat, self.emit, self.tally, self.use, self.find_servers)
+
+        def desk(ticket: Ticket) -> PlanDesk:
+            return open_desk(self.session.project, ticket, self.commands)
+
+        given = self.emit, self.tally, self.use, self.find_servers
+        return Session(self.project, openers, self.open_chat, *given, desk)
 
     @cached_property
     def slash(self) -> Collection[str]:

@@ -106,6 +106,10 @@ class ExecutorAgent(ReadsWords):
         with self._engine.recording():
             await self.meaning(line).act()
 
+    def take_up_plan(self) -> None:
+        """The person has edited the plan, and knows; no step runs. Raises `BadInput` for one that cannot be run."""
+        self._engine.reread(is_known=True)
+
     async def preview_undo(self, number: int) -> UndoPreview:
         """See `Engine.preview_undo`."""
         return await self._engine.preview_undo(number)

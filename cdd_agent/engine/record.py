@@ -3,7 +3,8 @@
     events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything
     state.json                                the state, once more: the ticket's own file can be rebuilt from it
-    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans it replaced
+    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans that were replaced
+    edits/                                    steps' texts that a person edits, by `agents/step_editing.py`
     going-back.json                           while an undo is under way
     lock  holder.json                         while somebody is at work on the ticket: who it is
     socrates.json                             the conversation about the spec, kept by `agents/notebook.py`

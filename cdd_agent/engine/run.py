@@ -198,7 +198,7 @@ class Run:
             told = f"{slug} is at work in this project, too{who}. {text}"
             self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
 
-    def reload_plan(self, plan: ImplementationPlan) -> None:
+    def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
         state = of_plan(self.state, plan)
         told = renumbered(self.state, state)
@@ -207,7 +207,7 @@ class Run:
         self.state, self.plan = state, plan
         edited = Notice("The plan was edited; the run goes on as it says now.", about=About.PLAN_EDITED)
         news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
-        for event in news:
+        for event in () if is_known else news:
             self.emit(event)
 
     def save(self, state: ExecutionState) -> None:

@@ -241,7 +241,7 @@ class Home(GuardedWidget, Screen[None]):
                 steps.finish(event)
                 self.say_what_to_type()
             case StepsUndone() | StepsRedone() if self.agent is not None:
-                self._show_steps()
+                self.show_steps()
                 self.say_what_to_type()
             case StepsUndone():
                 steps.show(())  # the plan that was just finished is not finished any more
@@ -275,14 +275,14 @@ class Home(GuardedWidget, Screen[None]):
         self.activity.rest()
         self._say_what_was_spent()
         self.bar.branch = current_branch(self._root) or ""
-        self._show_steps()
+        self.show_steps()
         self.say_what_to_type()
 
     def _say_what_was_spent(self) -> None:
         if self.session is not None and self.session.tally.spent.tokens:
             self.bar.spent = self.session.tally.spent.in_words()
 
-    def _show_steps(self) -> None:
+    def show_steps(self) -> None:
         """As the active agent has them, if it is one that carries out a plan."""
         for event in self.agent.view() if self.agent is not None else ():
             if isinstance(event, PlanOpened):
