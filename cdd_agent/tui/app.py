@@ -540,15 +540,19 @@ class Shell(Guarded, App[CddError]):
             return
         look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
         screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
-        self.push_screen(screen, self._say_going_back)
+        self.push_screen(screen, self._say_to_the_run)
 
-    def _say_going_back(self, line: str | None) -> None:
+    def _say_to_the_run(self, line: str | None) -> None:
         """The words of the Executor where it is active, else the command that does the same."""
         is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
         slug = self.session.last_ticket if self.session is not None else None
         if line and not is_its_own:
             word, _, step = line.partition(" ")
-            line = " ".join(filter(None, (f"/{word}", slug, step)))
+            if word in ("undo", "redo"):
+                line = " ".join(filter(None, (f"/{word}", slug, step)))
+            else:
+                line = f"/exec {slug}"
+                self.notify(f"The run is not open: `{line}` opens it, and then `{word}` can be said.", markup=False)
         self.say_from_screen(line)
 
     @work(exclusive=True, group="screens")
@@ -596,7 +600,7 @@ class Shell(Guarded, App[CddError]):
         elif self.screen is self.home:
             screen = StepScreen(details, self._walk_to_step)
             self._opened_step = screen, inf
-            self.push_screen(screen, self.say_from_screen)
+            self.push_screen(screen, self._say_to_the_run)
             screen.call_after_refresh(self._note_that_is_seen, screen)
 
     def _note_that_is_seen(self, screen: StepScreen) -> None:

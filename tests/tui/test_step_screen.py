@@ -115,6 +115,37 @@ async def test_a_reason_typed_after_it_skips_the_step(one_done: Sandbox) -> None
         assert reason in shown(person)
 
 
+async def test_a_failed_step_is_tried_again_with_guidance(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        await opened(person)
+        await person.press("r")
+        await person.until(lambda: person.prompt.text == "retry 1")
+        person.prompt.area.insert(f" because {GUIDANCE}")
+        await person.until(lambda: "with this guidance" in person.screen)
+        await person.say("")
+        assert one_done.statuses()[0] == "completed"
+        assert GUIDANCE in one_done.prompt()
+        await opened(person, "home")
+        assert f"Guidance: {GUIDANCE}" in shown(person)
+
+
+@pytest.mark.parametrize(("key", "line"), [("u", f"/undo {SLUG} 2"), ("r", f"/exec {SLUG}"), ("s", f"/exec {SLUG}")])
+async def test_where_the_run_is_closed_the_command_that_does_it_is_offered(
+    sandbox: Sandbox, key: str, line: str
+) -> None:
+    sandbox.write(*STEPS[:2]).replies(says("a.txt", "good"), says("b.txt", "good"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.say("all")
+        assert person.app.home.agent is None
+        await opened(person, "end")
+        await person.press(key)
+        await person.until(lambda: person.prompt.text == line)
+        if key == "u":
+            await person.say("")
+            assert sandbox.statuses() == ["completed", "pending"]
+
+
 async def test_a_step_can_be_looked_at_while_another_one_runs(one_done: Sandbox) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.begin("all")
