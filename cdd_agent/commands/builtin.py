@@ -261,9 +261,11 @@ async def cost(session: Session, slug: str | None = None) -> None:
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
         parts = f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", effort.spent.of_the_cache_in_words
         session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
-    spent = session.tally.spent
-    parts = f"This session: {spent.in_words()}", spent.of_the_cache_in_words
-    session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
+    spent, running = session.tally.spent, session.tally.under_way
+    calls = f"{running} model call{'s are' if running > 1 else ' is'} under way, and not counted yet" if running else ""
+    so_far = spent.in_words() if spent.tokens or not running else ""
+    words = f"This session: {'; '.join(filter(None, (so_far, spent.of_the_cache_in_words, calls)))}"
+    session.emit(Notice(words, about=About.COST))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)

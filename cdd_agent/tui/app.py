@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.frontend import Frontend
     from cdd_agent.session import Session
+    from cdd_agent.tui.step_screen import StepScreen
 
     Opened = tuple[Session, tuple[Notice, ...]]
     Meant = tuple[Agent | None, Meaning | None]
@@ -137,6 +138,8 @@ class Shell(Guarded, App[CddError]):
         """What stood in the prompt last, and what it meant when it was typed."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
+        self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
+        """The screen of a step, and when it was seen first: keys from before that are not for it."""
         self.wants_demo = False
         """The person left for the demo."""
         self.after_turn: Callable[[], None] | None = None
@@ -261,6 +264,11 @@ class Shell(Guarded, App[CddError]):
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
         if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
             self.asking.is_covered(event)
+            screen, seen_at = self._opened_step
+            if self.screen is screen and self.clock.pressed(event) < seen_at and event.key not in _LEAVING:
+                if event.is_printable and event.character:
+                    self.home.prompt.area.insert(event.character)
+                return
         is_typed = is_alone and isinstance(event, events.Key | events.Paste)
         if is_typed and not isinstance(self.focused, FindInput):
             assert isinstance(event, events.Key | events.Paste)
@@ -537,15 +545,19 @@ class Shell(Guarded, App[CddError]):
             return
         look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
         screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
-        self.push_screen(screen, self._say_going_back)
+        self.push_screen(screen, self._say_to_the_run)
 
-    def _say_going_back(self, line: str | None) -> None:
+    def _say_to_the_run(self, line: str | None) -> None:
         """The words of the Executor where it is active, else the command that does the same."""
         is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
         slug = self.session.last_ticket if self.session is not None else None
         if line and not is_its_own:
             word, _, step = line.partition(" ")
-            line = " ".join(filter(None, (f"/{word}", slug, step)))
+            if word in ("undo", "redo"):
+                line = " ".join(filter(None, (f"/{word}", slug, step)))
+            else:
+                line = f"/exec {slug}"
+                self.notify(f"The run is not open: `{line}` opens it, and then `{word}` can be said.", markup=False)
         self.say_from_screen(line)
 
     @work(exclusive=True, group="screens")
@@ -592,11 +604,30 @@ class Shell(Guarded, App[CddError]):
         if isinstance(self.screen, StepScreen):
             self.screen.show(details)
         elif self.screen is self.home:
-            self.push_screen(StepScreen(details, self._walk_to_step), self.say_from_screen)
+            screen = StepScreen(details, self._walk_to_step)
+            self._opened_step = screen, inf
+            self.push_screen(screen, self._say_to_the_run)
+            screen.call_after_refresh(self._note_that_is_seen, screen)
+
+    def _note_that_is_seen(self, screen: StepScreen) -> None:
+        self._opened_step = screen, self.clock.now()
 
     def _walk_to_step(self, by: int) -> None:
         if (number := self.home.steps.walk(by)) is not None:
             self.open_step(number)
+
+    @work(group="editor", exclusive=True)
+    async def on_step_screen_edit_asked(self, event: StepScreen.EditAsked) -> None:
+        from cdd_agent.tui.step_editing import edit_step  # not for the shell's first screen
+
+        await edit_step(self, event.ticket_slug, event.number)
+
+    def take_up_plan(self, slug: str) -> None:
+        """A plan was edited here. A turn that runs reads it again before its next step."""
+        if self._turn is None and self.session is not None:
+            self.session.take_up_plan(slug)
+            self.home.show_steps()
+            self.home.say_what_to_type()
 
     def say_from_screen(self, line: str | None) -> None:
         """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""

@@ -73,6 +73,11 @@ async def edited(app: App[Any], text: str) -> str:
             raise BadInput(f"What {argv[0]} has left cannot be read: {error}") from error
 
 
+async def edit_file(app: App[Any], file: Path) -> None:
+    """Raises `BadInput` as `edited` does."""
+    await open_in_editor(app, editor_argv(os.environ), file)
+
+
 async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
     """Open a file at a line. Raises `BadInput` as `edited` does."""
     argv = editor_argv(os.environ)
