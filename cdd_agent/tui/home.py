@@ -188,7 +188,7 @@ class Home(GuardedWidget, Screen[None]):
                 self._actions.show(event)
                 activity.busy(f"Running {command}")
             case OwnCommandStarted(command=command):
-                transcript.begin(BlockKind.OUTPUT)
+                self._actions.show(event)
                 activity.busy(f"Running {command}")
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)

@@ -88,6 +88,17 @@ class Finder:
             search.current = (search.current + step) % max(len(search.hits), 1)
             self._go()
 
+    def catch_up(self) -> bool:
+        """Look through what has come since it looked last; the current place stays, where it is still there. Whether
+        there was anything."""
+        if (search := self._search) is None or not self.is_old:
+            return False
+        before = self._hit
+        self._look(search)
+        if self._hit != before:
+            self._show(None)
+        return True
+
     def end(self) -> None:
         """Fold what was opened to show what was found, but for the place that was looked at last."""
         hit = self._hit

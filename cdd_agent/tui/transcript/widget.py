@@ -234,6 +234,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._live = self._last_kind = self._last_below = self._thoughts = self._chosen = None
         self._seen = 0
         self._scrollback.clear()
+        self.finder.is_old = True
         self._strips.clear()
         self._row_offset = 0
         self._following = True
