@@ -34,7 +34,7 @@ class AttemptDetails:
     guidance: str
     request: str
     reply: str
-    """What the model said; where it used tools, with its calls."""
+    """The model's words; where it used tools, with its calls."""
     failure: str
     diff: str
     output: str
@@ -94,7 +94,7 @@ def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution
 
 
 def _seen(tests: SuiteRun, known: Reference) -> tuple[SeenTest, ...]:
-    """What changed first: new failures, then what is green and was not, then old failures, then the rest."""
+    """The tests that changed first: new failures, then those that turned green, then old failures, then the rest."""
 
     def seen(name: str, result: Result) -> SeenTest:
         before = Result.FAILED if known.failed(name) else known.tests[name].result if name in known.tests else None

@@ -1,4 +1,4 @@
-"""What was done, as people see it: tools' calls, files that were written, checks and the tests that failed."""
+"""Actions as people see them: tools' calls, files that were written, checks and the tests that failed."""
 
 import sys
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What was done, as blocks that fold: a tool's call, files that were written, a check and the tests that failed."""
+"""Actions as blocks that fold: a tool's call, files that were written, a check and the tests that failed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -95,7 +95,7 @@ class Actions:
             self._transcript.add_foldable(block, above_live=above_live)
 
     def _say(self, event: Event, *tones: Tone) -> None:
-        """What else there is to say of it."""
+        """Say of an event what it says in one of these tones."""
         kinds = {Tone.PLAIN: BlockKind.NOTE, Tone.GOOD: BlockKind.GOOD, Tone.WARNING: BlockKind.WARNING}
         for text, tone in described(event):
             if tone in tones:
@@ -109,7 +109,7 @@ def show_diff(transcript: Transcript, diff: str) -> None:
 
 
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
-    """What came of a tool's call."""
+    """The result of a tool's call."""
     use = _one_line(tool_use(event))
     if event.files:
         for file in event.files:
@@ -164,7 +164,7 @@ def net_block(event: ChangesApplied, layout: DiffLayout) -> Foldable:
 
 
 def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
-    """What a step changed, file by file, opened."""
+    """The changes of a step, file by file, opened."""
     for file in diff_files(event.diff, layout):
         title = file.path or event.title
         header = FoldHeader(

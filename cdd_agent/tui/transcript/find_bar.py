@@ -17,7 +17,7 @@ _SOON = 0.5
 
 
 class FindInput(GuardedWidget, Input):
-    """What to look for. Its keys are its own."""
+    """The text to look for. Its keys are its own."""
 
 
 class FindBar(GuardedWidget, Horizontal):

@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class Search:
-    """What is looked for, and where it was found, in the order of the transcript. Upper and lower case are one."""
+    """A text that is looked for, and where it was found, in the transcript's order. Upper and lower case are one."""
 
     def __init__(self, text: str) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
