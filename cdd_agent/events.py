@@ -533,7 +533,7 @@ class ToolStarted:
     tool: str = ""
     """Its name; empty where there is no such tool."""
     target: str = ""
-    """What it is used on: a path, a command, a pattern, a question; all of it."""
+    """The object of the call: a path, a command, a pattern, a question; all of it."""
     first_line: int | None = None
     last_line: int | None = None
     """Of the target, where the model wants some of its lines."""
@@ -557,7 +557,7 @@ class ToolFinished:
     output: str = ""
     """The end of what a command printed, or the beginning of what else was found."""
     files: tuple[FileDiff, ...] = ()
-    """What it made of the project's files, where it was not a command."""
+    """The changes to the project's files, where it was not a command."""
 
 
 ReplyEvent = (
@@ -692,7 +692,7 @@ class ChangesApplied:
     """Files among them that the plan did not name for this step."""
     deleted: tuple[str, ...] = ()
     files: tuple[FileDiff, ...] = ()
-    """What is different in each of them."""
+    """The difference of each of them."""
 
 
 @dataclass(frozen=True)
@@ -731,7 +731,7 @@ class FailedTest:
     place: str
     """The line in which it failed, as `path:line`; empty where that is not known."""
     text: str
-    """What the report says of it."""
+    """The report's text on it."""
     is_old: bool
     """It failed before too, and does not count."""
 
@@ -841,7 +841,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True)
 class UndoPreview:
-    """What an undo would do, if it were said now."""
+    """The effect that an undo would have now."""
 
     steps: tuple[int, ...]
     """Those that would be pending again, in the order in which they were over."""

@@ -162,7 +162,7 @@ class Session:
         return timeline(self.project.tickets.find(self.last_ticket))
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """What going back to before a step of the ticket that is worked on would do now. Raises `CddError`."""
+        """The effect of going back to before a step of the ticket that is worked on. Raises `CddError`."""
         from cdd_agent.agents.executor import ExecutorAgent  # not for the shell's first screen
 
         if isinstance(self.agent, ExecutorAgent):

@@ -67,7 +67,7 @@ _VERBS = {
     "chat_with_user": "ask:",
     "research": "look up",
 }
-"""What tools do, before what they are used on."""
+"""The verbs of tools, before what they are used on."""
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -133,7 +133,7 @@ def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
 
 
 def tool_use(event: ToolStarted | ToolFinished) -> str:
-    """What a model does with a tool, in a line."""
+    """A model's use of a tool, in a line."""
     verb = _VERBS.get(event.tool)
     if verb is None:
         return " ".join(filter(None, (event.tool, event.target))) or event.call

@@ -156,7 +156,7 @@ def planning_slowly(sandbox: Sandbox) -> subprocess.Popen[str]:
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[object]:
-    """What the notices were about."""
+    """The subjects of the notices."""
     return [json.loads(line).get("about") for line in capsys.readouterr().out.splitlines()]
 
 

@@ -61,7 +61,7 @@ class PlainShell:
         self._asked_at = inf
         """When the question was there to be read."""
         self._offered = ""
-        """What stands before its answer."""
+        """The words before its answer."""
         self._faults = FaultLog(Path())
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()

@@ -57,7 +57,7 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
 
 
 def _farewell(shell: "Shell", options: Namespace) -> Iterator[str]:
-    """What was done in a session, where it can be read, and how to go on; nothing where nothing was done."""
+    """The summary of a session, where to read more, and how to go on; nothing where nothing was done."""
     recap = shell.attention.session
     if recap is None or not (recap.steps or recap.cost):
         return

@@ -1,4 +1,4 @@
-"""What a line that is being typed can become: commands, tickets, models, words and files, each with what it is."""
+"""Completions of a line that is being typed: commands, tickets, models, words and files, each with what it is."""
 
 from __future__ import annotations
 

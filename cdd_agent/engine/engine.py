@@ -271,7 +271,7 @@ class Engine:
             await self._undoing.redo()
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """What going back to before a step would do now. Raises `BadInput` for a step that was not carried out."""
+        """The effect of going back to before a step now. Raises `BadInput` for a step that was not carried out."""
         return await self._undoing.preview(number)
 
     async def diff(self, number: int | None = None) -> None:

@@ -23,7 +23,7 @@ from cdd_agent.tickets.status import StepStatus
 
 @dataclass(frozen=True)
 class Earlier:
-    """What the attempt before this one did, and why that was not good."""
+    """The attempt before this one: what it did, and why that was not good."""
 
     reason: str
     reply: str
@@ -45,9 +45,9 @@ class StepPrompt:
     request: Request
     shown: Shown
     left_out: tuple[str, ...] = ()
-    """What there was no room for, the most important first."""
+    """The parts that there was no room for, the most important first."""
     notes: tuple[str, ...] = ()
-    """What else people should know of how it was made, a sentence each."""
+    """Remarks for people on how it was made, a sentence each."""
 
     def with_tools(self) -> "StepPrompt":
         """The same to a model that is offered tools."""

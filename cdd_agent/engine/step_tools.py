@@ -43,7 +43,7 @@ class StepTools:
     _calls: int = 0
     """How many are over."""
     _written: tuple[FileDiff, ...] = ()
-    """What the call that is made has changed."""
+    """The changes of the call that is made."""
 
     def offered(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them."""

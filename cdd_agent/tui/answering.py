@@ -39,7 +39,7 @@ class Answering:
         self._is_begun = False
         """A key has put a text into the prompt, which need not be seen there yet."""
         self._is_meant = False
-        """What is in the prompt was begun as an answer."""
+        """The text in the prompt was begun as an answer."""
         self._is_since = False
         """It was begun since the question was in sight, if not after a rest."""
         self._is_meant_sent = self._is_sent_after_rest = False

@@ -127,7 +127,7 @@ class Shell(Guarded, App[CddError]):
         self.asking = Asking(self.home, clock)
         self.attention = Attention(self._tell_terminal, TerminalKind.of(os.environ), root.name)
         self._recap = ""
-        """What a person is to be told who was away, when that does not break into a text that grows."""
+        """Words for a person who was away, told when that does not break into a text that grows."""
         self.clock = clock
         self._last_letter = self._asked_to_leave = -inf
         self._problem = ""
@@ -135,7 +135,7 @@ class Shell(Guarded, App[CddError]):
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
         self._typed: tuple[str, Meant] = ("", (None, None))
-        """What stood in the prompt last, and what it meant when it was typed."""
+        """The text that stood in the prompt last, and its meaning when it was typed."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
@@ -383,7 +383,7 @@ class Shell(Guarded, App[CddError]):
             self._say_what_happened()
 
     def _go_on_at_rest(self) -> None:
-        """What comes after the turn, when nobody types any more."""
+        """Do what comes after the turn, when nobody types any more."""
         if self.after_turn is not None and self._turn is None:
             if self.is_busy:
                 self.set_timer(REST, self._go_on_at_rest)
@@ -425,7 +425,7 @@ class Shell(Guarded, App[CddError]):
         self.home.say_what_enter_does()
 
     def _meant_by(self, line: str) -> Meant:
-        """What the line meant when it was typed, if it was."""
+        """The meaning of a line when it was typed, if it was."""
         typed, meant = self._typed
         return meant if line and typed == line else self._meaning(line)
 
@@ -630,7 +630,7 @@ class Shell(Guarded, App[CddError]):
             self.home.say_what_to_type()
 
     def say_from_screen(self, line: str | None) -> None:
-        """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
+        """Put what was chosen there into the prompt, where it is done when it is sent; a draft is behind Up."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
         self.home.steps.follow()

@@ -22,7 +22,7 @@ _PAGES = ("pageup", "pagedown")
 
 
 class Asking:
-    """What the open question makes of the keys, of which it is told before any widget has them."""
+    """The open question, which is told of the keys before any widget has them."""
 
     def __init__(self, home: Home, clock: KeyClock) -> None:
         self._home = home

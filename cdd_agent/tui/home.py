@@ -91,7 +91,7 @@ class Home(GuardedWidget, Screen[None]):
         """Of lines that were put into the prompt for the person, what Enter does with them."""
         self._root = root
         self._delay = 0.0
-        """What can be left of a wait for the model that was told."""
+        """The rest of a wait for the model, at most, that was told."""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -191,7 +191,7 @@ class Home(GuardedWidget, Screen[None]):
                 self._actions.show(event)
                 activity.busy(f"Running {command}")
             case OwnCommandStarted(command=command):
-                transcript.begin(BlockKind.OUTPUT)
+                self._actions.show(event)
                 activity.busy(f"Running {command}")
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)
@@ -296,7 +296,7 @@ class Home(GuardedWidget, Screen[None]):
 
 
 def _lines(event: Event) -> list[tuple[str, Tone]]:
-    """What the transcript says; lists are one block."""
+    """An event in the transcript's words; lists are one block."""
     if isinstance(event, TicketsListed | PlanOpened):
         return [("\n".join(text for text, _ in described(event)), Tone.PLAIN)]
     return described(event)

@@ -222,7 +222,7 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
 
 
 def _tests(attempt: AttemptDetails) -> Iterator[Block]:
-    """What changed first; of the tests that only stayed as they were no more than can be read."""
+    """The tests that changed first; of those that only stayed as they were no more than can be read."""
     stayed = [test for test in attempt.tests if test.result is test.before]
     for test in attempt.tests:
         if test.result is not test.before:

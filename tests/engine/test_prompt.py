@@ -1,4 +1,4 @@
-"""What a step's prompt holds: the step first, then what there is room for, each file whole or only named."""
+"""A step's prompt: the step first, then what there is room for, each file whole or only named."""
 
 import re
 from pathlib import Path

@@ -9,7 +9,7 @@ from tests.tui.person import Person, person_at
 
 
 def completions(person: Person) -> list[str]:
-    """What is on offer; none when the list is closed."""
+    """The completions on offer; none when the list is closed."""
     return [offer.line for offer in person.prompt.offers]
 
 

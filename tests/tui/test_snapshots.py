@@ -214,7 +214,7 @@ DONE: tuple[Event, ...] = (
 
 
 def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None]], Awaitable[None]]:
-    """What is to be done with the shell before it is looked at: show these events, as at the end of a turn."""
+    """Done with the shell before it is looked at: it shows these events, as at the end of a turn."""
 
     async def run(pilot: Pilot[None]) -> None:
         app = pilot.app

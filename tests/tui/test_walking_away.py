@@ -42,7 +42,7 @@ def open_(sandbox: Sandbox) -> Iterator[Open]:
 
 
 def left_in(terminal: Terminal) -> str:
-    """What stays in the terminal after the shell."""
+    """The text that stays in the terminal after the shell."""
     after = terminal.seen.rpartition(b"\x1b[?1004l")[2]
     return re.sub(rb"\x1b\[[?0-9;]*[a-z]", b"", after).decode()
 

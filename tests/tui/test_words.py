@@ -1,4 +1,4 @@
-"""What Enter will do is said below the prompt, and what was typed for a running step starts no other."""
+"""Below the prompt it says what Enter will do, and a line that was typed for a running step starts no other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `cdd` says on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
+"""The words of `cdd` on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
 standard error."""
 
 import json

@@ -1,4 +1,4 @@
-"""What is printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
+"""Printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is said of a run besides its steps: what coming back to it finds, what a person has changed, and why it is
+"""Words about a run besides its steps: what coming back to it finds, what a person has changed, and why it is
 refused."""
 
 import re

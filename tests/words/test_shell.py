@@ -1,4 +1,4 @@
-"""What the shell shows: the catalogue of its transcript, its hints and its questions, as a person reads them."""
+"""The words of the shell: the catalogue of its transcript, its hints and its questions, as a person reads them."""
 
 import re
 
@@ -76,7 +76,7 @@ async def test_the_tones_of_a_sentence(sandbox: Sandbox) -> None:
 
 
 async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
-    """What can be typed, in chat, before a step, after a failure, with Socrates and with the Planner."""
+    """The lines that can be typed in chat, before a step, after a failure, with Socrates and with the Planner."""
     sandbox.write(Step("a.txt", check("a.txt")), spec=TEMPLATE).replies(says("a.txt", "bad"), asks("Who?"))
     hints = {}
     async with person_at(sandbox) as person:

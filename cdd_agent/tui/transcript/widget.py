@@ -106,7 +106,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._seen = 0
         """The number of the row below those that were there when the person scrolled up."""
         self._row_offset = 0
-        """What to add to a row's place to get a number that stays when old rows are left out."""
+        """Added to a row's place, it gives a number that stays when old rows are left out."""
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
@@ -205,7 +205,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._live is not None
 
     def lay_out(self, header: FoldHeader) -> None:
-        """What a header says has changed."""
+        """Show what a header says now."""
         header.lay_out(self._scrollback.width)
         self._strips.clear()
         self.refresh()
@@ -234,6 +234,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._live = self._last_kind = self._last_below = self._thoughts = self._chosen = None
         self._seen = 0
         self._scrollback.clear()
+        self.finder.is_old = True
         self._strips.clear()
         self._row_offset = 0
         self._following = True
@@ -332,7 +333,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def doing(self) -> str:
-        """What Enter does with the block that is chosen."""
+        """The effect of Enter on the block that is chosen, in words."""
         if self._chosen is None:
             return ""
         others = "Ctrl+C copies it · Ctrl+↑↓ the others"
@@ -400,7 +401,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.scroll_to(y=end - height, animate=False, force=True)
 
     def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
-        """What is above keeps its place; what still comes is followed."""
+        """Open a block further, or as far as told. All above keeps its place; text that still comes is followed."""
         if not fold.has_more:
             return
         live = self._live.header if self._live is not None else None
@@ -473,7 +474,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 return
 
     def _places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
-        """What in a line can be gone to."""
+        """The places in a line that can be gone to."""
         yield from web_places(line.text)
         if (root := self._root) is not None:
             yield from (place for place in file_places(line.text) if in_project(root, place.path))
@@ -590,7 +591,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return strip
 
     def _overlays(self, row: Row, number: int) -> Iterator[Overlay]:
-        """What stands out in a line: where it leads, and what was looked for."""
+        """The parts of a line that stand out: where it leads, and what was looked for."""
         for place in self._places(row.line):
             if isinstance(place, WebPlace):
                 yield place.start, place.end, _link(place.address)

@@ -33,7 +33,7 @@ class PromptArea(GuardedWidget, TextArea):
         self.cursor_blink = False  # an idle shell redraws nothing
         self._pressed = pressed
         self._pasted: dict[str, str] = {}
-        """What was pasted in this session, by the mark that stands for it."""
+        """The pastes of this session, by the mark that stands for each."""
         self._opened: set[str] = set()
         """Marks whose paste the person wants to see."""
 
