@@ -98,9 +98,10 @@ class Actions:
                 self._transcript.add(kinds[tone], text)
 
 
-def show_diff(transcript: Transcript, diff: str) -> None:
-    """A unified diff as blocks, one a file, opened."""
+def show_diff(transcript: Transcript, diff: str, opening: Opening = Opening.ALL) -> None:
+    """A unified diff as blocks, one a file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
+        block.header.fold.opening = opening
         transcript.add_foldable(block)
 
 
