@@ -105,6 +105,20 @@ def show_diff(transcript: Transcript, diff: str, opening: Opening = Opening.ALL)
         transcript.add_foldable(block)
 
 
+def reply_block(text: str) -> Foldable:
+    """A model's reply, folded to its first line."""
+    first, _, rest = text.strip().partition("\n")
+    count = text.strip().count("\n") + 1
+    header = FoldHeader(
+        fold=Fold(),
+        title=_one_line(first),
+        remark=f"reply, {count:,} line{'s' * (count != 1)}",
+        remark_ink="remark",
+        ink="action",
+    )
+    return Foldable(header, _output(rest), text)
+
+
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
     """What came of a tool's call."""
     use = _one_line(tool_use(event))
